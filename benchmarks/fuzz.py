@@ -496,7 +496,8 @@ def _read_git(raw: bytes) -> object:
             ignore.ignored(path, False, [layer])
     objects.fields(objects.split_message(raw)[0])
     objects.unsigned_message(raw)
-    objects.entries(raw)
+    with suppress(ValueError):  # a damaged tree
+        objects.entries(raw)
     return git_config.objection(raw)
 
 

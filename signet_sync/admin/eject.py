@@ -95,7 +95,7 @@ def plan(root: str, database: str, *, blank: bool = False) -> EjectPlan:
         tuple((path, _change(after, blank=blank)) for path, _, after in _pages(root, blank=blank)),
         folder.path if there else None,
         _only_here(database, folder),
-        files.look(root, OWN) is not None,
+        files.status_of(root, OWN) is not None,
         _runs_by_itself(folder, services),
     )
 
@@ -305,5 +305,5 @@ def _discard(root: str, folder: state_dir.StateFolder, done: Ejected) -> None:
         files.unlink(root, path)
     for path in (TEMPORARY, OWN):
         files.remove_empty_folders(root, path, "")
-    if files.look(root, OWN) is not None:
+    if files.status_of(root, OWN) is not None:
         done.notes.append(f"{OWN}/ holds files that are not ours, and stays")

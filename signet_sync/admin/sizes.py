@@ -16,12 +16,12 @@ def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
 
     `damaged` are databases that were moved aside.
     """
-    from signet_sync.storage.database.connection import set_aside_before
+    from signet_sync.storage.database.connection import list_set_aside
 
     return {
         "database": _size(database),
         "wal": _size(f"{database}-wal"),
-        "damaged": sum(map(_size, set_aside_before(database))),
+        "damaged": sum(map(_size, list_set_aside(database))),
         "backups": _below(folder.backups),
         "logs": _below(folder.logs),
         "live": _below(folder.live),

@@ -47,7 +47,7 @@ def liveness(place: Place) -> Liveness:
     from signet_sync.storage import state_dir
 
     folder = place.state()
-    shut = state_dir.is_shut(folder)
+    shut = state_dir.is_inaccessible(folder)
     # The kernel decides, by the run lock. Files prove nothing after kill -9 or a reboot.
     running = not shut and state_dir.run_lock_holder(folder)
     beat = state_dir.read_heartbeat(folder)
@@ -99,7 +99,7 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
         return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
     if not running and not os.path.isdir(root):
         return "there is no such workspace: signet-sync init makes it, --workspace names another one"
-    if state_dir.is_shut(folder):
+    if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
     return index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
 
@@ -135,7 +135,7 @@ def _index(path: str, root: str) -> _Index:
     import apsw
 
     from signet_sync.errors import DatabaseError
-    from signet_sync.storage.database.connection import Database, noted
+    from signet_sync.storage.database.connection import Database, note_damage
 
     found = _Index()
     try:
@@ -150,7 +150,7 @@ def _index(path: str, root: str) -> _Index:
         _count(database, found)
         found.held = _held(database, root)
     except (apsw.Error, DatabaseError) as error:
-        translated = noted(error, path)
+        translated = note_damage(error, path)
         found.trouble = f"{translated.message}: {translated.hint}"
     finally:
         database.connection.close()
@@ -205,9 +205,9 @@ def _log_trouble(path: str) -> str:
 
 def _set_aside(path: str) -> list[str]:
     """Returns damaged databases that were moved aside; `doctor` names the remedy."""
-    from signet_sync.storage.database.connection import set_aside_before
+    from signet_sync.storage.database.connection import list_set_aside
 
-    return [os.path.basename(name) for name in set_aside_before(path)]
+    return [os.path.basename(name) for name in list_set_aside(path)]
 
 
 def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:

@@ -24,7 +24,7 @@ def relevant(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     foreign = [path for path in vault if not _is_ours(path)]
     known = artifacts.known_files(workspace.database, foreign)
     ignored = {
-        path for path, before in known.items() if before.verdict == "ignored" and files.look(workspace.root, path)
+        path for path, before in known.items() if before.verdict == "ignored" and files.status_of(workspace.root, path)
     }
     others = {
         path
@@ -98,7 +98,7 @@ def _pages(workspace: Workspace) -> set[str]:
     for agent_id in counts.agents(workspace.database):
         for path in (head_page(agent_id), dream_page(agent_id)):
             written = pages.page_state(workspace.database, path)
-            status = files.look(workspace.root, path)
+            status = files.status_of(workspace.root, path)
             found = files.signature_of(status) if status is not None else None
             if written is not None and written.signature != found:
                 changed.add(path)

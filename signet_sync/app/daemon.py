@@ -29,7 +29,7 @@ from signet_sync.host.sd_notify import Notifier
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
-from signet_sync.storage.database.connection import is_odd, suspect, translate
+from signet_sync.storage.database.connection import is_odd, mark_suspect, translate
 from signet_sync.sync.quarantine import OUT_OF_MEMORY
 from signet_sync.sync.workspace import Workspace
 
@@ -207,7 +207,7 @@ class Daemon:
         if self.scheduler is not None:
             self.scheduler.watcher.stop()
             self.scheduler.worker.leave()
-            self.scheduler.commits.leave()
+            self.scheduler.commits.stop()
             self.scheduler = None
 
     def _report_end(self) -> None:
@@ -279,7 +279,7 @@ class Daemon:
         if isinstance(error, DatabaseError):
             work.supervisor.lost = True
             if is_odd(error):
-                suspect(work.workspace.database.path)
+                mark_suspect(work.workspace.database.path)
         elif not isinstance(error, (SignetSyncError, OSError, MemoryError)):
             work.rebuild = True  # the cause may be rows that we did not write
         if isinstance(error, DatabaseCorrupt):

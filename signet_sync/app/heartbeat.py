@@ -62,7 +62,7 @@ class Heartbeat:
             for name in ("state", "trouble"):  # they may quote a path or a setting
                 if isinstance(text := content.get(name), str):
                     content[name] = redact(text)[0]
-            state_dir.beat(self._folder, content)
+            state_dir.write_heartbeat(self._folder, content)
             self._written = True
             self._touched = time.monotonic()
 

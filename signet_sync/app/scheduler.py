@@ -25,7 +25,7 @@ from signet_sync.entities.scan import entities_folder
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso
-from signet_sync.history.scheduler import Committing
+from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
@@ -101,7 +101,7 @@ class Scheduler:
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
-        self.commits = Committing(workspace)
+        self.commits = CommitScheduler(workspace)
         self.watcher = self._watcher()
         self.watcher.start()
         self._log_trouble(())
@@ -147,7 +147,7 @@ class Scheduler:
         except (OSError, SignetSyncError, apsw.Error):
             return heard
         if any(path.startswith(f"{MEMORY}/") for path in heard - changed):
-            self.commits.hear()
+            self.commits.note_change()
         return changed
 
     def _folders(self) -> list[str]:
@@ -185,7 +185,7 @@ class Scheduler:
         self._due.pop("live", None)
         if not self.worker.working() and spool.waiting(self.workspace.state.spool):
             self._start_capture()
-        self.commits.work()
+        self.commits.run_due()
 
     def _start_capture(self) -> None:
         """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""
@@ -259,7 +259,7 @@ class Scheduler:
         elif not self._halted:
             for agent_id in list(promotion.due(self.workspace, now_us())):
                 swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
-                self.commits.hear()
+                self.commits.note_change()
                 if not swept.deferred:
                     logger.info("{}: {} of {} memories were promoted", agent_id, len(swept.promoted), swept.candidates)
                 self._log_trouble(filter(None, [swept.waiting]))
@@ -356,7 +356,7 @@ class Scheduler:
         if outcome.cliff is None and outbox.any_waits(self.workspace.database):
             self._due["backlog"] = time.monotonic()
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
-            self.commits.hear()
+            self.commits.note_change()
         self._plan_pages()
         self._update_agents()
         self._log_trouble(outcome.trouble)

@@ -14,7 +14,7 @@ from signet_sync.formats.paths import MEMORY, WORKSPACE_ID
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.database.connection import noted
+from signet_sync.storage.database.connection import note_damage
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.workspace import Workspace, open_database
 
@@ -31,7 +31,7 @@ def opened(
     try:
         yield workspace
     except (apsw.Error, DatabaseError) as error:
-        raise noted(error, workspace.database.path) from error
+        raise note_damage(error, workspace.database.path) from error
     finally:
         workspace.close()
 

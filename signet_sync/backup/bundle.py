@@ -24,7 +24,7 @@ def rows(database: Database, agent_id: str | None, *, seals: bool) -> Iterator[t
 
 def put(database: Database, table: str, values: Mapping[str, Any]) -> bool:
     """Writes a row into an empty database; returns False if the row's own id or hash shows that it was changed."""
-    if not salvage.is_believed(table, values):
+    if not salvage.is_plausible(table, values):
         return False
     names = ", ".join(values)
     database.execute(

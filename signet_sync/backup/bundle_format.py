@@ -20,18 +20,18 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic.functional_validators import AfterValidator
 
-from signet_sync.formats.filename import TOKEN, is_artifact_path
-from signet_sync.formats.paths import AGENT, storable
+from signet_sync.formats.filename import is_artifact_path
+from signet_sync.formats.paths import storable
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage.database import table as database_table
 from signet_sync.storage.database.older import rows_of
-from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_bytes, is_json
+from signet_sync.storage.database.table import PATTERNS, Escaped, Instant, Table, When, bare, is_bytes, is_json
 from signet_sync.storage.database.tables import TABLES, backed_up
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 FORMAT = "signet-sync bundle"
 VERSION = 1
-# Of an older schema: forgotten, accepted and redacted entries as keys and values.
+# Of 0.1.0: forgotten and accepted entries as keys and values.
 _KEYS = "marks"
 LONGEST_LINE = 128 * 1024 * 1024  # bytes
 
@@ -81,38 +81,27 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _matching(pattern: str) -> Any:
-    return Annotated[str, StringConstraints(pattern=pattern)]
-
-
 def _from(least: int, below: int) -> Any:
     return Annotated[int, Field(ge=least, lt=below)]
 
 
 # The required form of values by column type. Words pass the sanitizer before they reach a row, also imported ones.
-_Agent = Annotated[str, StringConstraints(pattern=f"^(?:{AGENT})$")]
+_MATCHING = {kind: Annotated[str, StringConstraints(pattern=pattern)] for kind, pattern in PATTERNS.items()}
 _Said = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_line)]
 _Text = Annotated[str, AfterValidator(_plain)]
 _When = Annotated[str, AfterValidator(_instant)]
 _CHECKS: dict[Any, Any] = {
+    **_MATCHING,
     str: _Text,
     database_table.Text: _Text,
-    database_table.Agent: _Agent,
     database_table.Artifact: Annotated[str, AfterValidator(_plain), AfterValidator(_artifact)],
     database_table.Body: Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)],
     database_table.Count: _from(0, 2**63),
-    database_table.Day: _matching(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-    database_table.Hash: _matching(r"^[0-9a-f]{64}$"),
-    database_table.Mark: _matching(r"^[0-9a-f]{32}$"),
-    database_table.Id: _matching(r"^[skcaetfmxupr]-[a-z2-7]{12}$"),
     Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
-    database_table.MemoryId: _matching(r"^m-[a-z2-7]{12}$"),
     database_table.Micros: _from(0, 253_402_300_800_000_000),
     database_table.Number: _from(-(2**63), 2**63),  # the integers that SQLite stores
     database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
-    database_table.Said: _Said,
-    database_table.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
-    database_table.Token: _matching(rf"^(?:{TOKEN.pattern})$"),
+    database_table.SanitizedLine: _Said,
     When: _When,
     **dict.fromkeys((bytes, database_table.FileBytes), str),  # base64
 }
@@ -135,7 +124,7 @@ class _Strict(BaseModel):
 
 
 class _Key(_Strict):
-    key: Annotated[str, StringConstraints(pattern="^(?:gone|accepted|redacted):")]
+    key: Annotated[str, StringConstraints(pattern="^(?:gone|accepted):")]
     value: str
 
 
@@ -165,12 +154,12 @@ class Header(_Strict):
     format: Literal["signet-sync bundle"]
     version: Annotated[int, Field(ge=1)]
     workspace: _Text
-    agents: list[_Agent]
+    agents: list[_MATCHING[database_table.Agent]]  # type: ignore[valid-type]
     as_of: _When | None = None
     seals: bool = True
 
 
-class Row(NamedTuple):
+class BundleRow(NamedTuple):
     """A row of a bundle: its line number, its table, its columns as SQLite stores them."""
 
     line: int
@@ -183,7 +172,7 @@ class Bundle:
     """The content of a bundle; `unknown` counts what this version does not know, by table or by table and field."""
 
     header: Header
-    rows: list[Row] = field(default_factory=list)
+    rows: list[BundleRow] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)
 
 
@@ -218,7 +207,7 @@ def lines(rows: Iterable[tuple[str, Stored]], workspace: str, *, seals: bool) ->
     newest = 0
     for table, values in rows:
         moments = _of_type(Instant, table, values)
-        by_table[table].append((max(moments, default=0), _line({"table": table, **_told(table, values)})))
+        by_table[table].append((max(moments, default=0), _line({"table": table, **_line_of(table, values)})))
         agents.add(values.get("agent_id") or "")
         moments += [parse_instant(text) or 0 for text in _of_type(When, table, values)]
         newest = max([newest, *moments])
@@ -252,7 +241,7 @@ def _of_type(kind: Any, name: str, values: Stored) -> list[Any]:
     return [values[column] for column, one in _types(name).items() if one is kind and values.get(column)]
 
 
-def _told(name: str, values: Stored) -> Stored:
+def _line_of(name: str, values: Stored) -> Stored:
     """Converts a row to the form of a line: lists as lists, bytes as base64."""
     told = dict(values)
     for column, kind in ((column, bare(kind)) for column, kind in _types(name).items()):
@@ -281,7 +270,7 @@ def read(raw_lines: Iterable[bytes]) -> Bundle:
         line = (raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw).rstrip(b"\r\n")
         if ended:
             if line:
-                raise BundleProblem(number, "something stands behind the last line")
+                raise BundleProblem(number, "there is text after the last line")
             continue
         document = _document(number, line)
         if bundle is None:
@@ -295,7 +284,7 @@ def read(raw_lines: Iterable[bytes]) -> Bundle:
     if bundle is None:
         raise BundleProblem(1, "it is empty", cut=True)
     if not ended:
-        raise BundleProblem(number + 1, f"the last line is missing, {len(bundle.rows)} rows are there", cut=True)
+        raise BundleProblem(number + 1, f"the last line is missing, after {len(bundle.rows)} rows", cut=True)
     return bundle
 
 
@@ -335,7 +324,7 @@ def _take(bundle: Bundle, number: int, document: dict[str, Any]) -> None:
     for column in document.keys() - wanted.model_fields.keys():
         bundle.unknown[f"{name}.{column}"] = bundle.unknown.get(f"{name}.{column}", 0) + 1
     try:
-        bundle.rows.append(Row(number, name, _stored(name, wanted.model_validate(document).model_dump())))
+        bundle.rows.append(BundleRow(number, name, _stored(name, wanted.model_validate(document).model_dump())))
     except ValidationError as error:
         raise BundleProblem(number, f"{name}: {_first_fault(error)}") from None
     except RecursionError:
@@ -372,12 +361,12 @@ def _stored(name: str, values: Stored) -> Stored:
     return values
 
 
-def sound(name: str, values: Stored) -> Stored | None:
+def validated(name: str, values: Stored) -> Stored | None:
     """Returns a row as a bundle would import it, words sanitized; None if signet-sync cannot have written it."""
     kinds = _types(name)
     texts = {column: value for column, value in values.items() if not is_bytes(kinds.get(column))}
     try:
-        read_back = _stored(name, model(name).model_validate(_told(name, texts)).model_dump())
+        read_back = _stored(name, model(name).model_validate(_line_of(name, texts)).model_dump())
     except (ValueError, TypeError, RecursionError):
         return None
     return {column: read_back[column] if column in texts else values[column] for column in values}
@@ -387,9 +376,9 @@ def _check_end(number: int, end: object, checksum: str, bundle: Bundle) -> None:
     told = end if isinstance(end, dict) else {}
     count = len(bundle.rows) + sum(many for name, many in bundle.unknown.items() if "." not in name)
     if told.get("rows") != count:
-        raise BundleProblem(number, f"it tells of {told.get('rows')} rows, {count} are there")
+        raise BundleProblem(number, f"it announces {told.get('rows')} rows, but there are {count}")
     if told.get("sha256") != checksum:
-        raise BundleProblem(number, "the checksum is another one: a line before it was changed")
+        raise BundleProblem(number, "the checksum differs: a line before it was changed")
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -32,7 +32,7 @@ from signet_sync.sync.workspace import Workspace
 
 
 @dataclass(slots=True)
-class Sifted:
+class DroppedRows:
     """What was dropped: removed sessions, forgotten memories, undone removals, seals.
 
     `seals` counts those of files that do not exist here, if these are not wanted. `goes` are files here that an
@@ -51,14 +51,14 @@ class Sifted:
 class Incoming:
     """Rows of a backup or bundle in a database of their own, with the id of their workspace and when they were written.
 
-    `unknown` counts, by name, what this version does not know or does not accept; `sifted` is what was dropped so far.
+    `unknown` counts, by name, what this version does not know or does not accept; `dropped` is what was dropped so far.
     """
 
     rows: Database
     workspace: str
     made_at: str | None = None
     unknown: dict[str, int] = field(default_factory=dict)
-    sifted: Sifted = field(default_factory=Sifted)
+    dropped: DroppedRows = field(default_factory=DroppedRows)
 
 
 @contextmanager
@@ -68,13 +68,13 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
         with native_backup.opened(source) as kept, rows.transaction():
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
-                native_backup.adopt(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
+                native_backup.add_missing(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
             about = kept.about
-        if salvage.doubtful(rows):
+        if salvage.implausible_rows(rows):
             raise DatabaseCorrupt(
                 "a row of the backup cannot be as it was written",
                 path=source,
-                hint="take an older one: signet-sync backup list",
+                hint="use an older one: signet-sync backup list",
                 code="backup-damaged",
             )
         _move_here(rows, places)
@@ -86,7 +86,7 @@ def _sound(
 ) -> Iterator[tuple[Any, ...]]:
     """Yields the rows that signet-sync can have written, sanitized; counts the others."""
     for row in found:
-        values = bundle_format.sound(table, dict(zip(columns, row, strict=True)))
+        values = bundle_format.validated(table, dict(zip(columns, row, strict=True)))
         if values is None:
             odd[table] = odd.get(table, 0) + 1
         else:
@@ -106,7 +106,7 @@ def of_bundle(lines: Iterable[bytes], name: str, places: Places, agent_id: str |
                 if agent_id is not None and values.get("agent_id") != agent_id:
                     continue
                 if not bundle.put(rows, table, values):
-                    raise _refused(BundleProblem(line, f"{table}: it is not what its own id or hash says"), name)
+                    raise _refused(BundleProblem(line, f"{table}: it does not match its own id or hash"), name)
         _move_here(rows, places)
         yield Incoming(rows, read.header.workspace, read.header.as_of, read.unknown)
 
@@ -116,20 +116,20 @@ def _refused(problem: BundleProblem, name: str) -> UsageError:
         return UsageError(
             f"line {problem.line}: {problem.message}",
             path=name,
-            hint="copy the file again, all of it; nothing was taken in",
+            hint="copy the complete file again; nothing was imported",
             code="bundle-cut",
         )
     if problem.newer:
         return UsageError(
             problem.message,
             path=name,
-            hint="upgrade signet-sync, then take it in; nothing was taken in",
+            hint="upgrade signet-sync, then import it; nothing was imported",
             code="bundle-newer",
         )
     return UsageError(
         f"line {problem.line}: {problem.message}",
         path=name,
-        hint="signet-sync export writes a sound one; nothing was taken in",
+        hint="signet-sync export writes a valid one; nothing was imported",
         code="bundle-invalid",
     )
 
@@ -151,39 +151,39 @@ def _move_here(rows: Database, places: Places) -> None:
 # ── what may come in ──
 
 
-def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> None:
+def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> None:
     """Drops what was removed or forgotten here, and what the imported removals cover.
 
     `absent`: whether seals of files that do not exist in the workspace are wanted. A second call drops nothing more.
     """
-    rows, sifted = incoming.rows, incoming.sifted
+    rows, dropped = incoming.rows, incoming.dropped
     undone = tombstones_files.lifted(workspace.root, tombstones_store.mirrored(rows))
     with rows.transaction():
-        for stone in undone:
-            tombstones_store.lift(rows, stone.agent_id, stone.session_token)
-        sifted.undone += len(undone)
+        for tombstone in undone:
+            tombstones_store.lift(rows, tombstone.agent_id, tombstone.session_token)
+        dropped.undone += len(undone)
         here = remove.all_tombstones(workspace)
-        stones = _all(here, tombstones_store.mirrored(rows))
-        if stones:
-            _drop_removed(rows, stones, now_us, sifted, workspace.pipeline.erasers)
-        _drop_forgotten(workspace, rows, sifted)
+        tombstones = _all(here, tombstones_store.mirrored(rows))
+        if tombstones:
+            _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)
+        _drop_forgotten(workspace, rows, dropped)
         memories.forget_marks_of(rows, memories.ids(workspace.database))
         if not absent:
-            sifted.seals += _drop_absent(workspace, rows)
-    sifted.goes = tuple(_that_go(workspace, [stone for stone in stones if stone not in here], now_us))
+            dropped.seals += _drop_absent(workspace, rows)
+    dropped.goes = tuple(_that_go(workspace, [tombstone for tombstone in tombstones if tombstone not in here], now_us))
 
 
-def _all(here: Sequence[Tombstone], coming: Sequence[Tombstone]) -> list[Tombstone]:
+def _all(here: Sequence[Tombstone], imported: Sequence[Tombstone]) -> list[Tombstone]:
     """Joins tombstones; of two for the same token, the one of this workspace counts."""
-    return list({(stone.agent_id, stone.session_token): stone for stone in (*coming, *here)}.values())
+    return list({(tombstone.agent_id, tombstone.session_token): tombstone for tombstone in (*imported, *here)}.values())
 
 
-def _drop_removed(
-    rows: Database, stones: Sequence[Tombstone], now_us: int, sifted: Sifted, erasers: Iterable[Eraser]
+def _drop_sessions(
+    rows: Database, tombstones: Sequence[Tombstone], now_us: int, dropped: DroppedRows, erasers: Iterable[Eraser]
 ) -> None:
     scopes: dict[tuple[str, str], set[str]] = {}
     silent: set[str] = set()
-    counting = Tombstones(stones)
+    counting = Tombstones(tombstones)
     for seal in [Seal(*row) for row in rows.execute("select * from seals")]:
         if not planner.is_removed(seal, counting):
             continue
@@ -191,34 +191,34 @@ def _drop_removed(
         if not seal.packed:  # without bytes, the queries that repeat its words cannot be found
             silent.add(seal.agent_id)
     found: list[Scope] = [(*key, tuple(sorted(ids))) for key, ids in sorted(scopes.items())]
-    sifted.sessions += sum(len(ids) for _, _, ids in found)
-    sifted.agents |= {agent_id for agent_id, _, _ in found}
+    dropped.sessions += sum(len(ids) for _, _, ids in found)
+    dropped.agents |= {agent_id for agent_id, _, _ in found}
     if found:
         recall_events.forget_queries(rows, text_match.queries_of_lost(rows, found, []))
     for agent_id in silent:
         recall_events.forget_before(rows, agent_id, now_us)
-    aliases = [_stone(*scope, now_us) for scope in found]
-    tombstones_store.remove_covered(rows, [*stones, *aliases], erasers)
+    aliases = [_alias_tombstone(*scope, now_us) for scope in found]
+    tombstones_store.remove_covered(rows, [*tombstones, *aliases], erasers)
 
 
-def _stone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tombstone:
+def _alias_tombstone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tombstone:
     """Makes a tombstone for sessions that another one covers under a different name."""
     return validate_tombstone(
         {**tombstones_store.by_name(agent_id, token, iso(now_us)).fields(), "session_ids": list(ids)}
     )
 
 
-def _drop_forgotten(workspace: Workspace, rows: Database, sifted: Sifted) -> None:
-    coming: dict[str, list[str]] = {}
+def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) -> None:
+    imported: dict[str, list[str]] = {}
     for agent_id, memory_id in rows.execute("select agent_id, id from memories"):
-        coming.setdefault(agent_id, []).append(memory_id)
-    for agent_id, ids in coming.items():
+        imported.setdefault(agent_id, []).append(memory_id)
+    for agent_id, ids in imported.items():
         gone = sorted(memories.once_forgotten(workspace.database, agent_id, ids))
         lost = [memory for one in gone if (memory := memories.get(rows, agent_id, one)) is not None]
         if lost:
             recall_events.forget_queries(rows, text_match.queries_of_lost(rows, [], lost))
             memories.forget(rows, agent_id, gone)
-            sifted.memories += len(lost)
+            dropped.memories += len(lost)
 
 
 def _drop_absent(workspace: Workspace, rows: Database) -> int:
@@ -228,9 +228,9 @@ def _drop_absent(workspace: Workspace, rows: Database) -> int:
     return len(gone)
 
 
-def _that_go(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
+def _that_go(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
     """Yields the files here that imported tombstones cover."""
-    counting = Tombstones(stones)
+    counting = Tombstones(tombstones)
     bench = Bench(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
     for name in files.listing(workspace.root, MEMORY, "") if counting else ():
         path = f"{MEMORY}/{name}"

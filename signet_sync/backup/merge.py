@@ -25,7 +25,9 @@ def counts(database: Database) -> dict[str, int]:
 def missing(database: Database, other: Database) -> dict[str, int]:
     """Counts the rows of the other database that this one lacks, by table."""
     found = {
-        table.name: len(native_backup.news(database, table.name, table.columns, _rows(other, table, table.columns)))
+        table.name: len(
+            native_backup.missing_rows(database, table.name, table.columns, _rows(other, table, table.columns))
+        )
         for table in backed_up()
     }
     return {**found, BYTES: len(list(_bytes(database, other)))}
@@ -41,7 +43,7 @@ def merge(database: Database, other: Database) -> dict[str, int]:
     taken = {}
     for table in backed_up():
         names = tuple(table.types)
-        taken[table.name] = native_backup.adopt(database, table.name, names, _rows(other, table, names))
+        taken[table.name] = native_backup.add_missing(database, table.name, names, _rows(other, table, names))
     if taken["session_transcripts"]:
         live.drop_shapes(database)
     if taken["memories"]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from signet_sync.backup import bundle, bundle_format, merge
 from signet_sync.backup.bundle_format import Places
-from signet_sync.backup.incoming import Incoming, sift
+from signet_sync.backup.incoming import Incoming, drop_removed
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import marks
@@ -39,7 +39,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class BackupInfo:
     """A backup in the state folder; `trouble` says why it cannot be restored, `made_at` is ISO 8601 UTC."""
 
     path: str
@@ -50,7 +50,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class RestoreResult:
     """The restored rows by table, the path of the backup made before, and why pages are not up to date yet."""
 
     rows: dict[str, int]
@@ -77,7 +77,7 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
         _refuse_inside(workspace, target)
     elif not workspace.own_place:
         raise UsageError(
-            "this database has no folder of backups",
+            "this database has no backup folder",
             hint="name a file: signet-sync backup create FILE",
             code="no-folder",
         )
@@ -89,7 +89,7 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
             _rotate(workspace, path)
         else:
             path = os.path.abspath(target)
-            with user_files.replacing(path, native_backup.begins) as temporary:
+            with user_files.replacing(path, native_backup.is_backup) as temporary:
                 _write(workspace, path, temporary, now_us)
     return Written(path, rows, os.path.getsize(path))
 
@@ -108,7 +108,7 @@ def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None
         raise DatabaseError(
             f"the backup cannot be written: {error.__cause__ or error.message}",
             path=path,
-            hint="look whether there is room on its disk; nothing was written",
+            hint="check that its disk has space; nothing was written",
         ) from error
 
 
@@ -177,9 +177,9 @@ def _refuse_inside(workspace: Workspace, target: str) -> None:
         real = os.path.realpath(place)
         if folder == real or folder.startswith(real + os.sep):
             raise UsageError(
-                f"this is inside the {what}, and the file would hold what is removed from it later",
+                f"this is inside the {what}, and the file would keep what is later removed from it",
                 path=target,
-                hint="choose a place outside, on another disk for example",
+                hint="choose a place outside, for example on another disk",
                 code="inside-workspace",
             )
 
@@ -187,12 +187,12 @@ def _refuse_inside(workspace: Workspace, target: str) -> None:
 # ── looking ──
 
 
-def listed(folder: state_dir.StateFolder) -> list[Listed]:
+def list_backups(folder: state_dir.StateFolder) -> list[BackupInfo]:
     """Lists the backups of a workspace, newest first, each verified completely."""
     return [one for path in backups(folder) if (one := _look(path)) is not None]
 
 
-def _look(path: str) -> Listed | None:
+def _look(path: str) -> BackupInfo | None:
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -200,12 +200,12 @@ def _look(path: str) -> Listed | None:
     written = iso(status.st_mtime_ns // 1000)
     try:
         with native_backup.opened(path) as kept:
-            return Listed(path, kept.about.get("made_at", written), status.st_size, kept.counts(), "")
+            return BackupInfo(path, kept.about.get("made_at", written), status.st_size, kept.counts(), "")
     except DatabaseError as error:
-        return Listed(path, written, status.st_size, {}, error.message)
+        return BackupInfo(path, written, status.st_size, {}, error.message)
 
 
-def chosen(folder: state_dir.StateFolder, name: str | None) -> str:
+def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
     """Finds a backup by file path, by its name in the state folder, or (None) the newest one there.
 
     Raises `UsageError`.
@@ -224,29 +224,24 @@ def chosen(folder: state_dir.StateFolder, name: str | None) -> str:
         if name in (os.path.basename(path), os.path.basename(path).removesuffix(".db")):
             return path
     if not os.path.isfile(name):
-        what = "this is no file" if os.path.exists(name) else "there is no such file"
-        raise UsageError(what, path=name, hint="signet-sync backup list shows those that are here", code="no-backup")
+        what = "this is not a file" if os.path.exists(name) else "there is no such file"
+        raise UsageError(what, path=name, hint="signet-sync backup list shows the existing ones", code="no-backup")
     if user_files.head(name).startswith(_BUNDLE_HEAD):
         raise UsageError(
             "this is a bundle and no backup",
             path=name,
-            hint="signet-sync import-bundle FILE takes it in",
+            hint="import it with signet-sync import-bundle FILE",
             code="not-a-backup",
         )
     return os.path.abspath(name)
 
 
-def is_backup(head: bytes) -> bool:
-    """Whether a file with this beginning is a backup."""
-    return native_backup.begins(head)
-
-
 # ── bringing back ──
 
 
-def coming(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> dict[str, int]:
-    """Counts the rows that `bring` would adopt, by table."""
-    sift(workspace, incoming, now_us, absent=absent)
+def preview_merge(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> dict[str, int]:
+    """Counts the rows that `merge_rows` would adopt, by table."""
+    drop_removed(workspace, incoming, now_us, absent=absent)
     return merge.missing(workspace.database, incoming.rows)
 
 
@@ -259,7 +254,7 @@ def _drop_loose_marks(workspace: Workspace, agents: frozenset[str], taken: dict[
             taken[table] = max(taken[table] - (before[table] - count), 0)
 
 
-def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> Brought:
+def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> RestoreResult:
     """Merges rows and runs a pass: existing rows win, and nothing removed comes back.
 
     The state before is kept as a backup of its own. `absent`: also adopt seals of files that do not exist here. Raises
@@ -268,7 +263,7 @@ def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool
     database = workspace.database
     before = None
     with state_dir.workspace_lock(workspace.state):
-        sift(workspace, incoming, now_us, absent=absent)
+        drop_removed(workspace, incoming, now_us, absent=absent)
         something = any(merge.counts(database).values())
         if workspace.own_place and something and any(merge.missing(database, incoming.rows).values()):
             before = _keep(workspace, now_us)
@@ -277,12 +272,12 @@ def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool
         outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
             live.drop_recorded(workspace, live_store.handed_over(incoming.rows))
-        if incoming.sifted.agents and outcome.cliff is None:
-            _drop_loose_marks(workspace, incoming.sifted.agents, taken)
+        if incoming.dropped.agents and outcome.cliff is None:
+            _drop_loose_marks(workspace, incoming.dropped.agents, taken)
         back_up(workspace, iso(now_us))
         if before is not None:  # only now: the restored backup may be one of those deleted
             _rotate(workspace, before)
     if before is not None and not os.path.exists(before):
         before = None  # an imported removal deleted it
     waiting = outcome.cliff.message if outcome.cliff is not None else outcome.held or "; ".join(outcome.trouble[:1])
-    return Brought(taken, before, waiting)
+    return RestoreResult(taken, before, waiting)

@@ -77,7 +77,7 @@ class CaptureResult:
 
     @property
     def wrote(self) -> bool:
-        """Whether anything was added to the vault."""
+        """Checks whether anything was added to the vault."""
         return bool(self.segments or self.compactions)
 
 
@@ -152,7 +152,7 @@ def _last_prompt(conversation: Conversation, rows: Sequence[Row], job: Job | Non
 
 
 def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
-    """Whether a transcript shows activity after the user's prompt, whatever the wording."""
+    """Checks whether a transcript shows activity after the user's prompt, whatever the wording."""
     return any(
         entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
         for entry in conversation.entries
@@ -245,7 +245,7 @@ def _entry(handed: ReportedCompaction) -> TranscriptEntry:
 
 
 def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool:
-    """Whether the transcript records the compaction that a hook delivered."""
+    """Checks whether the transcript records the compaction that a hook delivered."""
     return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
 
 
@@ -274,8 +274,8 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptE
         last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
         fresh = since(fresh, boundary, last)
     fresh = _without_held(fresh, said)
-    told = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
-    return fresh if told or not transcripts else ()
+    has_words = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
+    return fresh if has_words or not transcripts else ()
 
 
 def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[SpokenTurn]) -> tuple[TranscriptEntry, ...]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from signet_sync.capture import spool
+from signet_sync.errors import SignetSyncError
 from signet_sync.sync.read_only import reading
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ def catch_up(place: Place, agent_id: str) -> None:
     import apsw  # slow imports, needed only while a session runs
 
     from signet_sync.capture import worker
-    from signet_sync.errors import SignetSyncError
     from signet_sync.storage.clock import now_us
     from signet_sync.sync.workspace import Workspace
 

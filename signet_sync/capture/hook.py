@@ -196,7 +196,7 @@ class _Call:
         )
 
     def _was_at_work(self, agent: str, session_id: str) -> bool:
-        """Whether a stop of the session found its transcript; a prompt comes before the transcript is first written."""
+        """Checks whether a stop of the session found its transcript; a prompt comes before it is first written."""
         job = spool.Job(event="stop", harness=self.harness, session_id=session_id, agent_id=agent, at="")
         marker = spool.marker(self.folder.spool, job)
         return marker is not None and marker.transcript_path is not None and marker.prompt is None
@@ -340,7 +340,7 @@ def _now() -> str:
 
 
 def _agent_listens(folder: locations.StateFolder) -> bool:
-    """Whether a live `run` will take the job; if in doubt False, since an additional worker does no harm."""
+    """Checks whether a live `run` will take the job; if in doubt False, since an additional worker does no harm."""
     beat = locations.read_heartbeat(folder)
     if beat is None or beat.get("boot") != locations.boot_id() or type(beat.get("pid")) is not int:
         return False

@@ -209,7 +209,7 @@ def _record_shape(job: Job) -> str:
 
 
 def _is_not_there(job: Job) -> bool:
-    """Whether the harness never made a transcript of what the user submitted."""
+    """Checks whether the harness never made a transcript of what the user submitted."""
     return job.event == "stop" and job.prompt is not None and not os.path.lexists(job.transcript_path or "")
 
 
@@ -330,7 +330,7 @@ def short(session_id: str) -> str:
 
 
 def is_read(workspace: Workspace, source: TranscriptSource, agent_id: str | None = None) -> bool:
-    """Whether a transcript was read in its present state, for this agent if one is named."""
+    """Checks whether a transcript was read in its present state, for this agent if one is named."""
     mark = _mark(workspace, source)
     return mark is not None and _is_unchanged(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
 

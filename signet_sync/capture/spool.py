@@ -25,14 +25,21 @@ from hashlib import sha256
 
 from signet_sync.formats.ids import is_session_id
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import AGENT_ID
+from signet_sync.formats.paths import AGENT_ID, storable
 from signet_sync.storage import durable
 from signet_sync.storage.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
 from signet_sync.storage.locations import process_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from dataclasses import dataclass
     from typing import Any
+else:
+
+    def dataclass(**options: bool):
+        """Leaves a class as it is: a hook has no time to import `dataclasses`."""
+        return lambda kind: kind
+
 
 VERSION = 1
 EVENTS = ("session-start", "stop", "compact", "end")
@@ -49,6 +56,7 @@ _ANY = late(r".*", re.DOTALL)
 _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
+@dataclass(kw_only=True)
 class Job:
     """One event that a hook reported.
 
@@ -75,9 +83,10 @@ class Job:
     place: str = ""
     mark: tuple[int, int] = (0, 0)
 
-    def __init__(self, **values: Any) -> None:
-        # A hook has no time to import `dataclasses`.
-        self.__dict__.update(values)
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: object) -> None:
+            self.__dict__.update(values)
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
@@ -137,7 +146,7 @@ def _write(job: Job, *, durable: bool) -> None:
 
 
 def waiting(folder: str) -> bool:
-    """Whether there is any job, due or not; reads only names."""
+    """Checks whether there is any job, due or not; reads only names."""
     return any(name.endswith(_SUFFIX) for name in _names(folder))
 
 
@@ -321,7 +330,7 @@ def _read(path: str) -> Job:
 
 
 def _is_sound(document: Mapping[str, Any]) -> bool:
-    """Whether these are a job's fields with valid values: any program can write to the state folder."""
+    """Checks whether these are a job's fields with valid values: any program can write to the state folder."""
     at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
     texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "trouble"))
     return (
@@ -343,8 +352,6 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
 
 def _give_up(job: Job) -> None:
     """Moves a job to `bad/`, without the secrets in its paths, which are no longer needed."""
-    from signet_sync.formats.paths import storable
-
     path, cwd = job.transcript_path, job.cwd
     job.transcript_path, job.cwd = path and storable(path), cwd and storable(cwd)
     if (path, cwd) != (job.transcript_path, job.cwd):
@@ -378,7 +385,7 @@ def _mark(status: os.stat_result) -> tuple[int, int]:
 
 
 def _unchanged(job: Job) -> bool:
-    """Whether the file is still the one that was read: a marker may have been renewed meanwhile."""
+    """Checks whether the file is still the one that was read: a marker may have been renewed meanwhile."""
     try:
         return _mark(os.lstat(job.place)) == job.mark
     except FileNotFoundError:
@@ -386,7 +393,7 @@ def _unchanged(job: Job) -> bool:
 
 
 def _is_being_written(path: str, name: str) -> bool:
-    """Whether a live process is writing this file: that takes milliseconds, and process ids are reused."""
+    """Checks whether a live process is writing this file: that takes milliseconds, and process ids are reused."""
     writer = TEMPORARY.fullmatch(name)
     try:
         return writer is not None and process_alive(int(writer[1])) and time.time() - os.lstat(path).st_mtime < _WRITING

@@ -44,8 +44,8 @@ def changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, s
         wait = mark.rests_until - now_us if mark is not None else 0
         # The clock was set back.
         wait = 0 if wait > LONGEST_REST else wait
-        told = mark is None or mark.told_at != job.at
-        yield job, shape, wait if told else wait + LONGEST_REST
+        reported = mark is None or mark.told_at != job.at
+        yield job, shape, wait if reported else wait + LONGEST_REST
 
 
 def unread(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
@@ -70,12 +70,12 @@ def _changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live
 def shape_of(job: Job) -> str:
     """Returns what changes when something is added to a transcript; empty if there is none."""
     path = job.transcript_path or ""
-    told = f" {job.at}" if job.harness == opencode.NAME or job.prompt is not None else ""
+    at = f" {job.at}" if job.harness == opencode.NAME or job.prompt is not None else ""
     if not (found := _status(path)):
-        return f"none{told}" if job.prompt is not None else ""
+        return f"none{at}" if job.prompt is not None else ""
     # OpenCode's additions stay in the log of its database for a while.
     log = _status(f"{path}-wal") if job.harness == opencode.NAME else ""
-    return f"{found}{log}{told}"
+    return f"{found}{log}{at}"
 
 
 def _status(path: str) -> str:
@@ -112,7 +112,7 @@ class Worker:
         return True
 
     def working(self) -> bool:
-        """Whether the process is running; reaps one that has ended."""
+        """Checks whether the process is running; reaps one that has ended."""
         if self._process is None:
             return False
         code = self._process.poll()

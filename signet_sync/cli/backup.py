@@ -14,8 +14,8 @@ from signet_sync.errors import UsageError
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from signet_sync.backup.incoming import Incoming, Sifted
-    from signet_sync.backup.operations import Brought, Listed
+    from signet_sync.backup.incoming import DroppedRows, Incoming
+    from signet_sync.backup.operations import BackupInfo, RestoreResult
     from signet_sync.sync.workspace import Workspace
 
 # The names that a person uses for the rows of each table.
@@ -98,7 +98,7 @@ def list_(context: Context, as_json: bool) -> int:
     from signet_sync.storage.safe_paths import require_root
 
     folder = context.state()
-    found = backup_operations.listed(folder)
+    found = backup_operations.list_backups(folder)
     if not found:
         require_root(context.root)
     if as_json:
@@ -117,7 +117,7 @@ def list_(context: Context, as_json: bool) -> int:
     return 0
 
 
-def _document(one: Listed) -> dict[str, Any]:
+def _document(one: BackupInfo) -> dict[str, Any]:
     return {
         "name": os.path.basename(one.path),
         "path": one.path,
@@ -143,16 +143,16 @@ def restore(context: Context, source: str | None, yes: bool, now: str | None, as
 
     instant = resolve_now(now)
     require_root(context.root)
-    path = backup_operations.chosen(context.state(), source)
+    path = backup_operations.find_backup(context.state(), source)
     with incoming.of_backup(path, backup_operations.places(context.root)) as rows, opened(context) as workspace:
-        comes = backup_operations.coming(workspace, rows, instant, absent=True)
+        comes = backup_operations.preview_merge(workspace, rows, instant, absent=True)
         warn_of_another(context, workspace, rows)
         for table, count in sorted(rows.unknown.items()):
             context.say(f"note: {counted(count, 'row')} of {table} that no signet-sync writes; left out")
-        ask(comes, rows.sifted, yes=yes, as_json=as_json)
-        done = backup_operations.bring(workspace, rows, instant, absent=True)
+        ask(comes, rows.dropped, yes=yes, as_json=as_json)
+        done = backup_operations.merge_rows(workspace, rows, instant, absent=True)
         say_events(context, workspace)
-    tell(context, path, done, rows.sifted, as_json=as_json)
+    tell(context, path, done, rows.dropped, as_json=as_json)
     return 0
 
 
@@ -191,7 +191,7 @@ def told_size(size: int) -> str:
     return counted(size, "byte")
 
 
-def told_sifted(sifted: Sifted) -> list[str]:
+def told_sifted(sifted: DroppedRows) -> list[str]:
     """Lists what was left out, and why, a line each."""
     them = (
         (sifted.sessions, "session that was removed since", "sessions that were removed since"),
@@ -216,7 +216,7 @@ def warn_of_another(context: Context, workspace: Workspace, rows: Incoming) -> N
         context.say("note: it was written from a workspace with another id, another one or a copy of it")
 
 
-def ask(comes: dict[str, int], sifted: Sifted, *, yes: bool, as_json: bool) -> None:
+def ask(comes: dict[str, int], sifted: DroppedRows, *, yes: bool, as_json: bool) -> None:
     """Asks a person on a terminal; a removal that deletes files needs an answer everywhere."""
     if yes:
         return
@@ -232,7 +232,9 @@ def ask(comes: dict[str, int], sifted: Sifted, *, yes: bool, as_json: bool) -> N
         agreed(f"bring in {told_rows(comes)}?", yes=yes, as_json=as_json)
 
 
-def tell(context: Context, source: str, done: Brought, sifted: Sifted, *, as_json: bool, **more: object) -> None:
+def tell(
+    context: Context, source: str, done: RestoreResult, sifted: DroppedRows, *, as_json: bool, **more: object
+) -> None:
     """Prints what was restored."""
     if done.waiting:
         context.say(f"pages follow with the next pass: {done.waiting}")
@@ -256,7 +258,7 @@ def tell(context: Context, source: str, done: Brought, sifted: Sifted, *, as_jso
         click.echo(f"what was here before: {done.before}")
 
 
-def left_out(sifted: Sifted) -> dict[str, int]:
+def left_out(sifted: DroppedRows) -> dict[str, int]:
     """Returns what was left out, for JSON."""
     return {
         "removed_sessions": sifted.sessions,

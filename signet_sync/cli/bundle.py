@@ -112,22 +112,22 @@ def import_bundle(
         incoming.of_bundle(_lines(stream), file, backup_operations.places(context.root), agent) as rows,
         opened(context, touch_nothing=dry_run) as workspace,
     ):
-        comes = backup_operations.coming(workspace, rows, instant, absent=False)
+        comes = backup_operations.preview_merge(workspace, rows, instant, absent=False)
         warn_of_another(context, workspace, rows)
         _say_unknown(context, rows)
         if dry_run:
             _dry(file, comes, rows, as_json)
             return 0
-        ask(comes, rows.sifted, yes=yes, as_json=as_json)
-        done = backup_operations.bring(workspace, rows, instant, absent=False)
+        ask(comes, rows.dropped, yes=yes, as_json=as_json)
+        done = backup_operations.merge_rows(workspace, rows, instant, absent=False)
         say_events(context, workspace)
-    tell(context, file, done, rows.sifted, as_json=as_json, unknown=rows.unknown)
+    tell(context, file, done, rows.dropped, as_json=as_json, unknown=rows.unknown)
     return 0
 
 
 @contextmanager
 def _reading(file: str) -> Iterator[BinaryIO]:
-    from signet_sync.backup import operations as backup_operations
+    from signet_sync.storage.database import native_backup
 
     if file == "-":
         yield sys.stdin.buffer
@@ -142,7 +142,7 @@ def _reading(file: str) -> Iterator[BinaryIO]:
             code="bundle-unreadable",
         ) from None
     with stream:
-        if backup_operations.is_backup(stream.peek(_HEAD)):  # a pipe cannot be read twice
+        if native_backup.is_backup(stream.peek(_HEAD)):  # a pipe cannot be read twice
             raise UsageError(
                 "this is a backup and no bundle",
                 path=file,
@@ -175,15 +175,15 @@ def _dry(file: str, comes: dict[str, int], rows: Incoming, as_json: bool) -> Non
                 "source": file,
                 "rows": comes,
                 "total": sum(comes.values()),
-                "left_out": left_out(rows.sifted),
-                "removed_files": list(rows.sifted.goes),
+                "left_out": left_out(rows.dropped),
+                "removed_files": list(rows.dropped.goes),
                 "unknown": rows.unknown,
             }
         )
         return
     click.echo(f"would come in: {told_rows(comes) or 'nothing that is not there'}")
-    for line in told_sifted(rows.sifted):
+    for line in told_sifted(rows.dropped):
         click.echo(line)
-    for path in rows.sifted.goes:
+    for path in rows.dropped.goes:
         click.echo(f"would be deleted, its session was removed elsewhere: {path}")
     click.echo("nothing was changed (--dry-run)")

@@ -18,8 +18,8 @@ from signet_sync.cli.main import (
 )
 
 if TYPE_CHECKING:
-    from signet_sync.history.commit import Commit
-    from signet_sync.history.operations import Checkpoint
+    from signet_sync.history.log import CommitSummary
+    from signet_sync.history.operations import CheckpointResult
 
 
 @click.command()
@@ -50,7 +50,7 @@ def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | N
     return 0 if done.ok else 2
 
 
-def _tell(done: Checkpoint) -> None:
+def _tell(done: CheckpointResult) -> None:
     from signet_sync.formats.paths import display
 
     if done.oid is not None:
@@ -77,7 +77,7 @@ def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> i
     from signet_sync.history import operations as history_operations
 
     settings = context.settings()
-    listed = history_operations.listed(context.root, settings, limit, with_diff=with_diff)
+    listed = history_operations.list_commits(context.root, settings, limit, with_diff=with_diff)
     if not listed.commits:
         context.say(
             "no commits yet" if settings.history_enabled else f"the history is off; {history_operations.REMEDY}"
@@ -96,7 +96,7 @@ def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> i
     return 0
 
 
-def _show(commit: Commit) -> None:
+def _show(commit: CommitSummary) -> None:
     from signet_sync.formats.paths import display
     from signet_sync.formats.timestamps import SECOND, iso
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from signet_sync.errors import UsageError
     from signet_sync.history.purge import Begun
-    from signet_sync.history.purge_plan import Done
+    from signet_sync.history.purge_plan import PurgeResult
     from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
     from signet_sync.sync.workspace import Workspace
 
@@ -226,7 +226,7 @@ def _tell_undo(undo: Undo) -> None:
         click.echo(f"  {path}", err=True)
 
 
-def purged_document(done: Done) -> dict[str, object]:
+def purged_document(done: PurgeResult) -> dict[str, object]:
     """Returns the result of a purge, for JSON."""
     return {
         "commits": done.commits,
@@ -238,12 +238,12 @@ def purged_document(done: Done) -> dict[str, object]:
     }
 
 
-def is_waiting(done: Done | None) -> bool:
+def is_waiting(done: PurgeResult | None) -> bool:
     """Whether a purge was requested and is not done."""
     return done is not None and not done.is_done
 
 
-def say_purged(done: Done, again: str) -> None:
+def say_purged(done: PurgeResult, again: str) -> None:
     """Prints the result of a purge for a person, and how to request it `again` if it was refused."""
     if done.waiting:
         click.secho(f"  the git history still holds the text, every pass tries again: {done.waiting}", fg="red")
@@ -278,7 +278,9 @@ def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
         )
 
 
-def _dry(plans: list[SessionRemoval], quoted_in: Sequence[str], purges: list[Begun | Done], as_json: bool) -> None:
+def _dry(
+    plans: list[SessionRemoval], quoted_in: Sequence[str], purges: list[Begun | PurgeResult], as_json: bool
+) -> None:
     if as_json:
         emit(
             {
@@ -305,7 +307,7 @@ def _dry(plans: list[SessionRemoval], quoted_in: Sequence[str], purges: list[Beg
     click.echo("nothing was removed (--dry-run)")
 
 
-def say_would(purge: Begun | Done) -> None:
+def say_would(purge: Begun | PurgeResult) -> None:
     """Prints what a purge would do, for a person."""
     told = would(purge)
     if told["refused"] or told["nothing"]:
@@ -317,7 +319,7 @@ def say_would(purge: Begun | Done) -> None:
     )
 
 
-def would(purge: Begun | Done) -> dict[str, Any]:
+def would(purge: Begun | PurgeResult) -> dict[str, Any]:
     """Returns what a purge would do, for JSON."""
     from signet_sync.history.purge import Begun
 

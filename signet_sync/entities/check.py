@@ -33,8 +33,9 @@ class EntityReport:
 
     def problem(self, path: str, verdict: str, code: str, message: str, hint: str, line: int = 1) -> None:
         """Adds a finding that needs action."""
-        told = {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
-        self.problems.append({**told, "line": line})
+        self.problems.append(
+            {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint, "line": line}
+        )
 
     def note(self, path: str, code: str, message: str) -> None:
         """Adds a finding that needs no action."""

@@ -37,8 +37,8 @@ def summarize_days(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     for agent_id in scan.agents(workspace.root):
         repo = EntityRepository(workspace, agent_id, now_us)
         observe.catch_up(repo)
-        told = entities_store.remembered(workspace.database, agent_id, "told_day")
-        days = [day for day in repo.log.days() if told < day < today]
+        last = entities_store.remembered(workspace.database, agent_id, "told_day")
+        days = [day for day in repo.log.days() if last < day < today]
         for day in days:
             written += _summarize_day(repo, day)
         if days:
@@ -56,12 +56,12 @@ def _summarize_day(repo: EntityRepository, day: str) -> list[str]:
             continue
         if entry.at.startswith(day) and not _is_summary(entry):
             by_entity.setdefault(entry.entity_id, []).append(entry)
-    told = {
+    summarized = {
         (entry.entity_id, (entry.payload or {}).get("rollup")) for entry in repo.log.events_holding(f'"rollup":"{day}"')
     }
     written = []
     for entity_id, events in sorted(by_entity.items()):
-        if (entity_id, day) not in told:
+        if (entity_id, day) not in summarized:
             written += _append_entry(repo, entity_id, day, entry_text(events))
     return written
 
@@ -71,10 +71,10 @@ def entry_text(events: Sequence[Event]) -> str:
 
     The two events that create an entity, one for each file, count as one.
     """
-    told = [event for event in events if not (event.op == "create" and event.file == "notes")]
-    ops = Counter(_WORDS[event.op] for event in told)
-    actors = Counter(event.actor for event in told)
-    number = len(told)
+    counting = [event for event in events if not (event.op == "create" and event.file == "notes")]
+    ops = Counter(_WORDS[event.op] for event in counting)
+    actors = Counter(event.actor for event in counting)
+    number = len(counting)
     what = ", ".join(f"{count} {word}" for word, count in sorted(ops.items(), key=lambda one: (-one[1], one[0])))
     who = ", ".join(f"{actor} {count}" for actor, count in sorted(actors.items()))
     return f"{counted(number, 'event')}: {what}; by {who}"

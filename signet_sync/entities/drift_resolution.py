@@ -41,7 +41,7 @@ def resolve(
     if actor != "maintainer":
         raise UsageError("only a maintainer can resolve drift", hint="--actor maintainer", code="actor-refused")
     with state_dir.workspace_lock(workspace.state):
-        before = execute.page_inputs(workspace, agent_id)
+        before = entities_store.page_inputs(workspace.database, agent_id)
         repo = EntityRepository(workspace, agent_id, now_us)
         observe.examine_all(repo)
         entity_id = _entity_id(repo, ref)

@@ -43,7 +43,8 @@ def erase(
     if not gone and not removed.in_ledger(repo):
         return Erasure(tuple(cleaned), ())
     ids = {event.id for event in gone}
-    _record(repo, tombstone, sorted(ids))
+    # It says which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged.
+    repo.record("erase", "observer", {"tombstone": tombstone, "events": sorted(ids)})
     # Events that refer to removed words lose their texts; so does an unreadable line that contains such words.
     lines = chain.erase(
         repo.log.lines(), lambda entry: entry.id in ids if isinstance(entry, Event) else removed.holds(entry), tombstone
@@ -221,8 +222,3 @@ def _body(body: str, holds: Callable[[str], bool]) -> str:
     kept = "\n".join(line for line in body.split("\n") if not holds(line))
     # If a phrase remains that runs over several lines, the whole body is deleted.
     return "\n" if holds(kept) else kept
-
-
-def _record(repo: EntityRepository, tombstone: str, ids: list[str]) -> None:
-    """Records which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged."""
-    repo.record("erase", "observer", {"tombstone": tombstone, "events": ids})

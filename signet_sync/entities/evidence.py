@@ -33,11 +33,10 @@ _HINT = 'write "why: …; until: …; plan: …": why more is kept, for how long
 
 
 class Token(NamedTuple):
-    """`ev:YYYYMMDDThhmmssZ-ULID` in parts; `instant` is the ULID's time in microseconds since 1970 UTC."""
+    """`ev:YYYYMMDDThhmmssZ-ULID`, and its ULID."""
 
     text: str
     ulid: str
-    instant: int
 
 
 class Evidence(NamedTuple):
@@ -90,13 +89,10 @@ def token_for(ulid: str) -> str:
 def read_token(text: str) -> Token | None:
     """Parses a token; returns None if it is invalid or its two times differ."""
     match = _TOKEN.fullmatch(text)
-    if match is None:
-        return None
     try:
-        instant = instant_of(match[2])
+        return Token(text, match[2]) if match is not None and token_for(match[2]) == text else None
     except ValueError:
         return None
-    return Token(text, match[2], instant) if _stamp(instant) == match[1] else None
 
 
 def tokens_in(text: str) -> tuple[Token, ...]:
@@ -168,7 +164,7 @@ def _list(names: list[str]) -> str:
 
 
 def _stamp(instant: int) -> str:
-    """`YYYYMMDDThhmmssZ`."""
+    """Formats an instant as `YYYYMMDDThhmmssZ`."""
     return iso(instant)[:19].replace("-", "").replace(":", "") + "Z"
 
 

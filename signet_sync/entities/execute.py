@@ -90,7 +90,7 @@ def run_request(
     """Runs `act` under the workspace's lock, once for an idempotency key."""
     with state_dir.workspace_lock(workspace.state):
         for _ in range(_TRIES):
-            before = page_inputs(workspace, agent_id)
+            before = entities_store.page_inputs(workspace.database, agent_id)
             if deriving.is_stale(workspace.database, workspace.pipeline):
                 # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
                 engine.run_locked(workspace, Request(now_us=request.now_us))
@@ -155,14 +155,9 @@ def _is_current(repo: EntityRepository, entity: Entity) -> bool:
     return all(known.get(seen.path) == seen.sha256 for seen in entity.seen.values() if seen.raw is not None)
 
 
-def page_inputs(workspace: Workspace, agent_id: str) -> frozenset[tuple[object, ...]]:
-    """Returns what MEMORY.md may show of an agent's entities."""
-    return entities_store.page_inputs(workspace.database, agent_id)
-
-
 def update_page(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, ...]], now_us: int) -> str:
     """Updates MEMORY.md if its lines about entities changed; returns why it has to wait, or an empty string."""
-    if page_inputs(workspace, agent_id) == before:
+    if entities_store.page_inputs(workspace.database, agent_id) == before:
         return ""
     page = head_page(agent_id)
     outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({page}), resume=False))

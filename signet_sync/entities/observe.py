@@ -226,15 +226,15 @@ def examine(
         (path_of(place._replace(file=file)) for each in ids for place in places.get(each, ()) for file in FILES),
     )
     for each in sorted(ids):
-        standing = places.get(each, [])
+        folders = places.get(each, [])
         expected = rows.get(each, {})
         certain = doubtful is not None and each not in doubtful and each not in queued
-        if certain and len(standing) == 1 and expected and None not in expected.values():
-            paths = [path_of(standing[0]._replace(file=file)) for file in FILES]
+        if certain and len(folders) == 1 and expected and None not in expected.values():
+            paths = [path_of(folders[0]._replace(file=file)) for file in FILES]
             now = {path: current[path] for path in paths if path in current}
             if now == expected:
                 continue
-        _Examination(repo, each, standing, expected.keys(), found, joined=joined).walk()
+        _Examination(repo, each, folders, expected.keys(), found, joined=joined).run()
 
 
 def _rows(repo: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
@@ -265,7 +265,7 @@ class _Examination:
         self,
         repo: EntityRepository,
         entity_id: str,
-        standing: list[Place],
+        folders: list[Place],
         rows: Collection[str],
         found: Observations,
         *,
@@ -273,7 +273,7 @@ class _Examination:
     ) -> None:
         self.repo = repo
         self.id = entity_id
-        self.standing = standing
+        self.folders = folders
         self.rows = rows
         self.found = found
         self.joined = joined
@@ -283,47 +283,48 @@ class _Examination:
         self.queue: dict[str, DriftedFile] = {}
         self.shown: set[str] = set()
 
-    def walk(self) -> None:
-        if not self.standing:
-            self._gone()
+    def run(self) -> None:
+        if not self.folders:
+            self._missing()
         else:
-            self._stands()
+            self._present()
         self._record()
         self._close()
 
-    def _gone(self) -> None:
+    def _missing(self) -> None:
         """Queues an entity whose folder is gone; its events can write it again."""
-        told = self.repo.replay(self.id)
-        if told.texts or told.trouble:
+        replayed = self.repo.replay(self.id)
+        if replayed.texts or replayed.trouble:
             self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
 
-    def _stands(self) -> None:
-        told = self.repo.replay(self.id)
-        place = next((place for place in self.standing if place.slug == told.slug), self.standing[0])
-        twins = [other for other in self.standing if other != place]
+    def _present(self) -> None:
+        replayed = self.repo.replay(self.id)
+        place = next((place for place in self.folders if place.slug == replayed.slug), self.folders[0])
+        twins = [other for other in self.folders if other != place]
+        troubles = {each.file: each.code for each in replayed.trouble}
         changed = False
         for file in FILES:
             seen = self.repo.read(place._replace(file=file))
             self.shown.add(seen.path)
-            changed |= self._file(seen, told.texts.get(file), {each.file: each.code for each in told.trouble}.get(file))
+            changed |= self._file(seen, replayed.texts.get(file), troubles.get(file))
         for twin in twins:
             hint = "remove one of the folders; a copy needs an id of its own"
             self._queue(twin, "id-twice", f"the entity also exists in {folder_of(place)}", hint, "")
-        if not twins and told.slug is not None and place.slug != told.slug:
+        if not twins and replayed.slug is not None and place.slug != replayed.slug:
             self._add("human_edit", None, {"slug": place.slug})
             changed = True
         if changed:
             self.found.changed.add(self.repo.agent_id)
 
-    def _file(self, seen: FileContent, told: str | None, trouble: str | None) -> bool:
+    def _file(self, seen: FileContent, expected: str | None, trouble: str | None) -> bool:
         """Compares a file with its events; returns whether its row changed."""
         file = seen.place.file
-        if told is None and trouble is None:
+        if expected is None and trouble is None:
             return seen.code != "gone" and self._adopt(seen)
         if seen.code not in ("", "gone"):
             self._queue(seen.place, seen.code, seen.message, "make it a readable file again", seen.sha256)
             return False
-        replayed = document_of(told)
+        replayed = document_of(expected)
         if replayed is None:
             message = "its events do not contain the whole file"
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
@@ -399,11 +400,11 @@ class _Examination:
 
     def _add(self, op: Operation, file: File | None, payload: Mapping[str, Any], **hashes: Any) -> None:
         """Adds an event of a person about the file's present content; it needs no outcome."""
-        again = self._told_again(file, hashes.get("file_before"), hashes.get("file_after"))
+        again = self._recorded_before(file, hashes.get("file_before"), hashes.get("file_after"))
         fields = {"entity_id": self.id, "file": file, "payload": payload, **hashes, **again}
         self.events.append(self.repo.event(op, "person", **fields))
 
-    def _told_again(self, file: File | None, before: str | None, after: str | None) -> dict[str, str]:
+    def _recorded_before(self, file: File | None, before: str | None, after: str | None) -> dict[str, str]:
         """Returns time and id for an event whose text the log already contains; None for a new text.
 
         Merging another machine's lines can order the events otherwise than the file changed. Nothing was edited then,
@@ -412,10 +413,10 @@ class _Examination:
         if not self.joined or after is None:
             return {}
         of = self.repo.log.of(self.id)
-        told = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
-        if not told:
+        earlier = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
+        if not earlier:
             return {}
-        first, known = min(told), {entry.id for entry in of}
+        first, known = min(earlier), {entry.id for entry in of}
         seed, instant = f"{self.repo.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
         ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
         return {"at": first, "id": next(ulid for ulid in ids if ulid not in known)}

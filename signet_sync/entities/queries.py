@@ -76,8 +76,12 @@ def list_entities(repo: EntityRepository, kind: Kind | None = None) -> list[Enti
 
 def lint_files(repo: EntityRepository, row: EntityFile) -> list[EntityFinding]:
     """Lists deviations of an entity's files from the schema."""
-    seen = _files(repo, row)
-    return [remark for file in FILES for remark in _untidy(repo, row, seen[file])]
+    return [
+        EntityFinding(row.id, one.code, one.message, one.hint, seen.path)
+        for seen in _files(repo, row).values()
+        if (document := document_of(seen.text)) is not None  # otherwise it is in the maintainer's queue
+        for one in lint.lint(document, repo.shapes_of(row.kind, seen.place.file, document))
+    ]
 
 
 def list_drift(repo: EntityRepository) -> list[EntityFinding]:
@@ -125,11 +129,3 @@ def _shown(section: DocumentSection, form: str, file: File) -> SectionView:
     return SectionView(
         f"notes/{name}" if file == "notes" else name, section.anchor, section.heading, text_of(section), found
     )
-
-
-def _untidy(repo: EntityRepository, row: EntityFile, seen: FileContent) -> list[EntityFinding]:
-    document = document_of(seen.text)
-    if document is None:
-        return []  # it is in the maintainer's queue
-    shapes = repo.shapes_of(row.kind, seen.place.file, document)
-    return [EntityFinding(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]

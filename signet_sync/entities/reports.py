@@ -83,28 +83,28 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
         entity_id, _ = _identify(repo, ref)
         observe.examine(repo, {entity_id})
         row = repo.find(entity_id)
-        told = repo.replay(entity_id)
+        replayed = repo.replay(entity_id)
         place = parse_path(row.path) if row is not None else None
         found = [
             EntityFinding(
                 one.event_id, f"events-{one.code}", one.message, "signet-sync entity log", row.path if row else ""
             )
-            for one in told.trouble
+            for one in replayed.trouble
         ]
-        troubled = {one.file for one in told.trouble}
+        troubled = {one.file for one in replayed.trouble}
         for file in FILES:
             seen = repo.read(place._replace(file=file)) if place is not None else None
             text = seen.text if seen is not None else None
-            if file not in troubled and text != told.texts.get(file):
+            if file not in troubled and text != replayed.texts.get(file):
                 where = seen.path if seen is not None else ""
-                found.append(EntityFinding(entity_id, *_difference(text, told.texts.get(file)), where))
-        for event in told.unsettled:
+                found.append(EntityFinding(entity_id, *_difference(text, replayed.texts.get(file)), where))
+        for event in replayed.unsettled:
             found.append(
                 EntityFinding(
                     event.id, "unsettled", "a write was interrupted", "the next command completes or discards it"
                 )
             )
-    return Replay(entity_id, told.texts, tuple(found))
+    return Replay(entity_id, replayed.texts, tuple(found))
 
 
 def drift(workspace: Workspace, agent_id: str) -> list[EntityFinding]:
@@ -163,9 +163,9 @@ def _identify(repo: EntityRepository, ref: str) -> tuple[str, EntityFile | None]
     return row.id, row
 
 
-def _difference(text: str | None, told: str | None) -> tuple[str, str, str]:
+def _difference(text: str | None, expected: str | None) -> tuple[str, str, str]:
     if text is None:
         return "file-missing", "the file is gone; its events contain it", "signet-sync entity drift"
-    if told is None:
+    if expected is None:
         return "not-told", "no events contain this file", "signet-sync reindex records it"
     return "differs", "the file differs from its events", "signet-sync reindex records a person's edit"

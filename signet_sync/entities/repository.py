@@ -92,7 +92,7 @@ class EntityRepository:
         self.agent_id = agent_id
         self.now_us = now_us
         self.log = EventLog(workspace.root, agent_id)
-        self._told: dict[str, Replayed] = {}
+        self._replays: dict[str, Replayed] = {}
 
     # ── files ──
 
@@ -118,7 +118,7 @@ class EntityRepository:
         filled = [
             place
             for place in places
-            if any(files.look(root, path_of(place._replace(file=file))) is not None for file in FILES)
+            if any(files.status_of(root, path_of(place._replace(file=file))) is not None for file in FILES)
         ]
         return filled or places[:1]
 
@@ -145,9 +145,9 @@ class EntityRepository:
 
     def replay(self, entity_id: str) -> Replayed:
         """Returns the state that the events of an entity add up to."""
-        if entity_id not in self._told:
-            self._told[entity_id] = fold(self.log.of(entity_id))
-        return self._told[entity_id]
+        if entity_id not in self._replays:
+            self._replays[entity_id] = fold(self.log.of(entity_id))
+        return self._replays[entity_id]
 
     def event(self, op: Operation, actor: Actor, **fields: Any) -> Event:
         """Makes an event of this instant; unless a `state` is given, it needs no outcome."""
@@ -165,8 +165,8 @@ class EntityRepository:
     def forget_replay(self, entity_id: str | None) -> None:
         """Drops cached replays of an entity (None: of all) after events were added."""
         if entity_id is None:
-            self._told.clear()
-        self._told.pop(entity_id or "", None)
+            self._replays.clear()
+        self._replays.pop(entity_id or "", None)
 
     # ── schema ──
 

@@ -37,7 +37,7 @@ def agents(root: str) -> list[str]:
 
 def has_folder(root: str, agent_id: str) -> bool:
     """Checks whether an agent has an entities folder."""
-    return files.look(root, entities_folder(agent_id)) is not None
+    return files.status_of(root, entities_folder(agent_id)) is not None
 
 
 def scan(root: str, agent_id: str) -> dict[str, Signature] | None:

@@ -158,28 +158,18 @@ def _with_field_moved(entity: Entity, shape: Shape) -> EntityDocument:
         text = "\n".join(lines[start + 1 : end]).strip("\n")
         body = "\n".join([*lines[:start], *lines[end:]])
         document = edits.put_body(document, _EXTENSIONS, body)
-    document = replace(document, sections=tuple(_with_section(document, shape)))
+    document = replace(document, sections=_with_section(document, shape))
     return edits.replace(document, shape.anchor, SafeText(text)) if text.strip() else document
 
 
-def _with_section(document: EntityDocument, shape: Shape) -> Iterator[DocumentSection]:
-    """Yields the sections, with the new one after those of its kind; an existing one of its heading gets its anchor."""
+def _with_section(document: EntityDocument, shape: Shape) -> tuple[DocumentSection, ...]:
+    """Returns the sections with the new one after those of its kind; one with its heading gets its anchor."""
     fresh = blank("part", title="x", entity_id="", agent_id="", created_at="", sections=(shape, shape)).sections[0]
-    standing = [one for one in document.sections if one.heading.casefold() == shape.heading.casefold()]
-    if standing:
-        for one in document.sections:
-            yield (
-                replace(one, anchor=shape.anchor, opening=fresh.opening, heading=shape.heading)
-                if one is standing[0]
-                else one
-            )
-        return
-    common = {one.anchor for one in COMMON}
-    placed = False
-    for one in document.sections:
-        if not placed and one.anchor in common:
-            placed = True
-            yield fresh
-        yield one
-    if not placed:
-        yield fresh
+    sections = list(document.sections)
+    same = [at for at, one in enumerate(sections) if one.heading.casefold() == shape.heading.casefold()]
+    if same:
+        sections[same[0]] = replace(fresh, body=sections[same[0]].body)
+    else:
+        common = {one.anchor for one in COMMON}
+        sections.insert(next((at for at, one in enumerate(sections) if one.anchor in common), len(sections)), fresh)
+    return tuple(sections)

@@ -239,13 +239,13 @@ def _reopen_returned_removals(workspace: Workspace, agent_id: str, moved: Iterab
     """Reopens removals whose text came back, from a backup or another machine, so that this pass scrubs it again."""
     if not tombstones_store.any_stand(workspace.database):
         return
-    told: set[str] = set()
+    returned: set[str] = set()
     for path in (*moved, *scan.log_pages(workspace.root, agent_id)):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found):
-            told |= tombstones_store.told_by(workspace.database, agent_id, found.raw)
-    if told:
-        tombstones_store.reopen(workspace.database, agent_id, told)
+            returned |= tombstones_store.told_by(workspace.database, agent_id, found.raw)
+    if returned:
+        tombstones_store.reopen(workspace.database, agent_id, returned)
 
 
 def _log_fingerprint(root: str, agent_id: str) -> str:
@@ -255,7 +255,7 @@ def _log_fingerprint(root: str, agent_id: str) -> str:
 
 
 def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult) -> None:
-    """Once a day, summarises the events of earlier days in change logs."""
+    """Summarises the events of earlier days in change logs, once a day."""
     day = day_of(now_us)
     if passes.days_told_on(workspace.database) == day:
         return

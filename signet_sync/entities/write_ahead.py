@@ -81,7 +81,7 @@ def write(repo: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventSt
 
 
 def write_as(actor: Actor, repo: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
-    """Carries out a plan that nobody asked for; returns None if a person is editing the file."""
+    """Carries out a plan of our own; returns None if a person is editing the file."""
     try:
         return write(repo, entity, plan, EventStamp(ulid=new_ulid(repo.now_us), actor=actor))
     except FileChanged:

@@ -32,7 +32,7 @@ _CO_AUTHOR = late(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.M
 _Sighting = tuple[int, EntityKind, Named]  # offset of the first character, kind, name and norm
 
 
-class _Stretch(NamedTuple):
+class _BodyPart(NamedTuple):
     """A part of a body outside code fences (`language` is None) or inside one, with its first line."""
 
     text: str
@@ -95,18 +95,18 @@ def _sightings(body: str, project: str | None) -> Iterator[tuple[int, EntityKind
             yield line, kind, named
 
 
-def _stretches(body: str) -> Iterator[_Stretch]:
+def _stretches(body: str) -> Iterator[_BodyPart]:
     begin, line = 0, 1
     language: str | None = None
     # The added newline lets the pattern match in the first line.
     for mark in _FENCE.finditer("\n" + body) if "```" in body or "~~~" in body else ():
         start, end = mark.start(), mark.end() - 1
         if start > begin + 1:
-            yield _Stretch(body[begin:start], line, language)
+            yield _BodyPart(body[begin:start], line, language)
         line += body.count("\n", begin, end)
         begin = end
         language = mark[1].casefold() if language is None else None
-    yield _Stretch(body[begin:], line, language)
+    yield _BodyPart(body[begin:], line, language)
 
 
 def _of_prose(text: str, project: str | None) -> Iterator[_Sighting]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from signet_sync.formats.lazy_pattern import late
 
@@ -47,6 +48,11 @@ def day_page(agent_id: str, day: str) -> str:
 def month_page(agent_id: str, month: str) -> str:
     """Returns the path of the session log page of a month `YYYY-MM`, which links its days."""
     return f"{agent_folder(agent_id)}ledger/{month}.md"
+
+
+def log_pages(agent_id: str, days: Iterable[str]) -> set[str]:
+    """Returns the session log pages of some days and of their months."""
+    return {path for day in days for path in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
 
 
 def page_agent(path: str) -> str | None:

@@ -54,7 +54,7 @@ class Graph(Deriver):
 
     @property
     def version(self) -> str:  # type: ignore[override]
-        """The version of the rules."""
+        """Names the version of the rules."""
         return VERSION
 
     def sources(self, database: Database) -> Iterable[Source]:

@@ -132,7 +132,7 @@ def _fit_budget(
     return "\n\n".join("\n".join(line.text for line in block) for block in blocks if block)
 
 
-def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int) -> list[_Line]:
+def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int) -> list[_CostedLine]:
     """Returns a line for each of the newest, at most `most`, as wide as all fit; then how many more there are."""
     shown = min(count, most)
     more = _more(count - shown)
@@ -146,13 +146,13 @@ def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int)
     return [*lines, *more]
 
 
-def _more(count: int) -> list[_Line]:
+def _more(count: int) -> list[_CostedLine]:
     return [_line(f"- … {count} more …")] if count else []
 
 
-def _fitting(name: _Line, lines: Sequence[_Line], room: int) -> list[_Line]:
+def _fitting(name: _CostedLine, lines: Sequence[_CostedLine], room: int) -> list[_CostedLine]:
     """Returns a list under its name, with the lines that fit; nothing if none fits."""
-    kept: list[_Line] = []
+    kept: list[_CostedLine] = []
     left = room - name.cost
     for line in lines:
         if line.cost <= left:
@@ -161,18 +161,18 @@ def _fitting(name: _Line, lines: Sequence[_Line], room: int) -> list[_Line]:
     return [name, *kept] if kept else []
 
 
-class _Line(NamedTuple):
+class _CostedLine(NamedTuple):
     """A line, and its tokens including its newline; a blank line adds none (`rough_tokens`)."""
 
     text: str
     cost: int
 
 
-def _line(text: str) -> _Line:
-    return _Line(text, rough_tokens(text) + 1)
+def _line(text: str) -> _CostedLine:
+    return _CostedLine(text, rough_tokens(text) + 1)
 
 
-def _cost(lines: Sequence[_Line]) -> int:
+def _cost(lines: Sequence[_CostedLine]) -> int:
     return sum(line.cost for line in lines)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from signet_sync.formats.snapshot import Found
 from signet_sync.history import operations as history_operations
-from signet_sync.history.commit import Commit, Diff, presentable
-from signet_sync.history.operations import Listed
+from signet_sync.history.log import CommitSummary, Diff, presentable
+from signet_sync.history.operations import CommitList
 from signet_sync.pages.readable import belongs
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
@@ -17,10 +17,10 @@ from signet_sync.text.phrases import counted
 
 _SIZE_LIMIT = 4 * 1024 * 1024  # bytes of a file whose lines are compared
 _NOT_COMMITTED = "Not committed:"
-SOMEBODY = "another"
+ANOTHER_AGENT = "another"
 
 
-def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) -> Listed:
+def list_commits(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) -> CommitList:
     """Returns the newest commits; of other agents' only time and kind, and of the diff only lines that still exist.
 
     Other lines are not shown: what was removed or forgotten must not come back through the history. Raises what
@@ -34,15 +34,15 @@ def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) 
         authors = {agent_id} if not named or named not in agents or len(agents) == 1 else set[str]()
         if len(agents) == 1 and named:
             authors.add(named)
-        seer = _Seer(database, place.root, agent_id, authors)
-        found = history_operations.listed(place.root, settings, limit, with_diff=with_diff, told=seer.patch)
-        commits = [seer.commit(commit) for commit in found.commits]
-    diff = None if found.diff is None else Diff(found.diff.text, "; ".join(filter(None, (found.diff.cut, seer.left()))))
-    return Listed(commits, diff)
+        view = _AgentView(database, place.root, agent_id, authors)
+        found = history_operations.list_commits(place.root, settings, limit, with_diff=with_diff, visible=view.patch)
+        commits = [view.commit(commit) for commit in found.commits]
+    diff = None if found.diff is None else Diff(found.diff.text, "; ".join(filter(None, (found.diff.cut, view.left()))))
+    return CommitList(commits, diff)
 
 
 @dataclass(slots=True)
-class _Seer:
+class _AgentView:
     """Filters commits and patches for an agent; `authors` are names of its own commits that no committer identifies."""
 
     database: Database
@@ -52,12 +52,12 @@ class _Seer:
     files_left: int = 0
     lines_left: int = 0
 
-    def commit(self, commit: Commit) -> Commit:
+    def commit(self, commit: CommitSummary) -> CommitSummary:
         """Returns an own commit with its text, without sessions that are gone or others'; of others only the kind."""
         kind, colon, _ = commit.subject.partition(": ")
         name, address = commit.committer
         if name != self.agent_id if address == history_operations.AGENTS_ADDRESS else commit.author not in self.authors:
-            return replace(commit, subject=kind if colon else "commit", body="", author=SOMEBODY)
+            return replace(commit, subject=kind if colon else "commit", body="", author=ANOTHER_AGENT)
         body = commit.body.partition(_NOT_COMMITTED)[0].strip()
         if kind != "session-close":
             return replace(commit, body=body)
@@ -78,15 +78,15 @@ class _Seer:
         if not isinstance(found, Found):
             self.files_left += 1
             return ""
-        standing = set(presentable(found.raw).split("\n"))
+        present = set(presentable(found.raw).split("\n"))
         head, *hunks = patch.split("\n@@")
-        shown = [hunk for text in hunks if (hunk := self._hunk(text, standing))]
+        shown = [hunk for text in hunks if (hunk := self._hunk(text, present))]
         return "\n".join((head, *shown, "")) if shown else ""
 
-    def _hunk(self, text: str, standing: set[str]) -> str:
+    def _hunk(self, text: str, present: set[str]) -> str:
         """Returns a hunk without the lines that no longer exist; "" if none of the rest was added."""
         numbers, *lines = text.split("\n")
-        told = [line for line in lines if line.startswith((" ", "+")) and line[1:] in standing]
+        told = [line for line in lines if line.startswith((" ", "+")) and line[1:] in present]
         self.lines_left += sum(line.startswith((" ", "+", "-")) for line in lines) - len(told)
         if not any(line.startswith("+") for line in told):
             return ""
@@ -97,7 +97,7 @@ class _Seer:
         """Describes what of the diff is not shown."""
         told = []
         if self.lines_left:
-            told.append(f"{counted(self.lines_left, 'line')} that stand no longer are not shown")
+            told.append(f"{counted(self.lines_left, 'line')} that no longer exist are not shown")
         if self.files_left:
             told.append(f"{counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
         return "; ".join(told)

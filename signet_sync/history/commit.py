@@ -17,34 +17,15 @@ from signet_sync.formats.paths import TEMPORARY, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import index as git_index
-from signet_sync.history.git import lock, objects, repository, trees, worktree
-from signet_sync.history.git.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.history.git import lock, objects, packs, repository, worktree
+from signet_sync.history.git.gathering import CachedBlob, Gathered, Gathering, Limits, Skipped
+from signet_sync.history.git.objects import COMMIT, ObjectStore, TreeEntry
 from signet_sync.history.git.packs import NewObjects
-from signet_sync.history.git.repository import Opened
-from signet_sync.history.git.trees import Entry
-from signet_sync.history.log import Commit, Diff, Told, Version, blob, diff, log, presentable
+from signet_sync.history.git.repository import OpenRepository
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_folder, sync_path
 from signet_sync.storage.safe_paths import folder
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
-
-__all__ = [
-    "Commit",
-    "Committed",
-    "Diff",
-    "Known",
-    "Limits",
-    "Skipped",
-    "Told",
-    "Version",
-    "begin",
-    "blob",
-    "commit",
-    "create",
-    "diff",
-    "log",
-    "presentable",
-]
 
 SUBJECT_LENGTH = 200  # characters
 TOLD = 100  # skipped files listed in a commit's body
@@ -63,7 +44,7 @@ class Committed:
     oid: str | None = None
     reason: str = ""
     skipped: tuple[Skipped, ...] = ()
-    learnt: Mapping[str, Known] = field(default_factory=dict)
+    learnt: Mapping[str, CachedBlob] = field(default_factory=dict)
     forgotten: frozenset[str] = frozenset()
 
 
@@ -101,7 +82,7 @@ def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
     Does nothing if it is ours already. `inside`: also if the workspace is inside another repository. Raises
     `RepositoryRefused` (`existing-repository`, `unsafe-repository`, `inside-repository`, `extra-missing`), `OSError`.
     """
-    standing = repository.look(root, workspace_id)
+    standing = repository.inspect(root, workspace_id)
     if standing.state == "ours":
         with suppress(OSError):
             os.rmdir(os.path.join(root, _BUILDING))  # left, empty, by a creation that was interrupted at its end
@@ -153,7 +134,7 @@ FIRST = "workspace init"
 
 
 def begin(
-    place: Opened, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
+    place: OpenRepository, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
 ) -> None:
     """Makes the first commit of our own repository: the files of `create`, so that the next commit has its own subject.
 
@@ -161,20 +142,16 @@ def begin(
     """
     if not place.ours or repository.tip(place) is not None or _hindrance(place):
         return
-    new = NewObjects(place.git)
-    try:
-        with repository.readable():
-            found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
-            top = trees.build(found.flat, new.add)
-            made = new.add("commit", _commit_object(top, None, message(FIRST, "", []), author, agent or author, now_us))
-            new.flush()
-            _publish(place, None, made, found)
-    finally:
-        new.discard()
+    with repository.readable(), NewObjects(place.git) as new:
+        found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
+        top = objects.build(found.flat, new.add)
+        made = new.add(COMMIT, _commit_object(top, None, message(FIRST, "", []), author, agent or author, now_us))
+        new.flush()
+        _publish(place, None, made, found)
 
 
 def commit(
-    place: Opened,
+    place: OpenRepository,
     *,
     subject: str,
     body: str = "",
@@ -182,89 +159,73 @@ def commit(
     agent: tuple[str, str] | None = None,
     now_us: int,
     limits: Limits,
-    cache: Mapping[str, Known],
+    cache: Mapping[str, CachedBlob],
 ) -> Committed:
     """Commits every file that is not ignored; `author` is name and address, `now_us` is microseconds.
 
     `agent` is the committer and identifies the agent, whatever the settings call the author (None: the author). A
-    tracked
-    file that cannot be committed (too large, contains a secret, unreadable) keeps its last version. The caller holds
-    the
-    history lock. A kill never leaves an invalid repository: objects are durable before the ref moves. Raises
+    tracked file that cannot be committed (too large, contains a secret, unreadable) keeps its last version. The caller
+    holds the history lock. A kill never leaves an invalid repository: objects are durable before the ref moves. Raises
     `RepositoryRefused` if the repository is damaged, `OSError` if the disk refuses.
     """
     reason = _hindrance(place)
     if reason:
         return Committed("busy", reason=reason)
-    new = NewObjects(place.git)
-    try:
-        with repository.readable():
-            return _committed(place, subject, body, author, agent or author, now_us, limits, cache, new)
-    finally:
-        new.discard()
+    with repository.readable(), NewObjects(place.git) as new:
+        parent = repository.tip(place)
+        tracked, known_trees = objects.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
+        found = _gathering(place, tracked, limits, cache, new).gathered()
+        forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
+        told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
+        if parent is not None and found.flat == tracked:
+            _mend_index(place, found)
+            return told
+
+        def add(kind: int, data: bytes) -> bytes:
+            oid = objects.object_id(kind, data)
+            return oid if oid in known_trees else new.add(kind, data)
+
+        top = objects.build(found.flat, add)
+        text = message(subject, body, found.skipped)
+        made = new.add(COMMIT, _commit_object(top, parent, text, author, agent or author, now_us))
+        new.flush()
+        if not _publish(place, parent, made, found):
+            return replace(told, outcome="busy", reason="another git command is running")
+        if place.ours:
+            _tidy(place)
+        return replace(told, outcome="committed", oid=made.hex())
 
 
-def _hindrance(place: Opened) -> str:
+def _hindrance(place: OpenRepository) -> str:
     """Returns why nothing is committed now (git is running, HEAD is detached). First removes our own leftover locks."""
     lock.mend(place.folder)
     if repository.branch(place) is None:
-        return "HEAD stands at an old commit; `git switch main` leads back"
+        return "HEAD is detached; `git switch main` returns to the branch"
     return repository.busy(place.folder)
 
 
-def _committed(
-    place: Opened,
-    subject: str,
-    body: str,
-    author: tuple[str, str],
-    agent: tuple[str, str],
-    now_us: int,
-    limits: Limits,
-    cache: Mapping[str, Known],
-    new: NewObjects,
-) -> Committed:
-    parent = repository.tip(place)
-    tracked, known_trees = trees.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
-    found = _gathering(place, tracked, limits, cache, new).gathered()
-    forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
-    told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
-    if parent is not None and found.flat == tracked:
-        _mend_index(place, found)
-        return told
-
-    def add(kind: trees.Kind, data: bytes) -> bytes:
-        oid = trees.object_id(kind, data)
-        return oid if oid in known_trees else new.add(kind, data)
-
-    top = trees.build(found.flat, add)
-    text = message(subject, body, found.skipped)
-    made = new.add("commit", _commit_object(top, parent, text, author, agent, now_us))
-    new.flush()
-    if not _publish(place, parent, made, found):
-        return replace(told, outcome="busy", reason="another git command is running")
-    if place.ours:
-        _tidy(place)
-    return replace(told, outcome="committed", oid=made.hex())
-
-
-def _tidy(place: Opened) -> None:
+def _tidy(place: OpenRepository) -> None:
     """Packs loose objects of our own repository, as no other program does; the commit is valid in any case."""
     import pygit2
 
     if repository.tidying(place.folder):
         return
     with suppress(pygit2.GitError, WorkspaceError, OSError):
-        objects.pack_loose(place.root, objects.Store(place.git))
+        packs.pack_loose(place.root, ObjectStore(place.git))
 
 
-def _tree_of(place: Opened, commit: bytes) -> bytes:
+def _tree_of(place: OpenRepository, commit: bytes) -> bytes:
     import pygit2
 
     return place.git[pygit2.Oid(raw=commit)].peel(pygit2.Commit).tree_id.raw
 
 
 def _gathering(
-    place: Opened, tracked: Mapping[str, Entry], limits: Limits, cache: Mapping[str, Known], new: NewObjects
+    place: OpenRepository,
+    tracked: Mapping[str, TreeEntry],
+    limits: Limits,
+    cache: Mapping[str, CachedBlob],
+    new: NewObjects,
 ) -> Gathering:
     config = files.read(place.root, ".git/config", repository.CONFIG_LIMIT)
     raw = config.raw if isinstance(config, Found) else b""
@@ -285,14 +246,14 @@ def _gathering(
     )
 
 
-def _mend_index(place: Opened, found: Gathered) -> None:
+def _mend_index(place: OpenRepository, found: Gathered) -> None:
     """Updates an index that a kill between ref and index left behind; nothing else would be committed."""
     index = lock.index(place.folder)
     if place.ours and index.unfinished() and index.stage(git_index.serialised(found.flat, found.stats)):
         index.publish()
 
 
-def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) -> bool:
+def _publish(place: OpenRepository, parent: bytes | None, made: bytes, found: Gathered) -> bool:
     """Moves the ref from one commit to the next, and the index of our own repository with it.
 
     Returns False, without any change, if another program holds either lock or has moved the ref.

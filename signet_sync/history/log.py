@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, escaped_character
-from signet_sync.history.git import repository, trees
-from signet_sync.history.git.repository import Opened
-from signet_sync.history.git.trees import Entry
+from signet_sync.history.git import objects, repository
+from signet_sync.history.git.objects import TreeEntry
+from signet_sync.history.git.repository import OpenRepository
 from signet_sync.storage.safe_paths import checked_parts
 from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 
@@ -29,7 +29,7 @@ _REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitSummary:
     """A commit for display: texts are sanitized; `timestamp` is Unix seconds.
 
     `committer` is name and address: the agent, whatever the author's name.
@@ -64,7 +64,7 @@ class Version:
 # ── commits ──
 
 
-def log(place: Opened, limit: int) -> list[Commit]:
+def log(place: OpenRepository, limit: int) -> list[CommitSummary]:
     """Returns the newest commits first, `limit` clamped to 1..100; none before the first commit."""
     import pygit2
 
@@ -76,9 +76,9 @@ def log(place: Opened, limit: int) -> list[Commit]:
         return [_shown(commit) for commit in islice(commits, max(1, min(limit, LOG_LIMIT)))]
 
 
-def _shown(commit: pygit2.Commit) -> Commit:
+def _shown(commit: pygit2.Commit) -> CommitSummary:
     subject, _, body = commit.raw_message.decode("utf-8", "replace").strip().partition("\n\n")
-    return Commit(
+    return CommitSummary(
         str(commit.id),
         str(commit.id)[:7],
         sanitize_line(subject),
@@ -93,7 +93,7 @@ def _name(raw: bytes) -> str:
     return sanitize_line(raw.decode("utf-8", "replace"))
 
 
-def resolve(place: Opened, revision: str) -> bytes:
+def resolve(place: OpenRepository, revision: str) -> bytes:
     """Resolves a revision to a commit's 20 bytes: hex digits (at least 4, unambiguous), `HEAD` or `HEAD~n`.
 
     `HEAD` is the newest commit of the history, `~n` follows first parents. The rest of git's revision syntax is not
@@ -116,7 +116,7 @@ def resolve(place: Opened, revision: str) -> bytes:
     return found
 
 
-def _by_prefix(place: Opened, digits: str) -> bytes | None:
+def _by_prefix(place: OpenRepository, digits: str) -> bytes | None:
     try:
         found = place.git[digits]
     except (KeyError, ValueError):  # none, or more than one
@@ -124,11 +124,11 @@ def _by_prefix(place: Opened, digits: str) -> bytes | None:
     return found.id.raw if found.type_str == "commit" else None
 
 
-def _parents(place: Opened, commit: bytes) -> list[bytes]:
+def _parents(place: OpenRepository, commit: bytes) -> list[bytes]:
     return [parent.raw for parent in _commit(place, commit).parent_ids]
 
 
-def _commit(place: Opened, oid: bytes) -> pygit2.Commit:
+def _commit(place: OpenRepository, oid: bytes) -> pygit2.Commit:
     import pygit2
 
     return place.git[pygit2.Oid(raw=oid)].peel(pygit2.Commit)
@@ -137,7 +137,7 @@ def _commit(place: Opened, oid: bytes) -> pygit2.Commit:
 # ── a file as it was ──
 
 
-def blob(place: Opened, path: str, revision: str) -> Version:
+def blob(place: OpenRepository, path: str, revision: str) -> Version:
     """Returns a file as it was.
 
     Raises `PathEscape`, `UsageError` (`unknown-revision`, `not-in-revision`, `too-large`).
@@ -147,40 +147,40 @@ def blob(place: Opened, path: str, revision: str) -> Version:
     parts = checked_parts(path)
     with repository.readable():
         commit = resolve(place, revision)
-        entry: Entry | None = Entry(trees.FOLDER, _commit(place, commit).tree_id.raw)
+        entry: TreeEntry | None = TreeEntry(objects.FOLDER, _commit(place, commit).tree_id.raw)
         for part in parts:
-            inner = dict(_named(place, entry)) if entry is not None and entry.mode == trees.FOLDER else {}
+            inner = dict(_named(place, entry)) if entry is not None and entry.mode == objects.FOLDER else {}
             entry = inner.get(part)
-        if entry is None or entry.mode not in (trees.FILE, trees.PROGRAM):
+        if entry is None or entry.mode not in (objects.FILE, objects.PROGRAM):
             raise UsageError(
-                f"{commit.hex()[:7]} holds no such file",
+                f"{commit.hex()[:7]} contains no such file",
                 path=path,
                 hint="`signet-sync history --diff` shows what changed",
                 code="not-in-revision",
             )
         oid = pygit2.Oid(raw=entry.oid)
         if place.git.odb.read_header(oid)[1] > BLOB_LIMIT:
-            raise UsageError("the file is too large to be taken out", path=path, code="too-large")
+            raise UsageError("the file is too large to be read", path=path, code="too-large")
         return Version(commit.hex(), entry.oid.hex(), place.git.odb.read(oid)[1])
 
 
-def _named(place: Opened, folder: Entry) -> Iterator[tuple[str, Entry]]:
-    return ((os.fsdecode(name), entry) for name, entry in trees.entries(trees.read(place.git, folder.oid)))
+def _named(place: OpenRepository, folder: TreeEntry) -> Iterator[tuple[str, TreeEntry]]:
+    for mode, name, oid in objects.read_tree(place.git, folder.oid):
+        yield os.fsdecode(name), TreeEntry(int(mode, 8), oid)
 
 
 # ── what changed ──
 
 
 # Returns how much of a file's patch (path, patch) is shown; "" leaves it out.
-Told = Callable[[str, str], str]
+PatchFilter = Callable[[str, str], str]
 
 
-def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT, told: Told | None = None) -> Diff:
+def diff(place: OpenRepository, oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None) -> Diff:
     """Returns what changed from one commit's tree (`oldest` is a revision) to the newest, at most `limit` characters.
 
     Uses only bytes: attributes and drivers of the repository have no effect. Secrets that others committed are
-    redacted,
-    control characters shown as escapes.
+    redacted, control characters shown as escapes.
     """
     with repository.readable():
         newest = repository.tip(place)
@@ -192,7 +192,7 @@ def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT, told: Told | No
         room = limit
         for number, (path, old, new) in enumerate(changes):
             patch = _patch(place, path, old, new)
-            patch = patch if told is None else told(path, patch)
+            patch = patch if visible is None else visible(path, patch)
             if len(patch) > room:
                 left = len(changes) - number
                 cut = f"cut after {limit:,} characters: {left:,} of {len(changes):,} changed files are not shown"
@@ -202,31 +202,31 @@ def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT, told: Told | No
         return Diff("".join(parts))
 
 
-Change = tuple[str, Entry | None, Entry | None]
+Change = tuple[str, TreeEntry | None, TreeEntry | None]
 
 
-def _changes(place: Opened, where: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
+def _changes(place: OpenRepository, where: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
     """Yields paths whose entries differ; equal folders are not opened."""
     if old == new:
         return
-    before, after = (dict(_named(place, Entry(trees.FOLDER, oid))) if oid else {} for oid in (old, new))
+    before, after = (dict(_named(place, TreeEntry(objects.FOLDER, oid))) if oid else {} for oid in (old, new))
     for name in before.keys() | after.keys():
         was, now = before.get(name), after.get(name)
         if was == now:
             continue
-        folders = [entry.oid if entry is not None and entry.mode == trees.FOLDER else None for entry in (was, now)]
+        folders = [entry.oid if entry is not None and entry.mode == objects.FOLDER else None for entry in (was, now)]
         if any(folders):
             yield from _changes(place, f"{where}{name}/", *folders)
-        files = [None if entry is None or entry.mode == trees.FOLDER else entry for entry in (was, now)]
+        files = [None if entry is None or entry.mode == objects.FOLDER else entry for entry in (was, now)]
         if any(files):
             yield f"{where}{name}", files[0], files[1]
 
 
-def _patch(place: Opened, path: str, old: Entry | None, new: Entry | None) -> str:
+def _patch(place: OpenRepository, path: str, old: TreeEntry | None, new: TreeEntry | None) -> str:
     import pygit2
 
     shown = display(path)
-    if any(entry is not None and entry.mode == trees.REPOSITORY for entry in (old, new)):
+    if any(entry is not None and entry.mode == objects.REPOSITORY for entry in (old, new)):
         return f"diff --git a/{shown} b/{shown}\nanother repository\n"
     before, after = (_compared(place, entry) for entry in (old, new))
     if isinstance(before, _TooLarge) or isinstance(after, _TooLarge):
@@ -244,7 +244,7 @@ class _TooLarge:
     """Replaces the bytes of a file that is too large to compare."""
 
 
-def _compared(place: Opened, entry: Entry | None) -> bytes | _TooLarge | None:
+def _compared(place: OpenRepository, entry: TreeEntry | None) -> bytes | _TooLarge | None:
     import pygit2
 
     if entry is None:

@@ -10,11 +10,12 @@ from typing import Any
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, purge_plan
-from signet_sync.history.commit import Commit, Committed, Diff, Known, Limits, Told
+from signet_sync.history import commit, log, purge_plan, store
+from signet_sync.history.commit import Committed
 from signet_sync.history.git import repository
+from signet_sync.history.git.gathering import Limits
 from signet_sync.history.git.repository import RepositoryRefused
-from signet_sync.history.store import committed, versions
+from signet_sync.history.log import CommitSummary, Diff, PatchFilter
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions.store import results
@@ -32,7 +33,7 @@ from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
 # How to enable it, for a person.
-REMEDY = "`enabled = true` under [history] in your own config.toml turns it on; it needs pip install 'signet-sync[git]'"
+REMEDY = "`enabled = true` under [history] in your own config.toml enables it; it needs pip install 'signet-sync[git]'"
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
 # The committer's address: it marks the name as an agent's id, which no setting can do.
@@ -43,13 +44,13 @@ _KEY = 120
 # Not errors: another program's repository is left alone, or is in use.
 _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
 # Seconds to wait for another commit; an automatic one can just as well be made later.
-_PATIENCE, _LITTLE_PATIENCE = 60.0, 2.0
+_WAIT, _SHORT_WAIT = 60.0, 2.0
 # An end that waited for a model is recorded after ends that began later.
 _BACK = 3600 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointResult:
     """The result of a commit. `oid` is the first seven hex digits; `skipped` means that none was made.
 
     `reason` is a code or a sentence, and `hint` what a person can do; `skipped_files` were not committed as they are.
@@ -65,14 +66,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class CommitList:
     """The newest commits first, and the diff from the oldest of them to the newest, if requested."""
 
-    commits: list[Commit]
+    commits: list[CommitSummary]
     diff: Diff | None = None
 
 
-def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> Checkpoint:
+def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> CheckpointResult:
     """Commits the workspace as it is now.
 
     Raises `UsageError`, `ConfigError` if the extra is missing, `RepositoryRefused` for an unsafe repository,
@@ -87,7 +88,7 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
     return _commit(workspace, agent_id, subject, body, now_us)
 
 
-def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIENCE) -> Checkpoint | None:
+def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> CheckpointResult | None:
     """Commits what sweeps have promoted since the last commit: ids, scores and counts, never a memory's text.
 
     One commit for each agent; None if nothing was promoted. Raises as `checkpoint` does.
@@ -96,22 +97,22 @@ def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIEN
         return None
     newest = promotions.newest(workspace.database)
     done = None
-    for agent_id, risen in _risen(workspace, now_us).items():
-        many = counted(len(risen), "memory", "memories")
-        body = "\n".join(_promoted(promotion) for promotion in risen)
-        done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, patience=patience)
+    for agent_id, promoted in _unlisted(workspace, now_us).items():
+        many = counted(len(promoted), "memory", "memories")
+        body = "\n".join(_promoted(promotion) for promotion in promoted)
+        done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, wait=wait)
         if not done.ok:
             return done
     if done is not None:
         # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
-            committed.set_dreams(workspace.database, newest)
+            store.set_listed_sweep(workspace.database, newest)
     return done
 
 
-def _risen(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
+def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
-    told = committed.dreams(workspace.database) or sweep_id(now_us - _BACK)
+    told = store.listed_sweep(workspace.database) or sweep_id(now_us - _BACK)
     return promotions.risen_since(workspace.database, told)
 
 
@@ -120,10 +121,10 @@ def close_dreams(workspace: Workspace, now_us: int) -> None:
 
     The promotions are recorded, and the next commit of this kind includes them.
     """
-    _quietly(workspace, lambda: after_dreams(workspace, now_us, patience=_LITTLE_PATIENCE))
+    _quietly(workspace, lambda: after_dreams(workspace, now_us, wait=_SHORT_WAIT))
 
 
-def after_sessions(workspace: Workspace, now_us: int) -> Checkpoint | None:
+def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None:
     """Commits what has ended since the last commit; None if nothing has. Raises as `checkpoint` does."""
     if not workspace.settings.history_enabled:
         return None
@@ -152,29 +153,31 @@ def is_due(workspace: Workspace, now_us: int) -> bool:
     """Whether a session ended or a memory was promoted since the last commit that lists such."""
     if not workspace.settings.history_enabled:
         return False
-    return bool(_Ends.of(workspace, now_us).due or _risen(workspace, now_us))
+    return bool(_Ends.of(workspace, now_us).due or _unlisted(workspace, now_us))
 
 
-def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False, told: Told | None = None) -> Listed:
+def list_commits(
+    root: str, settings: Settings, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None
+) -> CommitList:
     """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
 
-    `told` returns how much of each file's patch is shown.
+    `visible` returns how much of each file's patch is shown.
     """
     require_root(root)
     key = state_dir.locate(root).key
-    if repository.look(root, key).state == "none":
-        return Listed([], Diff("") if with_diff else None)
+    if repository.inspect(root, key).state == "none":
+        return CommitList([], Diff("") if with_diff else None)
     with repository.opened(root, key, adopt=settings.history_adopt) as place:
-        commits = commit.log(place, limit)
+        commits = log.log(place, limit)
         if not with_diff:
-            return Listed(commits)
-        return Listed(commits, commit.diff(place, commits[-1].oid, told=told) if commits else Diff(""))
+            return CommitList(commits)
+        return CommitList(commits, log.diff(place, commits[-1].oid, visible=visible) if commits else Diff(""))
 
 
 # ── as documents ──
 
 
-def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
+def checkpoint_document(done: CheckpointResult) -> dict[str, Any]:
     """Returns the document of `checkpoint --json`."""
     return {
         "ok": done.ok,
@@ -186,7 +189,7 @@ def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
     }
 
 
-def document(listed: Listed) -> dict[str, Any]:
+def document(list_commits: CommitList) -> dict[str, Any]:
     """Returns the document of `history --json`."""
     entries = [
         {
@@ -197,50 +200,50 @@ def document(listed: Listed) -> dict[str, Any]:
             "author": commit.author,
             "timestamp": iso(commit.timestamp * SECOND),
         }
-        for commit in listed.commits
+        for commit in list_commits.commits
     ]
-    return {"commits": entries} if listed.diff is None else {"commits": entries, "diff": listed.diff.text}
+    return {"commits": entries} if list_commits.diff is None else {"commits": entries, "diff": list_commits.diff.text}
 
 
 # ── a commit ──
 
 
 def _commit(
-    workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int, *, patience: float = _PATIENCE
-) -> Checkpoint:
+    workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int, *, wait: float = _WAIT
+) -> CheckpointResult:
     if not workspace.settings.history_enabled:
-        return Checkpoint(False, None, subject, True, (), DISABLED, REMEDY)
+        return CheckpointResult(False, None, subject, True, (), DISABLED, REMEDY)
     purge_plan.resume(workspace)
     if tombstones_store.any_stand(workspace.database):
         # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
     try:
-        with state_dir.history_lock(workspace.state, patience):
+        with state_dir.history_lock(workspace.state, wait):
             done = _written(workspace, agent_id, subject, body, now_us)
     except RepositoryRefused as refused:
         if refused.code == "extra-missing":
             raise ConfigError(refused.message, path=refused.path, hint=refused.hint, code=refused.code) from None
         if refused.code in _LEFT_ALONE:
-            return Checkpoint(False, None, subject, True, (), refused.code, sentence_of(refused))
+            return CheckpointResult(False, None, subject, True, (), refused.code, sentence_of(refused))
         raise
     left_out = tuple(skipped.path for skipped in done.skipped)
     if done.outcome == "busy":
-        return Checkpoint(False, None, subject, True, left_out, "history-busy", done.reason)
+        return CheckpointResult(False, None, subject, True, left_out, "history-busy", done.reason)
     if done.oid is None:
-        return Checkpoint(True, None, subject, True, left_out, CLEAN)
-    return Checkpoint(True, done.oid[:SHORT], subject, False, left_out)
+        return CheckpointResult(True, None, subject, True, left_out, CLEAN)
+    return CheckpointResult(True, done.oid[:SHORT], subject, False, left_out)
 
 
 def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int) -> Committed:
     """Makes the commit, after a first one if the history begins here; the history lock is held."""
     settings, root, key = workspace.settings, workspace.root, workspace.state.key
-    if repository.look(root, key).state == "none":
+    if repository.inspect(root, key).state == "none":
         commit.create(root, key, inside=settings.history_adopt)
     limits = Limits(settings.history_max_file_bytes, settings.history_transcripts)
     author = settings.history_author_name or agent_id, settings.history_author_email or ADDRESS
     agent = agent_id, AGENTS_ADDRESS
     rules = sanitizer_stamp()
-    cache = {path: Known(*taken) for path, taken in versions.taken(workspace.database, rules).items()}
+    cache = store.cached_files(workspace.database, rules)
     with repository.opened(root, key, adopt=settings.history_adopt) as place:
         commit.begin(place, author=author, agent=agent, now_us=now_us, limits=limits)
         done = commit.commit(
@@ -248,11 +251,11 @@ def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_u
         )
     # The cache only saves time: if it cannot be written, all files are read once more.
     with suppress(DatabaseError), workspace.database.transaction():
-        versions.keep(workspace.database, rules, done.learnt, done.forgotten)
+        store.update_cache(workspace.database, rules, done.learnt, done.forgotten)
     return done
 
 
-def _quietly(workspace: Workspace, act: Callable[[], Checkpoint | None]) -> Checkpoint | None:
+def _quietly(workspace: Workspace, act: Callable[[], CheckpointResult | None]) -> CheckpointResult | None:
     try:
         done = act()
     except (SignetSyncError, OSError) as error:
@@ -295,8 +298,7 @@ class _Ends:
     """Session ends that no commit lists (`due`, oldest first), and up to when commits list them.
 
     `newest` is the next mark, `read` all ends that were read. An end is recorded under the time when it began, so a
-    late
-    one may be older than the mark: those shortly before the mark are remembered by key.
+    late one may be older than the mark: those shortly before the mark are remembered by key.
     """
 
     due: list[RecordedEnd]
@@ -306,7 +308,7 @@ class _Ends:
     @classmethod
     def of(cls, workspace: Workspace, now_us: int) -> _Ends:
         newest, told = 0, frozenset[str]()
-        if (stored := committed.ends(workspace.database)) is not None:
+        if (stored := store.listed_ends(workspace.database)) is not None:
             # A clock that was ahead must not hide the ends of a year.
             newest, told = min(parse_instant(stored[0]) or 0, now_us), stored[1]
         read = results.ended_since(workspace.database, iso((newest or now_us) - _BACK))
@@ -319,4 +321,4 @@ class _Ends:
         since = iso(self.newest - _BACK)
         keys = [end.flow_key for end in self.read if end.at > since]
         with workspace.database.transaction():
-            committed.set_ends(workspace.database, iso(self.newest), keys)
+            store.set_listed_ends(workspace.database, iso(self.newest), keys)

@@ -13,7 +13,6 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.errors import WorkspaceError
@@ -22,13 +21,12 @@ from signet_sync.formats.paths import BEGUN_PURGE, display
 from signet_sync.formats.snapshot import OWN_LIMIT, Found
 from signet_sync.history.git import index as git_index
 from signet_sync.history.git import lock as git_lock
-from signet_sync.history.git import objects
+from signet_sync.history.git import objects, packs
 from signet_sync.history.git.lock import Replacement
-from signet_sync.history.git.objects import BLOB, COMMIT, TAG, TREE, Store
-from signet_sync.history.git.packs import NewObjects, Pack
-from signet_sync.history.git.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened, tidying
-from signet_sync.history.git.rewrite import KINDS, Judge, Looking, Rewriting, Rulings, hashed
-from signet_sync.history.git.trees import REPOSITORY, Entry
+from signet_sync.history.git.objects import KINDS, REPOSITORY, TREE, ObjectStore, TreeEntry, object_id
+from signet_sync.history.git.packs import NewObjects
+from signet_sync.history.git.repository import HISTORY_REF, OpenRepository, RepositoryRefused, busy, opened, tidying
+from signet_sync.history.git.rewrite import Add, HistoryScan, RewriteDecisions, Rewriter, RewriteRules
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 
@@ -39,12 +37,10 @@ _INDEX = ".git/index"
 _STASH, _STASH_LOG = "refs/stash", ".git/logs/refs/stash"
 _VERSION = 1
 _TRIES = 3
-_DEEPEST = 50  # length of a chain of deltas, as in git
 # Git's notes about its last operation, beside refs and objects: ids, and messages as they were written.
 _TRACES = late(r"(?:[A-Z]+_HEAD|AUTO_MERGE|[A-Z]+_EDITMSG|MERGE_(?:MSG|MODE|RR)|SQUASH_MSG|gc\.log)")
 _LOG_LINE = late(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\t\n]*)(?:\t([^\n]*))?")
 _NOTHING = bytes(20)
-_NAMES = {COMMIT: "commit", BLOB: "blob", TAG: "tag"}
 
 Note = Mapping[str, str]
 
@@ -71,7 +67,7 @@ class _Record:
     """A begun purge. `note` is the caller's; `doomed` are objects to delete from a repository that is not ours."""
 
     note: dict[str, str]
-    rulings: Rulings
+    rulings: RewriteDecisions
     doomed: set[bytes]
 
 
@@ -89,36 +85,31 @@ class _Next:
 # ── beginning ──
 
 
-def preview(root: str, workspace_id: str, judge: Judge) -> Begun:
+def preview(root: str, workspace_id: str, rules: RewriteRules) -> Begun:
     """Returns what `begin` and `finish` would change; writes nothing. Raises as `begin` does."""
     with _ready(root, workspace_id, mend=False, beside=True) as repository:
-        store = Store(repository.git)
-        rulings = _looked(root, repository, store, judge, partial(hashed, BLOB))
-        rewriting = Rewriting(store, rulings, hashed)
+        store = ObjectStore(repository.git)
+        rulings = _scan(root, repository, store, rules, object_id)
+        rewriting = Rewriter(store, rulings, object_id)
         _map(rewriting, repository, store)
         for oid in _stashed(root, store) if repository.ours else ():
             rewriting.of(oid)
         return _begun(rulings, rewriting.rewritten)
 
 
-def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
+def begin(root: str, workspace_id: str, rules: RewriteRules, note: Note) -> Begun:
     """Finds what has to be removed and records it durably, with a note for the process that finishes it.
 
     From then on the text itself is no longer needed. A purge that was begun already is extended. `commits` of the
-    answer is
-    0, because it is known only after rewriting. A running git command delays only finishing. Raises
-    `RepositoryRefused`,
-    `WorkspaceError`, `OSError`; then nothing was changed.
+    answer is 0, because it is known only after rewriting. A running git command delays only finishing. Raises
+    `RepositoryRefused`, `WorkspaceError`, `OSError`; then nothing was changed.
     """
     with _ready(root, workspace_id, beside=True) as repository:
-        store = Store(repository.git)
-        new = NewObjects(repository.git)
-        try:
-            rulings = _looked(root, repository, store, judge, lambda raw: new.add("blob", raw))
+        store = ObjectStore(repository.git)
+        with NewObjects(repository.git) as new:
+            rulings = _scan(root, repository, store, rules, new.add)
             new.flush()
-        finally:
-            new.discard()
-    record = _read(root) or _Record({}, Rulings(), set())
+    record = _read(root) or _Record({}, RewriteDecisions(), set())
     record.note = dict(note)
     record.rulings.add(rulings)
     _write(root, record)
@@ -127,7 +118,7 @@ def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
 
 def is_begun(root: str) -> bool:
     """Whether a purge was begun; costs one stat."""
-    return files.look(root, BEGUN_PURGE) is not None
+    return files.status_of(root, BEGUN_PURGE) is not None
 
 
 def pending(root: str) -> Note | None:
@@ -141,12 +132,12 @@ def abandon(root: str) -> None:
     files.unlink(root, BEGUN_PURGE)
 
 
-def _begun(rulings: Rulings, commits: int) -> Begun:
+def _begun(rulings: RewriteDecisions, commits: int) -> Begun:
     return Begun(commits, sum(map(len, rulings.files.values())), len(rulings.messages))
 
 
 @contextmanager
-def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = False) -> Iterator[Opened]:
+def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = False) -> Iterator[OpenRepository]:
     """Opens the repository if it can be purged now. With `mend` removes the lock that a killed process of ours left.
 
     With `beside` another git command may be running. Raises `RepositoryRefused`, `WorkspaceError`.
@@ -170,7 +161,7 @@ def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = Fa
                 code="existing-repository",
             )
         for name, what in (("shallow", "a shallow clone"), ("worktrees", "a repository with further working trees")):
-            status = files.look(root, f".git/{name}")
+            status = files.status_of(root, f".git/{name}")
             if status is not None and (not stat.S_ISDIR(status.st_mode) or files.listing(root, f".git/{name}", "")):
                 raise RepositoryRefused(
                     f"the history of {what} cannot be rewritten",
@@ -181,15 +172,15 @@ def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = Fa
         yield repository
 
 
-def _looked(root: str, repository: Opened, store: Store, judge: Judge, write: Callable[[bytes], bytes]) -> Rulings:
-    looking = Looking(store, judge, write)
-    looking.at(_tips(repository).values(), _others(repository, store))
+def _scan(root: str, repository: OpenRepository, store: ObjectStore, rules: RewriteRules, add: Add) -> RewriteDecisions:
+    scan = HistoryScan(store, rules, add)
+    scan.at(_tips(repository).values(), _others(repository, store))
     if repository.ours:
-        looking.at(_stashed(root, store))
+        scan.at(_stashed(root, store))
         for entry in _index(root, repository):
             if entry.mode != REPOSITORY:
-                looking.file(os.fspath(entry.path), entry.id.raw)
-    return looking.rulings
+                scan.file(os.fspath(entry.path), entry.id.raw)
+    return scan.rulings
 
 
 # ── refs ──
@@ -207,13 +198,13 @@ def _all_refs(git: pygit2.Repository) -> dict[str, bytes]:
     return found
 
 
-def _tips(repository: Opened) -> dict[str, bytes]:
+def _tips(repository: OpenRepository) -> dict[str, bytes]:
     """Returns the refs that we may rewrite."""
     refs = _all_refs(repository.git)
     return refs if repository.ours else {name: oid for name, oid in refs.items() if name == HISTORY_REF}
 
 
-def _others(repository: Opened, store: Store) -> set[bytes]:
+def _others(repository: OpenRepository, store: ObjectStore) -> set[bytes]:
     """Returns the commits of other refs: in a repository that is not ours they are not changed."""
     if repository.ours:
         return set()
@@ -226,7 +217,7 @@ def _stash(root: str) -> list[re.Match[bytes]]:
     return list(_LOG_LINE.finditer(found.raw)) if isinstance(found, Found) else []
 
 
-def _stashed(root: str, store: Store) -> set[bytes]:
+def _stashed(root: str, store: ObjectStore) -> set[bytes]:
     """Returns the commits that the stash's log names."""
     return {oid for line in _stash(root) for oid in _named(line) if store.has(oid)}
 
@@ -236,11 +227,11 @@ def _named(line: re.Match[bytes]) -> list[bytes]:
     return [oid for oid in (bytes.fromhex(line[1].decode()), bytes.fromhex(line[2].decode())) if oid != _NOTHING]
 
 
-def _index(root: str, repository: Opened) -> list[pygit2.IndexEntry]:
+def _index(root: str, repository: OpenRepository) -> list[pygit2.IndexEntry]:
     """Returns what is staged."""
     import pygit2
 
-    if files.look(root, _INDEX) is None:
+    if files.status_of(root, _INDEX) is None:
         return []
     return list(pygit2.Index(os.path.join(repository.folder, os.path.basename(_INDEX))))
 
@@ -258,15 +249,15 @@ def finish(root: str, workspace_id: str) -> Purged:
         record = _read(root)
         if record is None:
             return Purged(0, 0)
-        coming = _prepare(root, workspace_id, record)
-        dropped = _turn(root, workspace_id, record, coming)
+        next_state = _prepare(root, workspace_id, record)
+        dropped = _switch(root, workspace_id, record, next_state)
         if dropped is not None:
             abandon(root)
-            return Purged(coming.commits, dropped)
+            return Purged(next_state.commits, dropped)
     raise RepositoryRefused(
-        "the history keeps moving while it is rewritten",
+        "the history changed while it was being rewritten",
         path=".git",
-        hint="let other programs finish; every pass tries again",
+        hint="let other programs finish; every pass retries",
         code="history-busy",
     )
 
@@ -274,15 +265,16 @@ def finish(root: str, workspace_id: str) -> Purged:
 def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
     """Writes the new objects durably and prepares the next state; no ref moves."""
     with _ready(root, workspace_id) as repository:
-        store = Store(repository.git)
-        with _Made.of(repository) as made:
-            rewriting = Rewriting(store, record.rulings, made.write)
+        store = ObjectStore(repository.git)
+        with NewObjects(repository.git) as new:
+            rewriting = Rewriter(store, record.rulings, new.add)
             refs = _map(rewriting, repository, store)
             stashed = {oid: rewriting.of(oid) for oid in (_stashed(root, store) if repository.ours else ())}
+            new.flush()
         needed = {oid for oid in (*(new for _, new in refs.values()), *stashed.values()) if oid is not None}
-        stash_log, index = _stash_anew(root, stashed, store), b""
+        stash_log, index = _next_stash_log(root, stashed, store), b""
         if repository.ours:
-            index = _index_anew(root, repository, rewriting, needed)
+            index = _next_index(root, repository, rewriting, needed)
         kept = store.closure(needed)
         if not repository.ours:
             kept |= store.closure(_roots(root, repository, store), kept)
@@ -291,73 +283,36 @@ def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
     return _Next(refs, stash_log, index, kept, rewriting.rewritten)
 
 
-class _Made:
-    """New objects for one pack; each tree is stored as a delta of the previous one of its folder."""
-
-    def __init__(self, pack: Pack) -> None:
-        self._pack = pack
-        self._last: dict[str, tuple[int, bytes, bytes]] = {}
-        self._any = False
-
-    @classmethod
-    @contextmanager
-    def of(cls, repository: Opened) -> Iterator[_Made]:
-        """Opens the pack: nothing is visible before the end of the `with`, everything is durable after it."""
-        made = cls(Pack(os.path.join(repository.folder, "objects", "pack")))
-        try:
-            yield made
-        except BaseException:
-            made._pack.abandon()
-            raise
-        if made._any:
-            made._pack.publish()
-        else:
-            made._pack.abandon()
-
-    def write(self, kind: int, raw: bytes, like: str | None) -> bytes:
-        """Adds an object and returns its id."""
-        oid = hashed(kind, raw)
-        depth, base, base_raw = self._last.get(like, (_DEEPEST, b"", b"")) if like is not None else (_DEEPEST, b"", b"")
-        self._any = True
-        if depth < _DEEPEST:
-            self._pack.add_like(oid, raw, base, base_raw)
-        else:
-            self._pack.add(oid, KINDS[kind], raw)
-        if like is not None:
-            self._last[like] = (depth % _DEEPEST + 1, oid, raw)
-        return oid
-
-
-def _map(rewriting: Rewriting, repository: Opened, store: Store) -> dict[str, tuple[bytes, bytes | None]]:
+def _map(rewriting: Rewriter, repository: OpenRepository, store: ObjectStore) -> dict[str, tuple[bytes, bytes | None]]:
     rewriting.commits.update((oid, oid) for oid in _others(repository, store))
     return {name: (oid, rewriting.of(oid)) for name, oid in _tips(repository).items()}
 
 
-def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: Store) -> bytes:
+def _next_stash_log(root: str, stashed: Mapping[bytes, bytes | None], store: ObjectStore) -> bytes:
     """Returns the stash's log with the new commits and their messages."""
     lines = []
     for line in _stash(root):
         old, new = (stashed.get(bytes.fromhex(line[part].decode())) or _NOTHING for part in (1, 2))
         if new != _NOTHING:
-            said = objects.split_message(store.read(new)[1])[1].partition(b"\n")[0]
-            lines.append(b"%b %b %b\t%b\n" % (old.hex().encode(), new.hex().encode(), line[3], said))
+            message = objects.split_message(store.read(new)[1])[1].partition(b"\n")[0]
+            lines.append(b"%b %b %b\t%b\n" % (old.hex().encode(), new.hex().encode(), line[3], message))
     return b"".join(lines)
 
 
-def _index_anew(root: str, repository: Opened, rewriting: Rewriting, needed: set[bytes]) -> bytes:
+def _next_index(root: str, repository: OpenRepository, rewriting: Rewriter, needed: set[bytes]) -> bytes:
     """Returns the index with the new blobs, and adds these to `needed`."""
     flat = {}
     for entry in _index(root, repository):
         path = os.fspath(entry.path)
         oid = entry.id.raw if entry.mode == REPOSITORY else rewriting.file(path, entry.id.raw)
         if oid is not None:
-            flat[path] = Entry(int(entry.mode), oid)
+            flat[path] = TreeEntry(int(entry.mode), oid)
             needed |= set() if entry.mode == REPOSITORY else {oid}
     # Without the files' times: the next `git status` compares their bytes once.
     return git_index.serialised(flat, {})
 
 
-def _roots(root: str, repository: Opened, store: Store) -> set[bytes]:
+def _roots(root: str, repository: OpenRepository, store: ObjectStore) -> set[bytes]:
     """Returns all objects through which a repository that is not ours reaches others, except our ref."""
     found = {oid for name, oid in _all_refs(repository.git).items() if name != HISTORY_REF}
     found |= {entry.id.raw for entry in _index(root, repository) if entry.mode != REPOSITORY}
@@ -372,31 +327,31 @@ def _roots(root: str, repository: Opened, store: Store) -> set[bytes]:
     return {oid for oid in found if store.has(oid)}
 
 
-def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int | None:
+def _switch(root: str, workspace_id: str, record: _Record, next_state: _Next) -> int | None:
     """Moves refs and index, and deletes what is not kept; None if refs have moved meanwhile."""
     with _ready(root, workspace_id) as repository:
-        with _locked(repository, coming.index) as lock:
-            if _tips(repository) != {name: old for name, (old, _) in coming.refs.items()}:
+        with _locked(repository, next_state.index) as lock:
+            if _tips(repository) != {name: old for name, (old, _) in next_state.refs.items()}:
                 return None
-            _move(repository, coming.refs)
+            _move(repository, next_state.refs)
             if repository.ours:
                 repository.git.compress_references()
-                _forget_logs(root, coming.stash_log)
-                if files.look(root, _INDEX) is not None:
+                _forget_logs(root, next_state.stash_log)
+                if files.status_of(root, _INDEX) is not None:
                     lock.publish()
             else:
                 files.unlink(root, f".git/logs/{HISTORY_REF}")
         # A commit made now would build on objects to be deleted: commits are locked out until that is done.
         with _locked(repository, b""):
-            if _tips(repository) != {name: new for name, (_, new) in coming.refs.items() if new is not None}:
+            if _tips(repository) != {name: new for name, (_, new) in next_state.refs.items() if new is not None}:
                 return None
-            store = Store(repository.git)
-            doomed = (set(store.all()) if repository.ours else record.doomed) - coming.kept
-            return objects.drop(root, store, doomed, strays=repository.ours)
+            store = ObjectStore(repository.git)
+            doomed = (set(store.all()) if repository.ours else record.doomed) - next_state.kept
+            return packs.drop(root, store, doomed, strays=repository.ours)
 
 
 @contextmanager
-def _locked(repository: Opened, index: bytes) -> Iterator[Replacement]:
+def _locked(repository: OpenRepository, index: bytes) -> Iterator[Replacement]:
     """Keeps other programs from staging and committing, as git does, with the lock of the index.
 
     Raises `RepositoryRefused`.
@@ -404,7 +359,7 @@ def _locked(repository: Opened, index: bytes) -> Iterator[Replacement]:
     lock = git_lock.index(repository.folder)
     if not lock.stage(index):
         raise RepositoryRefused(
-            "another git command is at work", path=f"{_INDEX}.lock", hint="wait for it to end", code="history-busy"
+            "another git command is running", path=f"{_INDEX}.lock", hint="wait for it to end", code="history-busy"
         )
     try:
         yield lock
@@ -412,7 +367,7 @@ def _locked(repository: Opened, index: bytes) -> Iterator[Replacement]:
         lock.drop()
 
 
-def _move(repository: Opened, refs: Mapping[str, tuple[bytes, bytes | None]]) -> None:
+def _move(repository: OpenRepository, refs: Mapping[str, tuple[bytes, bytes | None]]) -> None:
     import pygit2
 
     for name, (old, new) in refs.items():
@@ -433,7 +388,7 @@ def _forget_logs(root: str, stash_log: bytes) -> None:
             files.unlink(root, path)
     for path in _traces(root):
         files.unlink(root, path)
-    objects.drop_folder(root, ".git/rr-cache")
+    packs.drop_folder(root, ".git/rr-cache")
 
 
 def _traces(root: str) -> list[str]:
@@ -451,7 +406,7 @@ def _below(root: str, path: str) -> Iterator[str]:
         return
     for name in names:
         inner = f"{path}/{name}"
-        status = files.look(root, inner)
+        status = files.status_of(root, inner)
         if status is not None and stat.S_ISDIR(status.st_mode):
             yield from _below(root, inner)
         elif status is not None:
@@ -469,7 +424,7 @@ def _write(root: str, record: _Record) -> None:
             path: {old.hex(): new and new.hex() for old, new in versions.items()}
             for path, versions in record.rulings.files.items()
         },
-        "messages": {oid.hex(): said.decode("latin-1") for oid, said in record.rulings.messages.items()},
+        "messages": {oid.hex(): message.decode("latin-1") for oid, message in record.rulings.messages.items()},
         "doomed": sorted(oid.hex() for oid in record.doomed),
     }
     files.replace(root, BEGUN_PURGE, json.dumps(document).encode("ascii"), None)
@@ -487,18 +442,18 @@ def _read(root: str) -> _Record | None:
         if document["version"] != _VERSION:
             raise _unreadable(f"it is of version {document['version']!r}")
         versions = {
-            path: {_oid(old): None if new is None else _oid(new) for old, new in told.items()}
-            for path, told in document["files"].items()
+            path: {_oid(old): None if new is None else _oid(new) for old, new in versions_of.items()}
+            for path, versions_of in document["files"].items()
         }
-        messages = {_oid(oid): said.encode("latin-1") for oid, said in document["messages"].items()}
+        messages = {_oid(oid): message.encode("latin-1") for oid, message in document["messages"].items()}
         note = {str(key): str(value) for key, value in document["note"].items()}
-        return _Record(note, Rulings(versions, messages), {_oid(oid) for oid in document["doomed"]})
+        return _Record(note, RewriteDecisions(versions, messages), {_oid(oid) for oid in document["doomed"]})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _unreadable(f"{type(error).__name__}") from None
 
 
-def _oid(told: str) -> bytes:
-    oid = bytes.fromhex(told)
+def _oid(digits: str) -> bytes:
+    oid = bytes.fromhex(digits)
     if len(oid) != 20:
         raise ValueError("no id of an object")
     return oid
@@ -516,26 +471,26 @@ def _unreadable(why: str) -> WorkspaceError:
 # ── what is left ──
 
 
-def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[str]:
+def left(root: str, workspace_id: str, contains: Callable[[bytes], bool]) -> list[str]:
     """Lists what still contains removed text: objects other than trees, and other files of `.git` with text.
 
     Raises `RepositoryRefused`, `WorkspaceError`.
     """
     found = []
     with _ready(root, workspace_id) as repository:
-        store = Store(repository.git)
+        store = ObjectStore(repository.git)
         for oid in store.all():
             kind, raw = store.read(oid)
-            if kind != TREE and tells(raw):
-                found.append(f"{_NAMES[kind]} {oid.hex()}")
+            if kind != TREE and contains(raw):
+                found.append(f"{KINDS[kind]} {oid.hex()}")
     for name in files.listing(root, ".git", ""):
         path = f".git/{name}"
         if name == "objects" or path == _INDEX:
             continue
-        status = files.look(root, path)
+        status = files.status_of(root, path)
         inner = _below(root, path) if status is not None and stat.S_ISDIR(status.st_mode) else [path]
         for place in inner:
             read = files.read(root, place, OWN_LIMIT)
-            if isinstance(read, Found) and tells(read.raw):
+            if isinstance(read, Found) and contains(read.raw):
                 found.append(display(place))
     return sorted(found)

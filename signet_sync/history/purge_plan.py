@@ -16,11 +16,10 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import without_lines
 from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
-from signet_sync.history import purge
+from signet_sync.history import purge, store
 from signet_sync.history.git.repository import RepositoryRefused
-from signet_sync.history.git.rewrite import Judge
+from signet_sync.history.git.rewrite import RewriteRules
 from signet_sync.history.purge import Begun
-from signet_sync.history.store import versions
 from signet_sync.memories.store import memories
 from signet_sync.storage import state_dir
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -41,14 +40,12 @@ IsOfIt = Callable[[str, bytes], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PurgeResult:
     """The result of a purge: commits rewritten, objects deleted; `left` still contains removed text.
 
     `left` are people's files by their paths (in some version in the history), and objects and files of `.git`. If the
-    purge
-    is not done, one of three gives the reason: `waiting`, it is begun, and every pass tries again; `refused`, it could
-    not
-    begin, and has to be requested again; `nothing`, no history of ours contains anything.
+    purge is not done, one of three gives the reason: `waiting`, it is begun, and every pass tries again; `refused`, it
+    could not begin, and has to be requested again; `nothing`, no history of ours contains anything.
     """
 
     commits: int
@@ -63,14 +60,14 @@ class Done:
         """Whether nothing is left to do."""
         return not (self.waiting or self.refused)
 
-    def history(self, held: Callable[[], str]) -> str:
-        """Returns `clean` or `contains`; if the history was not searched, what `held` finds out about it."""
+    def history(self, search: Callable[[], str]) -> str:
+        """Returns `clean` or `contains`; if the history was not searched, what `search` finds out about it."""
         if self.refused or self.nothing:
-            return held()
+            return search()
         return "contains" if self.left or self.waiting else "clean"
 
 
-class HistoryRules(Judge, Protocol):
+class HistoryRules(RewriteRules, Protocol):
     """Decides on files and messages, and collects what has to be left: `left` are paths of people's files."""
 
     left: set[str]
@@ -79,8 +76,8 @@ class HistoryRules(Judge, Protocol):
         """Whether an object still contains removed text and was not left on purpose."""
 
 
-class Verdicts:
-    """Decides on every file and message of the history: a `Judge` that remembers what it has to leave.
+class PurgeRules:
+    """Decides on every file and message of the history: a `RewriteRules` that remembers what it has to leave.
 
     `needles` are words and phrases, `handles` ids of facts and the like on pages, `names` the keys and ids under which
     commits name the sessions; `is_of_it` recognises artifacts to delete whole; `mend` removes quotations from others.
@@ -115,38 +112,40 @@ class Verdicts:
         if self._is_of_it(path, raw):
             return None
         raw = self._mend(path, raw)
-        after = self._cleaned(path, raw) if self._tells(raw) else raw
-        if self._tells(after) or self._tells(path.encode("utf-8", "surrogateescape")):
+        after = self._cleaned(path, raw) if self._contains(raw) else raw
+        if self._contains(after) or self._contains(path.encode("utf-8", "surrogateescape")):
             self._left.add(sha256(after).digest())
             self.left.add(display(path) or "a file without a path")
         return after
 
     def message(self, raw: bytes) -> bytes:
         """Replaces every line that contains removed text by a placeholder."""
-        return b"\n".join(REMOVED if self._tells(line) or self._names(line) else line for line in raw.split(b"\n"))
+        return b"\n".join(
+            REMOVED if self._contains(line) or self._names_session(line) else line for line in raw.split(b"\n")
+        )
 
     def unexpected(self, raw: bytes) -> bool:
         """Whether an object still contains removed text and was not left on purpose."""
-        return self._tells(raw) and sha256(raw).digest() not in self._left
+        return self._contains(raw) and sha256(raw).digest() not in self._left
 
-    def _tells(self, raw: bytes) -> bool:
+    def _contains(self, raw: bytes) -> bool:
         return bool(self._sieve.caught(raw)) or not self._handles.isdisjoint(_HANDLE.findall(raw))
 
-    def _names(self, line: bytes) -> bool:
+    def _names_session(self, line: bytes) -> bool:
         return self._closing.fullmatch(line.decode("utf-8", "replace")) is not None
 
     def _cleaned(self, path: str, raw: bytes) -> bytes:
         name = artifact_name(path.rpartition("/")[2])
         if (name is not None and name.kind == "manifest") or is_kept_page(path) or _is_of_entity(path):
-            told = self._sieve.caught(raw)
-            return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, told))
+            caught = self._sieve.caught(raw)
+            return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, caught))
         if page_agent(path) is not None:
-            told = self._sieve.caught(raw)
-            return without_lines(raw, lambda line: self._line_goes(line, told))
+            caught = self._sieve.caught(raw)
+            return without_lines(raw, lambda line: self._line_goes(line, caught))
         return raw
 
-    def _line_goes(self, line: bytes, told: Iterable[bytes]) -> bool:
-        return any(needle in line for needle in told) or not self._handles.isdisjoint(_HANDLE.findall(line))
+    def _line_goes(self, line: bytes, caught: Iterable[bytes]) -> bool:
+        return any(needle in line for needle in caught) or not self._handles.isdisjoint(_HANDLE.findall(line))
 
 
 def _is_of_entity(path: str) -> bool:
@@ -197,61 +196,62 @@ def _is_by(fields: dict[str, object], agent_id: str) -> bool:
 # ── steps ──
 
 
-def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Callable[[], str]) -> Begun | Done:
+def preview(
+    workspace: Workspace, make_rules: Callable[[], HistoryRules], search: Callable[[], str]
+) -> Begun | PurgeResult:
     """Returns what a purge would change, or why it would not; takes the arguments of `begin`."""
     try:
-        return purge.preview(workspace.root, workspace.state.key, judged())
+        return purge.preview(workspace.root, workspace.state.key, make_rules())
     except (RepositoryRefused, WorkspaceError, OSError) as error:
-        return _refused(error, held)
+        return _refused(error, search)
 
 
 def begin(
-    workspace: Workspace, judged: Callable[[], HistoryRules], note: dict[str, str], held: Callable[[], str]
-) -> HistoryRules | Done:
+    workspace: Workspace, make_rules: Callable[[], HistoryRules], note: dict[str, str], search: Callable[[], str]
+) -> HistoryRules | PurgeResult:
     """Records what has to be removed from the history, before the rows that name it are deleted.
 
-    Returns what `judged` returns. If the history cannot be purged it is not changed, and the answer gives the reason;
-    the
-    removal itself continues. `held` finds out whether a repository that is not ours contains any of it.
+    Returns what `make_rules` returns. If the history cannot be purged it is not changed, and the answer gives the
+    reason; the removal itself continues. `search` finds out whether a repository that is not ours contains any of it.
     """
     try:
-        verdicts = judged()
+        rules = make_rules()
         resume(workspace)
         with state_dir.history_lock(workspace.state):
-            purge.begin(workspace.root, workspace.state.key, verdicts, note)
+            purge.begin(workspace.root, workspace.state.key, rules, note)
     except (RepositoryRefused, WorkspaceError, OSError) as error:
-        return _refused(error, held)
-    return verdicts
+        return _refused(error, search)
+    return rules
 
 
-def _refused(error: SignetSyncError | OSError, held: Callable[[], str]) -> Done:
+def _refused(error: SignetSyncError | OSError, search: Callable[[], str]) -> PurgeResult:
     code = error.code if isinstance(error, RepositoryRefused) else ""
     if code == "no-repository":
-        return Done(0, 0, (), nothing="the workspace has no git history")
-    if code in _OF_OTHERS and held() == "clean":
-        return Done(0, 0, (), nothing="the repository is not ours and holds none of it")
-    return Done(0, 0, (), refused=sentence_of(error))
+        return PurgeResult(0, 0, (), nothing="the workspace has no git history")
+    if code in _OF_OTHERS and search() == "clean":
+        return PurgeResult(0, 0, (), nothing="the repository is not ours and holds none of it")
+    return PurgeResult(0, 0, (), refused=sentence_of(error))
 
 
-def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str]) -> Done:
+def finish(workspace: Workspace, begun: HistoryRules | PurgeResult, note: dict[str, str]) -> PurgeResult:
     """Adds what was committed since `begin`, rewrites the history, and searches all that is left of it."""
-    if isinstance(begun, Done):
+    if isinstance(begun, PurgeResult):
         return begun
-    root, key, verdicts = workspace.root, workspace.state.key, begun
+    root, key, rules = workspace.root, workspace.state.key, begun
     try:
         with state_dir.history_lock(workspace.state):
-            purge.begin(root, key, verdicts, note)
+            purge.begin(root, key, rules, note)
             done = _finish(workspace)
-            found = purge.left(root, key, verdicts.unexpected)
+            found = purge.left(root, key, rules.unexpected)
     except (SignetSyncError, OSError) as error:
-        return Done(0, 0, tuple(sorted(verdicts.left)), sentence_of(error))
-    return Done(done.commits, done.objects, tuple(sorted({*verdicts.left, *found})))
+        return PurgeResult(0, 0, tuple(sorted(rules.left)), sentence_of(error))
+    return PurgeResult(done.commits, done.objects, tuple(sorted({*rules.left, *found})))
 
 
 def _finish(workspace: Workspace) -> purge.Purged:
     with workspace.database.transaction():
         # It names blobs that will be deleted: the next commit must not rely on them.
-        versions.keep(workspace.database, "", {}, ())
+        store.update_cache(workspace.database, "", {}, ())
     return purge.finish(workspace.root, workspace.state.key)
 
 
@@ -267,7 +267,7 @@ def resume(workspace: Workspace) -> None:
             note = purge.pending(workspace.root)
             if note is None:
                 return
-            if _came_about(workspace, note):
+            if _has_happened(workspace, note):
                 _finish(workspace)
             else:
                 purge.abandon(workspace.root)
@@ -288,20 +288,20 @@ def note_of_memory(agent_id: str, memory_id: str) -> dict[str, str]:
     return {"agent_id": agent_id, "memory_id": memory_id}
 
 
-def _came_about(workspace: Workspace, note: purge.Note) -> bool:
+def _has_happened(workspace: Workspace, note: purge.Note) -> bool:
     if "redacted" in note:
         return True  # a secret is removed, whatever happened to the files
     agent_id = note.get("agent_id", "")
     if "memory_id" in note:
         return memories.get(workspace.database, agent_id, note["memory_id"]) is None
     ids = set(json.loads(note.get("session_ids", "[]")))
-    return any(_covers(stone, ids) for stone in _stones(workspace, agent_id, note.get("session_token", "")))
+    return any(_covers(tombstone, ids) for tombstone in _tombstones(workspace, agent_id, note.get("session_token", "")))
 
 
-def _stones(workspace: Workspace, agent_id: str, token: str) -> list[Tombstone]:
+def _tombstones(workspace: Workspace, agent_id: str, token: str) -> list[Tombstone]:
     found = tombstones_store.mirrored(workspace.database)
-    return [stone for stone in found if (stone.agent_id, stone.session_token) == (agent_id, token)]
+    return [tombstone for tombstone in found if (tombstone.agent_id, tombstone.session_token) == (agent_id, token)]
 
 
-def _covers(stone: Tombstone, ids: set[str]) -> bool:
-    return not stone.session_ids or (bool(ids) and ids <= set(stone.session_ids))
+def _covers(tombstone: Tombstone, ids: set[str]) -> bool:
+    return not tombstone.session_ids or (bool(ids) and ids <= set(tombstone.session_ids))

@@ -11,11 +11,11 @@ from signet_sync.formats import managed_block
 from signet_sync.formats.paths import OWN, TOMBSTONES, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import commit, purge_plan
-from signet_sync.history.commit import Version
+from signet_sync.history import log, purge_plan
 from signet_sync.history.git import repository
-from signet_sync.history.git.repository import Opened
+from signet_sync.history.git.repository import OpenRepository
 from signet_sync.history.git.worktree import is_gits
+from signet_sync.history.log import Version
 from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.safe_paths import checked_parts
@@ -50,13 +50,13 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
     """
     path = _checked(workspace.root, path)
     with repository.opened(workspace.root, workspace.state.key, adopt=workspace.settings.history_adopt) as place:
-        version = commit.blob(place, path, revision)
+        version = log.blob(place, path, revision)
         newest = _newest(place, path)
     # From here until it is written nothing can be removed.
     with state_dir.workspace_lock(workspace.state):
         # Includes a tombstone or an artifact that a sync service has just brought.
-        stones = (f"{TOMBSTONES}/{name}" for name in files.listing(workspace.root, TOMBSTONES, ""))
-        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *stones}), project=False))
+        tombstones = (f"{TOMBSTONES}/{name}" for name in files.listing(workspace.root, TOMBSTONES, ""))
+        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *tombstones}), project=False))
         _refuse_removed(workspace, path, version, now_us)
         _refuse_other_than_sealed(workspace, path, version)
         written, kept = _put(workspace, path, version.data, newest, now_us)
@@ -64,10 +64,10 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
     return Restored(path, version.commit, written, kept)
 
 
-def _newest(place: Opened, path: str) -> bytes | None:
+def _newest(place: OpenRepository, path: str) -> bytes | None:
     """Returns what the newest commit has at the path."""
     try:
-        return commit.blob(place, path, "HEAD").data
+        return log.blob(place, path, "HEAD").data
     except UsageError:
         return None
 
@@ -80,9 +80,9 @@ def _checked(root: str, path: str) -> str:
     # As any file system may read them: a history may contain names from other systems.
     if any(is_gits(part) or part.casefold() == OWN for part in parts):
         raise UsageError(
-            "this is no file of the workspace's own",
+            "this file does not belong to the workspace",
             path=path,
-            hint="name a file that the history holds: signet-sync history --diff",
+            hint="name a file in the history: signet-sync history --diff",
             code="not-restorable",
         )
     path = "/".join(parts)
@@ -96,7 +96,7 @@ def _checked(root: str, path: str) -> str:
     if purge_plan.is_kept_page(path):
         # Its generated lines are mixed with a person's, and it is unknown which contain text that was forgotten since.
         raise UsageError(
-            "a kept copy of a page is not restored: it may tell of what was removed since",
+            "a kept copy of a page is not restored: it may contain text removed since",
             path=path,
             hint="git show REV:PATH shows it",
             code="not-restorable",
@@ -125,7 +125,7 @@ def _refuse_other_than_sealed(workspace: Workspace, path: str, version: Version)
     seal = artifacts.seal_of(workspace.database, path)
     if seal is not None and seal.file_sha256 != sha256(version.data).hexdigest():
         raise UsageError(
-            "the commit holds other bytes than were sealed",
+            "the commit contains other bytes than were sealed",
             path=path,
             hint=f"signet-sync violations restore {path} writes the sealed ones",
             code="sealed",
@@ -138,10 +138,10 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
     found = files.read(root, path, PAGE_LIMIT)
     if not isinstance(found, Found) and found.code != "gone":
         raise UsageError(
-            found.message, path=path, hint="move away what stands there, then restore again", code="not-restorable"
+            found.message, path=path, hint="move away what is there, then restore again", code="not-restorable"
         )
     present = found.raw if isinstance(found, Found) else None
-    data = _persons(path, old, present) if page_agent(path) is not None else old
+    data = _merged_page(path, old, present) if page_agent(path) is not None else old
     if data == present:
         return False, None
     if present is None:
@@ -151,11 +151,13 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
     if _would_be_lost(path, present, data, newest):
         kept = keep_copy(workspace, path, "user", present, now_us)
     if files.replace(root, path, data, present).displaced is not None:
-        raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
+        raise UsageError(
+            "the file was saved while it was being restored", path=path, hint="check it, then restore again"
+        )
     return True, kept
 
 
-def _persons(path: str, old: bytes, present: bytes | None) -> bytes:
+def _merged_page(path: str, old: bytes, present: bytes | None) -> bytes:
     """Combines people's old text with the present generated block: the old block may contain removed text."""
     generated = managed_block.generated(present) if present is not None else None
     if generated is not None:
@@ -165,7 +167,7 @@ def _persons(path: str, old: bytes, present: bytes | None) -> bytes:
         raise UsageError(
             "all of this page is generated",
             path=path,
-            hint="signet-sync reindex writes it anew; signet-sync history --diff shows what it said",
+            hint="signet-sync reindex writes it again; signet-sync history --diff shows earlier versions",
             code="not-restorable",
         )
     return rest

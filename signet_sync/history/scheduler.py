@@ -16,20 +16,18 @@ from signet_sync.sync.workspace import Workspace
 # A vault that is never quiet is committed after this many times the quiet time.
 LONGEST = 10
 # Seconds to wait after a failed commit, first and at most.
-PATIENCE = 60.0
-LONGEST_PATIENCE = 3600.0
+RETRY_WAIT = 60.0
+LONGEST_RETRY_WAIT = 3600.0
 _MOMENT = 1.0  # seconds until the next check of a running process
 _LINE = 600  # characters of a process's output in a warning
 
 
-class Committing:
+class CommitScheduler:
     """Runs at most one process at a time, which commits what ended since the last commit; used by one thread.
 
     `due` is when there is something to do, an instant of `time.monotonic`. The first commit of a large vault takes
-    long,
-    and a repository may be on a slow disk: neither may delay the watch. An error is logged once, and retried with
-    growing
-    delays.
+    long, and a repository may be on a slow disk: neither may delay the watch. An error is logged once, and retried with
+    growing delays.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -39,9 +37,9 @@ class Committing:
         self._first = math.inf
         self._not_before = 0.0
         self._failures = 0
-        self._said = ""
+        self._last_error = ""
 
-    def hear(self) -> None:
+    def note_change(self) -> None:
         """Postpones the commit until the vault is quiet, because something in it changed, perhaps a session's end."""
         settings = self._workspace.settings
         if not settings.history_enabled:
@@ -51,7 +49,7 @@ class Committing:
         quiet = min(now + settings.history_debounce, self._first + LONGEST * settings.history_debounce)
         self.due = max(quiet, self._not_before)
 
-    def work(self) -> None:
+    def run_due(self) -> None:
         """Starts the process if one is due, and checks how the last one ended."""
         now = time.monotonic()
         if self._is_running():
@@ -63,7 +61,7 @@ class Committing:
         if history_operations.is_due(self._workspace, now_us()):
             self._process = start_command(self._workspace, "history", "close-sessions", stderr=subprocess.PIPE)
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Stops tracking the process: a commit is complete or absent, even if the process is killed."""
         if self._process is not None:
             if self._process.stderr is not None:
@@ -79,22 +77,22 @@ class Committing:
         if code is None:
             return True
         self._process = None
-        words = ""
+        output = ""
         if process.stderr is not None:
             with process.stderr:
-                words = process.stderr.read().decode("utf-8", "replace").strip()
-        self._judge(code, words)
+                output = process.stderr.read().decode("utf-8", "replace").strip()
+        self._record(code, output)
         return False
 
-    def _judge(self, code: int, words: str) -> None:
+    def _record(self, code: int, output: str) -> None:
         if code == 0:
-            self._failures, self._not_before, self._said = 0, 0.0, ""
+            self._failures, self._not_before, self._last_error = 0, 0.0, ""
             return
         self._failures += 1
-        patience = min(PATIENCE * 2.0 ** (self._failures - 1), LONGEST_PATIENCE)
-        self._not_before = time.monotonic() + patience
+        wait = min(RETRY_WAIT * 2.0 ** (self._failures - 1), LONGEST_RETRY_WAIT)
+        self._not_before = time.monotonic() + wait
         self.due = self._not_before
-        said = words[-_LINE:] or f"the process ended with {code}"
-        if said != self._said:
-            self._said = said
-            logger.warning("the history was not written, it is tried again by itself: {}", said)
+        text = output[-_LINE:] or f"the process ended with {code}"
+        if text != self._last_error:
+            self._last_error = text
+            logger.warning("the history was not written; it will be retried automatically: {}", text)

@@ -295,7 +295,7 @@ def _notes(root: str, checked: CheckResult, now_us: int) -> None:
 
 def _exists(root: str, target: str) -> bool:
     try:
-        return files.look(root, target) is not None
+        return files.status_of(root, target) is not None
     except (OSError, SignetSyncError):
         return False
 

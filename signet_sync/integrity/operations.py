@@ -305,33 +305,27 @@ class BatchResult:
 
 def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> BatchResult:
     """Restores files one by one; a failure is recorded and the rest continues."""
-    settled = BatchResult()
-    for path in paths:
-        kept = _tried(settled, path, lambda path=path: restore(workspace, path, now_us))  # type: ignore[misc]
-        if kept is not None:
-            settled.kept[path] = kept
-    return settled
+    return _one_by_one(BatchResult(), paths, lambda path: restore(workspace, path, now_us))
 
 
 def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> BatchResult:
     """Accepts each file as it is now: first the absence of all that are gone, then contents one by one."""
-    settled = BatchResult()
     opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
-    gone = dict.fromkeys(path for path in paths if path in opened and files.look(workspace.root, path) is None)
+    gone = dict.fromkeys(path for path in paths if path in opened and files.status_of(workspace.root, path) is None)
     if gone:
         accept_gone(workspace, list(gone), reason, now_us)
-        settled.done += gone
+    rest = (path for path in paths if path not in gone)
+    return _one_by_one(BatchResult([*gone]), rest, lambda path: accept(workspace, path, reason, now_us))
+
+
+def _one_by_one(result: BatchResult, paths: Iterable[str], act: Callable[[str], str | None]) -> BatchResult:
     for path in paths:
-        if path not in gone:
-            _tried(settled, path, lambda path=path: accept(workspace, path, reason, now_us))  # type: ignore[misc]
-    return settled
-
-
-def _tried(settled: BatchResult, path: str, act: Callable[[], str | None]) -> str | None:
-    try:
-        given = act()
-    except (SignetSyncError, OSError) as error:
-        settled.failed[path] = why(error)
-        return None
-    settled.done.append(path)
-    return given
+        try:
+            kept = act(path)
+        except (SignetSyncError, OSError) as error:
+            result.failed[path] = why(error)
+            continue
+        result.done.append(path)
+        if kept is not None:
+            result.kept[path] = kept
+    return result

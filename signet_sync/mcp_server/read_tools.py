@@ -112,7 +112,7 @@ def session(memory: Memory, asked: schemas.OpenSession) -> Document:
 
 def history(memory: Memory, asked: schemas.History) -> Document:
     """`memory_history`."""
-    found = agent_view.listed(memory.place, memory.agent_id, asked.limit, with_diff=asked.include_diff)
+    found = agent_view.list_commits(memory.place, memory.agent_id, asked.limit, with_diff=asked.include_diff)
     more = []
     if not found.commits:
         enabled = memory.place.settings().history_enabled

@@ -62,7 +62,10 @@ def remember(
 
 def first_pass(workspace: Workspace, now_us: int) -> None:
     """Runs the first pass over the vault if there was none; without it the page would show no sessions."""
-    if deriving.is_stale(workspace.database, workspace.pipeline) and files.look(workspace.root, MEMORY) is not None:
+    if (
+        deriving.is_stale(workspace.database, workspace.pipeline)
+        and files.status_of(workspace.root, MEMORY) is not None
+    ):
         engine.run_locked(workspace, Request(now_us=now_us))
 
 

@@ -16,7 +16,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
-from signet_sync.memories.promotion_score import Gates, NearMiss, Promotion, PromotionCandidate, SignalWeights
+from signet_sync.memories.promotion_score import Gates, NearMiss, Promotion, SignalWeights
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -122,15 +122,16 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:
     """Determines what a sweep would promote."""
-    settings = workspace.settings
-    found = recall_events.found_since(workspace.database, agent_id, _since(settings, now_us))
-    half_life, limits, parts = settings.recall_half_life_days, gates(settings), weights(settings)
-    fresh = [PromotionCandidate(one.memory_id, one.totals) for one in found if not one.promoted]
-    chosen = promotion_score.choose(fresh, now_us, half_life_days=half_life, gates=limits, weights=parts)
-    near = promotion_score.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=limits, weights=parts)
-    skipped = len(found) - len(fresh)
+    limits = gates(workspace.settings)
+    found = recalled(workspace.database, workspace.settings, agent_id, now_us)
+    fresh = [one.memory for one in found if not one.risen]
     return SweepResult(
-        promotion_score.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run
+        promotion_score.sweep_id(now_us),
+        len(found),
+        len(found) - len(fresh),
+        tuple(promotion_score.choose(fresh, limits)),
+        tuple(promotion_score.nearest(fresh, limits, NEAR)),
+        dry_run=dry_run,
     )
 
 
@@ -141,7 +142,7 @@ def recalled(
     half_life, limits, parts = settings.recall_half_life_days, gates(settings), weights(settings)
     found = []
     for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
-        memory = promotion_score.weighed(PromotionCandidate(one.memory_id, one.totals), now_us, half_life, parts)
+        memory = promotion_score.weigh(one.memory_id, one.totals, now_us, half_life, parts)
         found.append(
             RecalledMemory(memory, () if one.promoted else promotion_score.lacking(memory, limits), one.promoted)
         )

@@ -41,15 +41,8 @@ class Gates(NamedTuple):
     most: int = 20
 
 
-class PromotionCandidate(NamedTuple):
-    """A memory that was recalled and is not promoted yet."""
-
-    memory_id: str
-    totals: Totals
-
-
 class Promotion(NamedTuple):
-    """A memory that a sweep promotes, with its signals at that time; `last_us` is its last hit."""
+    """A memory that a sweep promotes or considers, with its signals at that time; `last_us` is its last hit."""
 
     memory_id: str
     score: float
@@ -93,16 +86,6 @@ def parts(signals: Signals, weights: SignalWeights = WEIGHTS) -> tuple[ScorePart
     return tuple(map(ScorePart, SignalWeights._fields, values, weights))
 
 
-def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
-    """Checks all gates; `queries` is the number of distinct queries, uncapped, `value` the score."""
-    return (
-        signals.recall_count >= gates.recall_count
-        and queries >= gates.queries
-        and signals.unique_days >= gates.unique_days
-        and value >= gates.score
-    )
-
-
 class NearMiss(NamedTuple):
     """A memory that a sweep does not promote, with its values and what it `lacks`, in words."""
 
@@ -123,42 +106,22 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
     return tuple(lacks)
 
 
-def nearest(
-    candidates: Iterable[PromotionCandidate],
-    now_us: int,
-    most: int,
-    *,
-    half_life_days: float,
-    gates: Gates,
-    weights: SignalWeights,
-) -> list[NearMiss]:
-    """Returns the `most` memories that a sweep at `now_us` leaves and that lack the fewest gates; ties as `choose`."""
-    found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
-    left = [NearMiss(one, lacks) for one in found if (lacks := lacking(one, gates))]
+def nearest(memories: Iterable[Promotion], gates: Gates, most: int) -> list[NearMiss]:
+    """Returns the `most` memories that lack something, those that lack the fewest gates first; ties as `choose`."""
+    left = [NearMiss(one, lacks) for one in memories if (lacks := lacking(one, gates))]
     return nsmallest(most, left, key=lambda near: (len(near.lacks), *_order(near.memory)))
 
 
-def choose(
-    candidates: Iterable[PromotionCandidate],
-    now_us: int,
-    *,
-    half_life_days: float,
-    gates: Gates,
-    weights: SignalWeights,
-) -> list[Promotion]:
-    """Returns what a sweep at `now_us` (microseconds since 1970 UTC) promotes: the best past all gates, best first.
+def choose(memories: Iterable[Promotion], gates: Gates) -> list[Promotion]:
+    """Returns what a sweep promotes: the best that lack nothing, best first.
 
-    Ties are ordered by the last hit, newest first, then by id, so that the order of the candidates does not matter.
+    Ties are ordered by the last hit, newest first, then by id, so that the order of the memories does not matter.
     """
-
-    found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
-    worthy = (one for one in found if passes(one.signals, one.queries, one.score, gates))
-    return nsmallest(gates.most, worthy, key=_order)
+    return nsmallest(gates.most, (one for one in memories if not lacking(one, gates)), key=_order)
 
 
-def weighed(candidate: PromotionCandidate, now_us: int, half_life_days: float, weights: SignalWeights) -> Promotion:
-    """Returns a memory with its values at `now_us`, whether it passes the gates or not."""
-    memory_id, totals = candidate
+def weigh(memory_id: str, totals: Totals, now_us: int, half_life_days: float, weights: SignalWeights) -> Promotion:
+    """Returns a memory with its values at `now_us` (microseconds since 1970 UTC)."""
     found = signals(totals, now_us, half_life_days)
     return Promotion(memory_id, score(found, weights), found, totals.queries, totals.last_us)
 

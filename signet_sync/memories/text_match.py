@@ -28,30 +28,30 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 
     At most `MOST_PHRASES`, spread over the whole text. Every other text of the index is read once.
     """
-    said = (text for scope in scopes for text in session_texts.texts(database, scope))
-    return _telling(said, session_texts.other_texts(database, scopes))
+    own = (text for scope in scopes for text in session_texts.texts(database, scope))
+    return _distinctive_phrases(own, session_texts.other_texts(database, scopes))
 
 
 def of_memory(database: Database, memory: Memory) -> set[bytes]:
     """Returns what identifies a memory: its handle, and phrases that nothing else in the index has."""
     # A page shows it flattened.
-    said = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
-    return {memory.id.encode()} | _telling(said, session_texts.other_texts(database, (), but=[memory[:2]]))
+    own = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
+    return {memory.id.encode()} | _distinctive_phrases(own, session_texts.other_texts(database, (), but=[memory[:2]]))
 
 
-def of_texts(database: Database, said: Iterable[str]) -> set[bytes]:
+def of_texts(database: Database, own: Iterable[str]) -> set[bytes]:
     """Returns phrases of texts whose rows are deleted that nothing in the index has."""
-    return _telling(said, session_texts.other_texts(database, ()))
+    return _distinctive_phrases(own, session_texts.other_texts(database, ()))
 
 
 def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
     """Returns what pages show of the sessions of some scopes and no other text has, however short; for `purge`."""
-    said = {
+    shown = {
         phrase
-        for text in session_texts.sayings(database, scopes)
+        for text in session_texts.statements(database, scopes)
         for phrase in phrases(flatten(text, limit=len(text) + 1))
     }
-    raw = {phrase.encode("utf-8", "replace") for phrase in said}
+    raw = {phrase.encode("utf-8", "replace") for phrase in shown}
     sieve = Sieve(raw)
     for text in session_texts.other_texts(database, scopes):
         raw -= sieve.caught(text.encode("utf-8", "replace"))
@@ -60,55 +60,55 @@ def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 
 def queries_of(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """Returns queries of recall events with a word that only the sessions of some scopes have."""
-    said = (text for scope in scopes for text in session_texts.texts(database, scope))
+    own = (text for scope in scopes for text in session_texts.texts(database, scope))
     others = session_texts.other_texts(database, scopes)
-    return _telling_queries(database, said, others, session_texts.remembered_alone(database, scopes))
+    return _distinctive_queries(database, own, others, session_texts.remembered_alone(database, scopes))
 
 
 def queries_of_memory(database: Database, memory: Memory) -> set[str]:
     """Returns queries of recall events with a word that only a memory has."""
     key = memory[:2]
-    return _telling_queries(database, [memory.content], session_texts.other_texts(database, (), but=[key]), {key})
+    return _distinctive_queries(database, [memory.content], session_texts.other_texts(database, (), but=[key]), {key})
 
 
 def queries_of_lost(database: Database, scopes: Sequence[Scope], lost: Sequence[Memory]) -> set[str]:
     """Returns the queries for sessions and memories of a database in which sessions are known from seals only."""
     keys = {memory[:2] for memory in lost}
-    said = chain(
+    own = chain(
         (text for scope in scopes for text in session_texts.texts(database, scope)), (memory.content for memory in lost)
     )
     others = chain(session_texts.other_texts(database, scopes, but=keys), session_texts.sealed_texts(database, scopes))
-    return _telling_queries(database, said, others, keys | session_texts.remembered_alone(database, scopes))
+    return _distinctive_queries(database, own, others, keys | session_texts.remembered_alone(database, scopes))
 
 
-def _telling_queries(
-    database: Database, said: Iterable[str], others: Iterable[str], gone: Collection[tuple[str, str]]
+def _distinctive_queries(
+    database: Database, own: Iterable[str], others: Iterable[str], gone: Collection[tuple[str, str]]
 ) -> set[str]:
-    """Returns queries with a word that only `said`, or a tag of the memories in `gone`, has."""
+    """Returns queries with a word that only `own`, or a tag of the memories in `gone`, has."""
     queries = recall_events.queries(database)
     words = {query: {word for word in _QUERIED.findall(query.casefold()) if len(word) > 2} for query in queries}
     left = set().union(*words.values())
     if not left:
         return set()
     tags = list(session_texts.tags(database))
-    told: set[str] = set()
-    for text in chain(said, (text for key, text in tags if key in gone)):
+    found: set[str] = set()
+    for text in chain(own, (text for key, text in tags if key in gone)):
         folded = text.casefold()
-        told |= {word for word in left if word in folded}
+        found |= {word for word in left if word in folded}
     for text in chain(others, (text for key, text in tags if key not in gone)):
-        if not told:
+        if not found:
             break
         folded = text.casefold()
-        told = {word for word in told if word not in folded}
-    return {query for query in queries if not told.isdisjoint(words[query])}
+        found = {word for word in found if word not in folded}
+    return {query for query in queries if not found.isdisjoint(words[query])}
 
 
-def _telling(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:
-    said = [one for one in (list(dict.fromkeys(phrases(text))) for text in texts) if one]
-    if not said:
+def _distinctive_phrases(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:
+    of_texts = [one for one in (list(dict.fromkeys(phrases(text))) for text in texts) if one]
+    if not of_texts:
         return set()
-    share = max(1, MOST_PHRASES // len(said))
-    chosen = {phrase: phrase.encode("utf-8", "replace") for one in said for phrase in _spread(one, share)}
+    share = max(1, MOST_PHRASES // len(of_texts))
+    chosen = {phrase: phrase.encode("utf-8", "replace") for one in of_texts for phrase in _spread(one, share)}
     telling = {phrase: raw for phrase, raw in chosen.items() if len(raw) >= SURE}
     if len(telling) < _FEW:
         short = [phrase for phrase in chosen if phrase not in telling]
@@ -133,13 +133,13 @@ def _spread(items: Sequence[str], count: int) -> Iterator[str]:
         yield items[number * len(items) // count]
 
 
-def foreign_files(workspace: Workspace, needles: Iterable[bytes], stone: str) -> list[str]:
+def foreign_files(workspace: Workspace, needles: Iterable[bytes], tombstone: str) -> list[str]:
     """Returns files of the workspace that are not ours and contain one of the needles; they are not changed.
 
     They include a generated page with people's own text around our block, or one held back. A file that only points to
     the tombstone, as the event log of entities does, is left out.
     """
-    sieve, pointer = Sieve(needles), stone.encode()
+    sieve, pointer = Sieve(needles), tombstone.encode()
     overlap = max(sieve.longest, len(pointer)) - 1
     database = os.path.realpath(workspace.database.path)
     ours = {os.path.realpath(workspace.state.path), *(database + suffix for suffix in ("", "-wal", "-shm", "-journal"))}

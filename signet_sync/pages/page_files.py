@@ -8,12 +8,11 @@ from contextlib import nullcontext, suppress
 
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, page_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, log_pages, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.memories.store import memories
 from signet_sync.pages.kept_copies import keep_copy, tree
 from signet_sync.pages.page_lease import PageLease
-from signet_sync.pages.session_log import page_paths
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
@@ -28,7 +27,7 @@ _RETRIED = "this will be retried automatically"
 
 def signature_at(root: str, path: str) -> Signature | None:
     """Returns the signature of a page's file; None if there is none."""
-    status = files.look(root, path)
+    status = files.status_of(root, path)
     return files.signature_of(status) if status is not None else None
 
 
@@ -45,7 +44,7 @@ def vault_is_away(workspace: Workspace) -> bool:
 
     The next full pass detects it and halts.
     """
-    return files.look(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
+    return files.status_of(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
 
 
 def yields_to_others(run: Pass) -> bool:
@@ -147,7 +146,7 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
     """Yields agent, path and bytes of generated pages without rows to show, of any machine and age."""
     known = counts_store.agents(workspace.database)
     for agent_id in sorted({DEFAULT_AGENT, *known, *files.listing(workspace.root, "agents", "")}):
-        expected = page_paths(agent_id, pages.days(workspace.database, agent_id))
+        expected = log_pages(agent_id, pages.days(workspace.database, agent_id))
         if agent_id in known:
             expected.add(head_page(agent_id))
         for path in [path for path in on_disk(workspace.root, agent_id) if path not in expected]:

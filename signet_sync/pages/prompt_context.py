@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 from signet_sync.pages import context
 from signet_sync.pages.context import PROMPT_BUDGET, PromptHit
 from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.query import Query
-from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, for_prompt
+from signet_sync.recall.rank import TIERS, Tier, for_prompt
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -25,7 +24,8 @@ def prompted(
     (contracts: what others read too). Raises what reading the database raises.
     """
     tiers: tuple[Tier, ...] = ("memory",) if shared else TIERS
-    _, found = recall_operations.find(database, prompt, agent_id, _for_prompt, tiers=tiers, private=not shared)
+    best = partial(for_prompt, limit=_MOST_RECALLED)
+    _, found = recall_operations.find(database, prompt, agent_id, best, tiers=tiers, private=not shared)
     hits = [PromptHit(one.text, one.where, one.path, one.id) for one in found]
     text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
@@ -41,7 +41,3 @@ def prompted(
     joined = "\n\n".join(filter(None, [text, identity.text]))
     crowded = not joined and (bool(hits) or identity.crowded)
     return SessionContext(joined, [*sources, *identity.sources], identity.troubles, ids, crowded=crowded)
-
-
-def _for_prompt(query: Query, found: Sequence[RecallCandidate]) -> Sequence[RecallCandidate]:
-    return for_prompt(query, found, _MOST_RECALLED, asked=True)

@@ -85,7 +85,7 @@ def listing(place: Place, agent_id: str, after: str, limit: int) -> list[Readabl
     found: list[ReadableFile] = []
     with reading(place) as database:
         page = head_page(agent_id)
-        if not after and files.look(place.root, page) is not None:
+        if not after and files.status_of(place.root, page) is not None:
             found.append(ReadableFile(page, "page", "what this agent reads first in every session"))
         begun = after if parse_path(after) is None and after != page else ""
         if not begun:

@@ -55,11 +55,6 @@ def compose(
     )
 
 
-def page_paths(agent_id: str, days: Iterable[str]) -> set[str]:
-    """Returns the paths of the pages of some days and of their months."""
-    return {path for day in days for path in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
-
-
 def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:
     """Returns the first line of a clipped session log; its links reach every session of the window."""
     links = " ".join(wikilink(month_page(agent_id, month)) for month in months)

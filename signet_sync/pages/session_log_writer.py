@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.paths import day_page, dream_page, head_page, month_page
+from signet_sync.formats.paths import day_page, dream_page, head_page, log_pages, month_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.pages import page_files
-from signet_sync.pages.session_log import day_text, month_text, page_paths
+from signet_sync.pages.session_log import day_text, month_text
 from signet_sync.pages.session_log_stage import SessionLog
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
@@ -35,18 +35,18 @@ def update(run: Pass, agent_id: str) -> None:
         counts = pages.days(database, agent_id)
         states = pages.page_states(database, agent_id)
         days = _stale_days(workspace, agent_id, counts, states)
-        gone = states.keys() - page_paths(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
+        gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
     else:
         days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
         for month in {day[:7] for day in days}:
             counts |= pages.days(database, agent_id, month)
-        known = ((path, pages.page_state(database, path)) for path in page_paths(agent_id, days))
+        known = ((path, pages.page_state(database, path)) for path in log_pages(agent_id, days))
         states = {path: state for path, state in known if state is not None}
         gone = set()
     folders: set[str] = set()
     written: dict[str, PageState] = {}
     for path, text in (*_texts(workspace, agent_id, days, counts), *((path, None) for path in gone)):
-        status = files.look(workspace.root, path)
+        status = files.status_of(workspace.root, path)
         if status is not None and not stat.S_ISREG(status.st_mode):
             kind = files.kind_of(status.st_mode)
             run.outcome.trouble.append(f"{path}: the page could not be written: there is a {kind} at its path")

@@ -65,7 +65,7 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
         if not pages.head_written(database, agent_id):
             continue
         state = pages.page_state(database, path)
-        status = files.look(root, path)
+        status = files.status_of(root, path)
         if status is None or (state is not None and state.signature == files.signature_of(status)):
             continue
         read = files.read(root, path, PAGE_LIMIT)

@@ -1,4 +1,4 @@
-"""Removes sessions, redacts secrets, scrubs what was removed from every file that we write, undoes removals.
+"""Removes sessions, forgets memories, redacts secrets; scrubs these from every file that we write; undoes removals.
 
 Described in docs/operations.md.
 """

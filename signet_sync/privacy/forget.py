@@ -40,7 +40,7 @@ class ForgetResult:
     pending: bool
     git_history: str
     waiting: str
-    purged: purge_plan.Done | None = None
+    purged: purge_plan.PurgeResult | None = None
 
 
 def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> ForgetResult:
@@ -102,7 +102,7 @@ def _erase(
     purge_history: bool,
 ) -> ForgetResult:
     """Deletes all traces of a memory, given by id and text, and the events of the given queries."""
-    verdicts, note = purge_plan.Verdicts(needles, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
+    verdicts, note = purge_plan.PurgeRules(needles, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
     git_state = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
     begun = purge_plan.begin(workspace, lambda: verdicts, note, git_state) if purge_history else None
     try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from signet_sync.capture.harnesses.own_calls import TOOLS, is_own_tool, runs_us
 from signet_sync.errors import UsageError
 from signet_sync.memories.store import session_texts
-from signet_sync.memories.store.session_texts import Said
+from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy import redact as privacy_redact
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.storage.database.removal import Scope
@@ -153,20 +153,22 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
     quotes = Quotes([])
     scopes = [one.scope for one in removals if not one.earlier and one.sessions]
     for agent_id in sorted({scope[0] for scope in scopes}):
-        own = list(session_texts.said(workspace.database, [scope for scope in scopes if scope[0] == agent_id]))
+        own = list(
+            session_texts.artifact_texts(workspace.database, [scope for scope in scopes if scope[0] == agent_id])
+        )
         if not own:
             continue
         lines: set[bytes] = set()
-        for said in own:
-            quotes.texts.append(said.text)
-            for start, end in _passages(said):
-                quotes.passages.setdefault(_bytes(said.text[start:end]), (len(quotes.texts) - 1, start))
+        for part in own:
+            quotes.texts.append(part.text)
+            for start, end in _passages(part):
+                quotes.passages.setdefault(_bytes(part.text[start:end]), (len(quotes.texts) - 1, start))
             # Output of our tools belongs to other sessions.
-            words = "\n".join(_without(said.text, list(_results_of_ours(said.text))))
+            words = "\n".join(_without(part.text, list(_results_of_ours(part.text))))
             lines.update(raw for phrase in phrases(words) if len(raw := _bytes(phrase)) >= _SHORTEST_LINE)
         quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
         quotes.lines = frozenset(_spread(sorted(lines), _MOST_LINES))
-        _search(workspace, agent_id, scopes, min(said.captured_us for said in own), quotes)
+        _search(workspace, agent_id, scopes, min(part.captured_us for part in own), quotes)
     return quotes
 
 
@@ -195,27 +197,27 @@ def _search(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_
     common: set[bytes] = set()
     hits: dict[str, set[bytes]] = {}
     shown: dict[str, set[bytes]] = {}
-    for said in session_texts.said_by_others(workspace.database, agent_id, scopes):
-        raw = _bytes(said.text)
+    for other in session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes):
+        raw = _bytes(other.text)
         caught = passages.caught(raw)
-        if said.captured_us < since_us:
+        if other.captured_us < since_us:
             common |= caught
             continue
-        caught = {passage for passage in caught if quotes.is_quote(said.text, passage)}
+        caught = {passage for passage in caught if quotes.is_quote(other.text, passage)}
         for passage in caught:
-            places.setdefault(passage, set()).add(said.session)
+            places.setdefault(passage, set()).add(other.session)
         if caught:
-            hits.setdefault(said.path, set()).update(caught)
+            hits.setdefault(other.path, set()).update(caught)
         results = (
-            [said.text[start:end] for start, end in _results_of_ours(said.text)] if _may_show_ours(said.text) else []
+            [other.text[start:end] for start, end in _results_of_ours(other.text)] if _may_show_ours(other.text) else []
         )
         if quoted_lines := set().union(*(lines.caught(_bytes(result)) for result in results)):
-            shown.setdefault(said.path, set()).update(quoted_lines)
+            shown.setdefault(other.path, set()).update(quoted_lines)
     common |= {passage for passage, sessions in places.items() if len(sessions) > _TEMPLATE}
     if shown:
         # Lines are compared only now: hardly any transcript shows output of our tools.
-        earlier = session_texts.said_by_others(workspace.database, agent_id, scopes)
-        common |= {one for said in earlier if said.captured_us < since_us for one in lines.caught(_bytes(said.text))}
+        earlier = session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes)
+        common |= {one for other in earlier if other.captured_us < since_us for one in lines.caught(_bytes(other.text))}
     quotes.lines -= common
     for path, caught in hits.items():
         if caught - common:
@@ -244,11 +246,11 @@ def _spread(items: Sequence[object], count: int) -> list:  # type: ignore[type-a
 # ── what a session said in words ──
 
 
-def _passages(said: Said) -> Iterator[tuple[int, int]]:
+def _passages(part: SessionText) -> Iterator[tuple[int, int]]:
     """Yields runs of at least eight words that together cover the prose."""
-    for start, end in _prose(said):
-        for piece in _PLAIN.finditer(said.text, start, end):
-            words = list(_WORD.finditer(said.text, *piece.span()))
+    for start, end in _prose(part):
+        for piece in _PLAIN.finditer(part.text, start, end):
+            words = list(_WORD.finditer(part.text, *piece.span()))
             for first in range(0, len(words), LEAST_WORDS):
                 # The last run reaches back, so that none is shorter.
                 begin = max(0, min(first, len(words) - LEAST_WORDS))
@@ -264,11 +266,11 @@ def _is_prose(words: Collection[re.Match[str]]) -> bool:
     return sum(1 for word in words if _LETTERS.search(word[0])) * 4 >= len(words) * 3
 
 
-def _prose(said: Said) -> Iterator[tuple[int, int]]:
+def _prose(part: SessionText) -> Iterator[tuple[int, int]]:
     """Yields the lines of prose: no code, no tool calls and output, no remarks of the program that wrote them."""
     at, fence = 0, ""
     in_item = False
-    for line in said.text.split("\n"):
+    for line in part.text.split("\n"):
         start, at = at, at + len(line) + 1
         opened = _FENCE.match(line)
         if fence:

@@ -63,8 +63,8 @@ class RedactResult:
     files: tuple[FileRedaction, ...]
     left: tuple[NotRedacted, ...]
     git_history: str
-    purged: purge_plan.Done | None = None
-    begun: Begun | purge_plan.Done | None = None
+    purged: purge_plan.PurgeResult | None = None
+    begun: Begun | purge_plan.PurgeResult | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class RemoveResult:
     removed_rows: int
     git_history: str
     foreign: tuple[str, ...]
-    purged: purge_plan.Done | None = None
+    purged: purge_plan.PurgeResult | None = None
     memories: tuple[str, ...] = ()
     quoted_in: tuple[str, ...] = ()
 
@@ -305,7 +305,7 @@ def remove(
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still contain removed text: {error}")
     after = _count(workspace.database, removal)
-    pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
+    pending = tuple(artifact for artifact in removal.paths if files.status_of(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
     git_state = partial(_git_history, workspace, removal)
     return RemoveResult(
@@ -347,7 +347,7 @@ def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -
     """Cleans the history of sessions that were removed earlier."""
     needles, past = _needles(workspace, removal), past_versions.HistorySearch(removal.agent_id)
 
-    def judged() -> purge_plan.Verdicts:
+    def judged() -> purge_plan.PurgeRules:
         nonlocal needles, past
         verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
         return verdicts
@@ -374,7 +374,7 @@ def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -
 
 def _judged_earlier(
     workspace: Workspace, removal: SessionRemoval, now_us: int
-) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.HistorySearch]:
+) -> tuple[purge_plan.PurgeRules, set[bytes], past_versions.HistorySearch]:
     """Derives verdicts and needles from the sessions' artifacts in the history, indexed again in memory."""
     agent_id, token = removal.agent_id, removal.session_token
     tombstone = next(one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
@@ -390,10 +390,10 @@ def _judged_earlier(
         return _verdicts(then, seen, needles), needles, past
 
 
-def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun | purge_plan.Done:
+def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun | purge_plan.PurgeResult:
     """Returns what `--purge-history` would rewrite, or why it would not."""
 
-    def judged() -> purge_plan.Verdicts:
+    def judged() -> purge_plan.PurgeRules:
         if removal.earlier:
             return _judged_earlier(workspace, removal, now_us)[0]
         return _verdicts(workspace, removal, _needles(workspace, removal))
@@ -403,7 +403,7 @@ def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun
 
 def _verdicts(
     workspace: Workspace, removal: SessionRemoval, needles: set[bytes], rewrite: RewriteVersion = unchanged
-) -> purge_plan.Verdicts:
+) -> purge_plan.PurgeRules:
     """Decides what to change in the history, while the sessions' rows still exist."""
     agent_id, token, ids = removal.scope
     scopes = [removal.scope]
@@ -414,7 +414,7 @@ def _verdicts(
         names |= shared
     else:
         needles = needles - {word.encode("utf-8", "replace") for word in shared}
-    return purge_plan.Verdicts(
+    return purge_plan.PurgeRules(
         needles | text_match.on_pages(workspace.database, scopes),
         session_texts.handles(workspace.database, scopes),
         names,
@@ -538,7 +538,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
         if whole or name in tombstone.session_ids:
             ids = tombstone.session_ids if whole else (name,)
             gone = tombstones_store.gone_paths(workspace.database, tombstone)
-            present = tuple(path for path in gone if files.look(workspace.root, path) is not None)
+            present = tuple(path for path in gone if files.status_of(workspace.root, path) is not None)
             return Undo(tombstone, ids, tombstones_files.path_of(agent_id, tombstone.session_token), present)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",

@@ -94,7 +94,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
         _delete_damaged_databases(workspace.database.path)
         # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.
         files.sync_folders(workspace.root, {"", TEMPORARY})
-        state_dir.settle(workspace.state)
+        state_dir.sync_folders(workspace.state)
     except (OSError, WorkspaceError) as error:
         left = str(error)
     if left:

@@ -11,7 +11,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import Finder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
-from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, choose, finders, pairs, rarity, scored, weights, why
+from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, choose, finders, pairs, scored, weights, why
 from signet_sync.recall.snippets import around, label_with_snippet, speaker
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
@@ -125,9 +125,9 @@ class _QuerySearch:
         self.agent_id = agent_id
         self.terms = query.terms
         self.holding = [hits.artifacts_with(database, term) for term in query.terms]
-        self.documents, alone = hits.artifacts_in_all(database, agent_id)
+        documents, alone = hits.artifacts_in_all(database, agent_id)
         counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
-        self.weights = weights(query, counts, self.documents)
+        self.weights = weights(query, counts, documents)
         self.by = finders(self.weights, counts)
         self.finder = Finder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
@@ -252,8 +252,7 @@ class _QuerySearch:
     ) -> RecallCandidate:
         # The reason given for a long transcript covers only the passage shown.
         terms = passage.terms if tier == "transcript" else passage.held
-        score, rare = scored(self.weights, passage), rarity(passage, self.documents)
-        return RecallCandidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
+        return RecallCandidate(tier, line_id, text, path, at_us, scored(self.weights, passage), terms, where)
 
 
 def _some(groups: Iterable[list[int]], rows: int) -> list[list[int]]:

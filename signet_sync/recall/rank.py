@@ -21,7 +21,6 @@ OF_PASSAGE = 0.75
 MORE = 1.1
 _FIRST = 5
 _OF_NAME = 2.0  # how much more a name or number weighs than another word as rare
-_NOT_BY_CHANCE, _ALONE = 0.6, 0.9
 _PAIRED, _CLOSER = 3, 0.3
 _FOUND_BY = 0.45  # of the weight of all terms
 
@@ -29,8 +28,7 @@ _FOUND_BY = 0.45  # of the weight of all terms
 class RecallCandidate(NamedTuple):
     """A possible answer. `terms` are the query's terms in it, with their worth; `score` is from 0 to 1.
 
-    `where` says what and where it is, for the user. `session` is (token, session id) if it is in an artifact. `rarity`
-    is the weight of its words, divided by that of the rarest possible word.
+    `where` says what and where it is, for the user. `session` is (token, session id) if it is in an artifact.
     """
 
     tier: Tier
@@ -42,7 +40,6 @@ class RecallCandidate(NamedTuple):
     terms: Mapping[int, float]
     where: str
     session: tuple[str, str] | None = None
-    rarity: float = 1.0
 
 
 def weights(query: Query, holding: Sequence[int], documents: int) -> list[float]:
@@ -83,11 +80,6 @@ def pairs(weights: Sequence[float], by: Sequence[int]) -> tuple[list[tuple[int, 
 def scored(weights: Sequence[float], passage: QueryPassage) -> float:
     """Scores how well a text answers, from 0 to 1: by its best passage, and a little by all that it contains."""
     return (OF_PASSAGE * passage.weight + (1 - OF_PASSAGE) * passage.whole) / sum(weights)
-
-
-def rarity(passage: QueryPassage, documents: int) -> float:
-    """Returns the weight of a passage's words, divided by that of the rarest possible word in so many documents."""
-    return passage.weight / (1 + log(2 + documents))
 
 
 def choose(candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
@@ -162,29 +154,9 @@ def _behind(tiers: Mapping[Tier, Sequence[RecallCandidate]]) -> Collection[Tier]
     return TIERS[-2:] if "node" in best else TIERS
 
 
-def is_relevant(query: Query, candidate: RecallCandidate) -> bool:
-    """Returns whether a candidate is related, not by chance, to a prompt that is not a question to memory.
-
-    The words it contains must be rare enough, and be two of the prompt's, a name, or one that hardly any text contains.
-    """
-    if query.common or candidate.rarity < _NOT_BY_CHANCE:
-        return False
-    words = {query.terms[number].word for number in candidate.terms}
-    names = any(query.terms[number].name for number, worth in candidate.terms.items() if worth == 1.0)
-    return names or len(words) > 1 or candidate.rarity > _ALONE
-
-
-def for_prompt(
-    query: Query, candidates: Iterable[RecallCandidate], limit: int, *, asked: bool = False
-) -> list[RecallCandidate]:
-    """Returns the hits to show at a prompt: transcripts only if no extracted statement answers (seed 002).
-
-    With `asked`, the prompt asks what memory holds: then everything counts that `recall` finds.
-    """
-    if asked:
-        chosen = choose(() if query.common else candidates, limit)
-    else:
-        chosen = choose([candidate for candidate in candidates if is_relevant(query, candidate)], limit)
+def for_prompt(query: Query, candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
+    """Returns the hits to show at a prompt: transcripts only if no extracted statement answers (seed 002)."""
+    chosen = choose(() if query.common else candidates, limit)
     return [candidate for candidate in chosen if candidate.tier != "transcript"] or chosen
 
 

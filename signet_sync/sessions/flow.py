@@ -39,7 +39,7 @@ from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
-from signet_sync.text.sentences import SessionContext, fallback, passes_strict
+from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict
 
 VERSION = 1
 # The sanitizer of journals that name none.
@@ -70,26 +70,26 @@ class Flow:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The journalled inputs."""
+        """Returns the journalled inputs."""
         return self.held.document
 
     @property
     def kind(self) -> FlowKind:
-        """`end` or `compact`."""
+        """Returns `end` or `compact`."""
         return cast(FlowKind, self.document["kind"])
 
     def path(self, kind: str) -> str:
-        """The path of an artifact of the flow."""
+        """Returns the path of an artifact of the flow."""
         return artifact_path(artifact_file_name(self.document["captured_at"], self.document["token"], kind))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The artifacts that the flow writes, in order."""
+        """Lists the artifacts that the flow writes, in order."""
         return kinds_of(self.kind, self.document["bodies"])
 
     @property
     def paths(self) -> list[str]:
-        """Every file that the flow writes, the manifest last."""
+        """Lists every file that the flow writes, the manifest last."""
         return [*(self.path(kind) for kind in self.kinds), self.document["manifest"]]
 
     def answer(self) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def ending_of(document: Mapping[str, Any]) -> live.EndingBounds:
 
 def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactState:
     path = flow.path(kind)
-    status = files.look(workspace.root, path)
+    status = files.status_of(workspace.root, path)
     if status is None:
         return "absent"
     known = flow._seen.get(path)
@@ -370,10 +370,10 @@ def choose_sentence(flow: Flow) -> tuple[str, Quality]:
     return said, "ok" if said in (flow.document["proposal"], flow.wording) else "fallback"
 
 
-def _context(flow: Flow, kind: str) -> SessionContext:
+def _context(flow: Flow, kind: str) -> SentenceSubject:
     document = flow.document
     day = (document["ended_at"] or document["captured_at"])[:10]
-    return SessionContext(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
+    return SentenceSubject(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
 
 
 def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
@@ -394,7 +394,7 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
     if kind == "transcript":
         # The oldest rules applied to the words: later comparisons depend on them.
         fields["sanitizer_version"] = document.get("sanitizer", _FIRST_RULES).partition(" ")[0]
-    left = files.look(workspace.root, flow.path(kind))
+    left = files.status_of(workspace.root, flow.path(kind))
     if left is not None and not left.st_size:
         files.unlink(workspace.root, flow.path(kind))
     with suppress(FileExistsError):  # the next observation determines whose file it is
@@ -411,7 +411,7 @@ def _sync_folder(workspace: Workspace, flow: Flow) -> None:
 def _write_manifest(workspace: Workspace, flow: Flow) -> None:
     document = flow.document
     links = [(kind, flow.path(kind)) for kind in reversed(flow.kinds)]
-    if files.look(workspace.root, document["manifest"]) is None:
+    if files.status_of(workspace.root, document["manifest"]) is None:
         fields: dict[str, Any] = {
             "kind": "manifest",
             **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},

@@ -29,7 +29,7 @@ class JournalledFlow:
 
     @property
     def key(self) -> str:
-        """The flow's name."""
+        """Returns the flow's name."""
         return os.path.basename(self.path).removesuffix(".json")
 
     def finish(self) -> None:

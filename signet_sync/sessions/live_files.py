@@ -45,7 +45,7 @@ class LiveIdentity(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """Returns the file's name."""
         digest = sha256("\0".join(self).encode("utf-8", "surrogatepass")).hexdigest()
         return f"{digest[:32]}.jsonl"
 
@@ -153,7 +153,7 @@ class Buffer:
 
     @property
     def path(self) -> str:
-        """The file's path."""
+        """Returns the file's path."""
         return os.path.join(self.folder, self.identity.name)
 
     @property

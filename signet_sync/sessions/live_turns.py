@@ -46,7 +46,7 @@ class SpokenTurn(NamedTuple):
 
     @property
     def at_us(self) -> int | None:
-        """When it was said, in microseconds since 1970 UTC."""
+        """Returns when it was said, in microseconds since 1970 UTC."""
         return parse_instant(self.at) if self.at else None
 
 
@@ -81,7 +81,7 @@ def _bare(line: str) -> str:
 # ── a text, read turn by turn ──
 
 
-class _Section(NamedTuple):
+class _TextSection(NamedTuple):
     """One turn in a text, from its heading to the next; the speaker before the first heading is unknown."""
 
     start: int
@@ -91,7 +91,7 @@ class _Section(NamedTuple):
     at_us: int | None
 
 
-class _Line(NamedTuple):
+class _TextLine(NamedTuple):
     start: int
     end: int
     bare: str
@@ -138,11 +138,11 @@ def _is_apart(one: int | None, other: int | None) -> bool:
     return one is not None and other is not None and one > other + _APART_US
 
 
-def _sections(text: str) -> Iterator[_Section]:
+def _sections(text: str) -> Iterator[_TextSection]:
     begun = list(turns(text))
     starts = [turn.start for turn in begun]
     if not starts or starts[0]:
-        yield _Section(0, 0, starts[0] if starts else len(text), None, None)
+        yield _TextSection(0, 0, starts[0] if starts else len(text), None, None)
     for turn, end in zip(begun, [*starts[1:], len(text)], strict=False):
         head = turn.start + len(_DIVIDER) * text.startswith(_DIVIDER, turn.start)
         line_end = text.find("\n", head)
@@ -151,16 +151,16 @@ def _sections(text: str) -> Iterator[_Section]:
         # The words may follow a label on the same line.
         label = _LABEL.match(text, head, line_end)
         words = label.end() if label else line_end
-        yield _Section(turn.start, words, end, _speaker(role[0]) if role else None, turn.at)
+        yield _TextSection(turn.start, words, end, _speaker(role[0]) if role else None, turn.at)
 
 
-def _lines(text: str, number: int, section: _Section) -> Iterator[_Line]:
+def _lines(text: str, number: int, section: _TextSection) -> Iterator[_TextLine]:
     start = section.words
     while start < section.end:
         end = text.find("\n", start, section.end)
         end = section.end if end < 0 else end
         if bare := _bare(text[start:end]):
-            yield _Line(start, end, bare, number)
+            yield _TextLine(start, end, bare, number)
         start = end + 1
 
 
@@ -227,7 +227,7 @@ def is_live(text: str) -> bool:
     return bool(live_turns_in(text)) and not without_live(text).strip()
 
 
-def _live(text: str) -> Iterator[tuple[_Section, SpokenTurn]]:
+def _live(text: str) -> Iterator[tuple[_TextSection, SpokenTurn]]:
     # Most texts have none: skip the parsing.
     if (" · live" not in text and "(live · " not in text) or not _LIVE.search(text):
         return
@@ -358,7 +358,7 @@ def insert_live(
     return _inserted(text, read.sections, added)
 
 
-def _section_after(sections: Sequence[_Section], turn: SpokenTurn, first: int, last: int) -> int:
+def _section_after(sections: Sequence[_TextSection], turn: SpokenTurn, first: int, last: int) -> int:
     """Returns the first section from `first` up to `last` that was said later than a turn, else `last`."""
     at_us = turn.at_us
     for number in range(first, last):
@@ -368,7 +368,7 @@ def _section_after(sections: Sequence[_Section], turn: SpokenTurn, first: int, l
     return last
 
 
-def _is_before(sections: Sequence[_Section], turn: SpokenTurn, begins: str | None, tail: bool) -> bool:
+def _is_before(sections: Sequence[_TextSection], turn: SpokenTurn, begins: str | None, tail: bool) -> bool:
     """Whether a turn precedes all of a text whose headings have no times."""
     if any(section.at_us is not None for section in sections):
         return False
@@ -376,7 +376,7 @@ def _is_before(sections: Sequence[_Section], turn: SpokenTurn, begins: str | Non
     return tail if first_us is None else (turn.at_us or 0) < first_us
 
 
-def _inserted(text: str, sections: Sequence[_Section], added: Mapping[int, Sequence[SpokenTurn]]) -> str:
+def _inserted(text: str, sections: Sequence[_TextSection], added: Mapping[int, Sequence[SpokenTurn]]) -> str:
     """Inserts turns before some sections, so that `without_live` restores the text."""
     ours = _OURS.search(text) is not None
     pieces, at = [], 0

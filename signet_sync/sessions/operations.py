@@ -45,7 +45,7 @@ from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
-from signet_sync.text.sentences import SessionContext
+from signet_sync.text.sentences import SentenceSubject
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.
 LOCK_TIMEOUT = 600.0
@@ -533,7 +533,7 @@ def _bodies(
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [
-        SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
+        SentenceSubject(body, identity["project"], kind, identity["harness"], day, request.token)
         for kind, body in bodies.items()
     ]
     earlier = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
@@ -555,7 +555,7 @@ def _free_moment(workspace: Workspace, request: _SanitizedRequest, new: _NewText
     for move in range(_MOST_MOVES):
         moment = iso(chosen + move * 1000)
         paths = [artifact_path(artifact_file_name(moment, request.token, kind)) for kind in kinds]
-        taken = [path for path in paths if files.look(workspace.root, path) is not None]
+        taken = [path for path in paths if files.status_of(workspace.root, path) is not None]
         if not taken or request.captured_us is not None or any(path in ours for path in taken):
             return moment
     raise WorkspaceError("no free name for this session end", hint="give another captured_at", code="name-taken")
@@ -573,7 +573,7 @@ def _manifest_path(workspace: Workspace, request: _SanitizedRequest, captured_at
     first = parse_instant(min([captured_at, *(iso(row.captured_us) for row in rows)])) or 0
     for move in range(_MOST_MOVES):
         path = artifact_path(artifact_file_name(iso(first + move * 1000), request.token, "manifest"))
-        if files.look(workspace.root, path) is None:
+        if files.status_of(workspace.root, path) is None:
             return path
     raise WorkspaceError("no free name for the session's manifest", hint="give another captured_at", code="name-taken")
 

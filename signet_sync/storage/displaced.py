@@ -16,7 +16,7 @@ _ANYTHING = "0" * 16
 _LONGEST = 255  # bytes that a name may have
 
 
-class Aside(NamedTuple):
+class DisplacedName(NamedTuple):
     """What a name says: the process, the bytes that it wrote and those that it expected (digests), the file's path."""
 
     pid: int
@@ -37,16 +37,16 @@ def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -
     from urllib.parse import quote
 
     start = f"{temporary.removesuffix('.tmp')}-{_digest(ours)}-{_ANYTHING if expected is None else _digest(expected)}-"
-    told = quote(os.fsencode(path), safe="")
-    return f"{start}{told if len(start) + len(told) + len('.tmp') <= _LONGEST else ''}.tmp"
+    quoted = quote(os.fsencode(path), safe="")
+    return f"{start}{quoted if len(start) + len(quoted) + len('.tmp') <= _LONGEST else ''}.tmp"
 
 
-def parse(name: str) -> Aside | None:
+def parse(name: str) -> DisplacedName | None:
     """Parses such a name; None for any other."""
     from urllib.parse import unquote_to_bytes
 
     match = _NAME.fullmatch(name)
-    return Aside(int(match[1]), match[2], match[3], os.fsdecode(unquote_to_bytes(match[4]))) if match else None
+    return DisplacedName(int(match[1]), match[2], match[3], os.fsdecode(unquote_to_bytes(match[4]))) if match else None
 
 
 def _digest(raw: bytes) -> str:

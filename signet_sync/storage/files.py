@@ -118,7 +118,7 @@ def _read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
     return found
 
 
-def look(root: str, path: str) -> os.stat_result | None:
+def status_of(root: str, path: str) -> os.stat_result | None:
     """Returns the status of a path, links not followed; None if nothing is there, or the path leaves the workspace."""
     try:
         where, name = split_path(path)
@@ -337,7 +337,7 @@ class _Swap(NamedTuple):
                 swapped = _rename(self.source, held, self.target, self.name, _EXCHANGE)
                 if swapped:
                     return self._settle(held, ours, expected)
-                if look_at(self.target, self.name) is None and _appears(self.source, held, self.target, self.name):
+                if status_at(self.target, self.name) is None and _appears(self.source, held, self.target, self.name):
                     return None
             return self._over(held, expected)
         finally:
@@ -389,7 +389,7 @@ class _Swap(NamedTuple):
 
     def _unreadable(self) -> WorkspaceError:
         return WorkspaceError(
-            "it cannot be read, or is being written", path=self.path, hint="it is tried again by itself"
+            "it cannot be read, or is being written", path=self.path, hint="it will be retried automatically"
         )
 
 
@@ -411,7 +411,7 @@ def is_being_written(root: str, path: str) -> bool:
     return False
 
 
-def look_at(descriptor: int, name: str) -> os.stat_result | None:
+def status_at(descriptor: int, name: str) -> os.stat_result | None:
     """Returns the status of a name in an open folder, links not followed; None if nothing is there."""
     try:
         return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -484,7 +484,7 @@ def rename_to_free(source: int, name: str, target: int, new: str) -> bool:
     except FileExistsError:
         return False
     # Only we make such names: where a rename cannot refuse, a look before it is enough.
-    if look_at(target, new) is not None:
+    if status_at(target, new) is not None:
         return False
     os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
     return True
@@ -575,14 +575,14 @@ def displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) ->
 
 def _held_aside(
     root: str, beside: tuple[str, ...], rest: float
-) -> Iterator[tuple[str, storage_displaced.Aside, Found | Trouble]]:
+) -> Iterator[tuple[str, storage_displaced.DisplacedName, Found | Trouble]]:
     """Yields the displaced files that no process is working on."""
     for where in (TEMPORARY, *beside):
         try:
             with folder(root, where) as descriptor:
                 for name in sorted(os.listdir(descriptor)):
                     held = storage_displaced.parse(name) if where == TEMPORARY or name.startswith(".signet-") else None
-                    status = look_at(descriptor, name) if held is not None else None
+                    status = status_at(descriptor, name) if held is not None else None
                     if held is None or status is None:
                         continue
                     # Its ctime changes both when it is displaced and when it is written to.
@@ -613,7 +613,7 @@ def abilities(root: str) -> Abilities | None:
             before = os.fstat(descriptor)
             try:
                 os.close(os.open(one, CREATE, 0o600, dir_fd=descriptor))
-                cases = look_at(descriptor, one.upper()) is None
+                cases = status_at(descriptor, one.upper()) is None
                 links = _links(descriptor, one, two)
                 if not links:
                     os.close(os.open(two, CREATE, 0o600, dir_fd=descriptor))

@@ -32,11 +32,24 @@ _PLACES = frozenset({"SIGNET_WORKSPACE", "SIGNET_DB", "SIGNET_STATE", "SIGNET_CO
 class StateFolder:
     """Paths of one workspace's state; nothing is made before it is needed."""
 
-    __slots__ = ("key", "path")
+    __slots__ = (
+        "backups", "database", "harnesses", "heartbeat", "journal", "key", "live", "locks", "logs", "path", "settings",
+        "spool",
+    )  # fmt: skip
 
     def __init__(self, path: str, key: str) -> None:
         self.path = path
         self.key = key
+        self.database = os.path.join(path, "signet-sync.db")
+        self.heartbeat = os.path.join(path, "heartbeat.json")
+        self.harnesses = os.path.join(path, "harnesses.json")
+        self.settings = os.path.join(path, "settings.json")
+        self.backups = os.path.join(path, "backups")
+        self.journal = os.path.join(path, "journal")
+        self.live = os.path.join(path, "live")
+        self.locks = os.path.join(path, "locks")
+        self.logs = os.path.join(path, "logs")
+        self.spool = os.path.join(path, "spool")
 
     def __repr__(self) -> str:
         return f"StateFolder({self.path!r}, {self.key!r})"
@@ -46,46 +59,6 @@ class StateFolder:
 
     def __hash__(self) -> int:
         return hash((self.path, self.key))
-
-    @property
-    def database(self) -> str:
-        return os.path.join(self.path, "signet-sync.db")
-
-    @property
-    def heartbeat(self) -> str:
-        return os.path.join(self.path, "heartbeat.json")
-
-    @property
-    def logs(self) -> str:
-        return os.path.join(self.path, "logs")
-
-    @property
-    def backups(self) -> str:
-        return os.path.join(self.path, "backups")
-
-    @property
-    def locks(self) -> str:
-        return os.path.join(self.path, "locks")
-
-    @property
-    def journal(self) -> str:
-        return os.path.join(self.path, "journal")
-
-    @property
-    def harnesses(self) -> str:
-        return os.path.join(self.path, "harnesses.json")
-
-    @property
-    def live(self) -> str:
-        return os.path.join(self.path, "live")
-
-    @property
-    def settings(self) -> str:
-        return os.path.join(self.path, "settings.json")
-
-    @property
-    def spool(self) -> str:
-        return os.path.join(self.path, "spool")
 
 
 def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) -> str:

@@ -30,7 +30,7 @@ def rename_folder(root: str, path: str, name: str) -> bool:
         if error.errno not in _TAKEN:
             raise
         raise WorkspaceError(
-            "something of that name stands there already",
+            "the name is already taken",
             path=f"{where}/{name}",
             hint="move it away and try again",
             code="name-taken",

@@ -19,7 +19,7 @@ def require_root(root: str) -> None:
         raise WorkspaceError(
             f"the workspace {what}",
             path=root,
-            hint="give another one with --workspace, or make it with: signet-sync init",
+            hint="name another one with --workspace, or create it with: signet-sync init",
         )
     if not os.access(root, os.R_OK | os.X_OK):
         raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")
@@ -85,7 +85,7 @@ def _not_a_folder(part: str, path: str, parent: int) -> WorkspaceError:
             path=path,
             hint="replace the link by a real folder inside the workspace",
         )
-    return WorkspaceError("a file stands where a folder should be", path=path, hint="move the file away")
+    return WorkspaceError("there is a file where a folder should be", path=path, hint="move the file away")
 
 
 def split_path(path: str) -> tuple[str, str]:

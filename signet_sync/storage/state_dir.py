@@ -111,10 +111,10 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
 
 
 def _refuse_that_of_others(place: str, real: str) -> None:
-    told = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
-    if isinstance(told, str) and told != real and locations.read_id(told) == os.path.basename(place):
+    recorded = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
+    if isinstance(recorded, str) and recorded != real and locations.read_id(recorded) == os.path.basename(place):
         raise WorkspaceError(
-            f"the state folder is that of {told}", path=place, hint="nothing of it was deleted; eject that one"
+            f"the state folder belongs to {recorded}", path=place, hint="nothing was deleted; eject that workspace"
         )
 
 
@@ -134,14 +134,14 @@ def sweep(folder: StateFolder) -> None:
             durable.sweep(place)
 
 
-def settle(folder: StateFolder) -> None:
+def sync_folders(folder: StateFolder) -> None:
     """Makes deletions in the state folder durable: no power loss undoes them. Raises `OSError`."""
     for place in (folder.path, folder.backups, folder.journal, folder.live, folder.spool):
         with suppress(FileNotFoundError):
             sync_folder(place)
 
 
-def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
+def write_heartbeat(folder: StateFolder, value: Mapping[str, object]) -> None:
     """Writes the heartbeat: pid, host, boot, time, and the agent's status."""
     import socket
 
@@ -156,7 +156,7 @@ def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
     write_json(folder.heartbeat, status)
 
 
-def is_shut(folder: StateFolder) -> bool:
+def is_inaccessible(folder: StateFolder) -> bool:
     """Whether the state folder exists but its mode or owner denies access, so that its content is unknown."""
     return os.path.isdir(folder.path) and not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK)
 
@@ -200,7 +200,7 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
             pid = (read_heartbeat(folder) or {}).get("pid")
             raise AnotherAgent(
                 "another signet-sync agent runs on this workspace" + (f" (pid {pid})" if pid else ""),
-                hint="signet-sync status shows it; stop it first, or leave it to its work",
+                hint="signet-sync status shows it; stop it first, or let it run",
             ) from None
         yield
 
@@ -251,12 +251,12 @@ def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
 
 def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) at once if it is locked."""
-    return _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts")
+    return _held(folder.locks, "intake.lock", 0.0, "another process is importing this workspace's transcripts")
 
 
 def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Locks the sweep of memories. Raises `WorkspaceError` (`busy`) at once if it is locked."""
-    return _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories")
+    return _held(folder.locks, "dream.lock", 0.0, "another process is sweeping this workspace's memories")
 
 
 def history_lock(folder: StateFolder, timeout: float = 60.0) -> AbstractContextManager[None]:

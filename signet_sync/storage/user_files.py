@@ -66,9 +66,9 @@ def _refuse_others(path: str, is_ours: Callable[[bytes], bool]) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise _refused("this is a folder", path, "name a file in it")
     if stat.S_ISLNK(status.st_mode):
-        raise _refused("this is a link, and no link is followed", path, "name the file itself")
+        raise _refused("this is a link, and links are not followed", path, "name the file itself")
     if not stat.S_ISREG(status.st_mode) or (status.st_size and not is_ours(head(path))):
-        raise _refused("something else stands there", path, "choose another name, or move it away")
+        raise _refused("another file is there", path, "choose another name, or move it away")
 
 
 def _refused(what: str, path: str, remedy: str) -> UsageError:

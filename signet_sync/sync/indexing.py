@@ -344,7 +344,7 @@ def _links(run: Pass, change: Change, *, whole: bool) -> None:
 
 def _exists(root: str, target: str) -> bool:
     with suppress(OSError, WorkspaceError):
-        return files.look(root, target) is not None
+        return files.status_of(root, target) is not None
     return False
 
 

@@ -82,7 +82,7 @@ def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]
             "updated_at": iso(now_us),
             "revision": 1,
         }
-        if files.look(workspace.root, path) is not None:
+        if files.status_of(workspace.root, path) is not None:
             continue  # the path is taken by a file that is no readable manifest: its verdict reports it
         body = manifest_body((kind, row.source_path) for kind, row in newest.items() if row is not None)
         try:

@@ -34,7 +34,7 @@ from signet_sync.sync.verdicts import Seal as Seal
 from signet_sync.text.digest_mark import says_nothing
 from signet_sync.text.redaction import redacts
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
-from signet_sync.text.sentences import SessionContext, acceptable, fallback
+from signet_sync.text.sentences import SentenceSubject, acceptable, fallback
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
@@ -715,7 +715,7 @@ def _content_row(path: str, name: ArtifactName, record: Record, body: str, bench
         rules = ", ".join(sorted(redactions))
         notes.append(Note("secret-suspected", f"it seems to hold a secret ({rules}); the index and pages leave it out"))
     day = day_of(record.captured_at.micros)
-    context = SessionContext(content, lines.project, name.kind, lines.harness, day, name.token)
+    context = SentenceSubject(content, lines.project, name.kind, lines.harness, day, name.token)
     shown = sentence
     if not acceptable(sentence, context):
         notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))

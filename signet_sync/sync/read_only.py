@@ -56,7 +56,7 @@ def reading(place: Place) -> Iterator[Database]:
     import apsw
 
     from signet_sync.errors import DatabaseError
-    from signet_sync.storage.database.connection import noted
+    from signet_sync.storage.database.connection import note_damage
     from signet_sync.sync.store import counts
 
     database = _readable(place)
@@ -67,7 +67,7 @@ def reading(place: Place) -> Iterator[Database]:
             database = _readable(place)
         yield database
     except (apsw.Error, DatabaseError) as error:
-        raise noted(error, database.path) from error
+        raise note_damage(error, database.path) from error
     finally:
         database.connection.close()
 

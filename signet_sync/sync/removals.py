@@ -84,7 +84,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
             path = tombstones_files.path_of(agent_id, token)
             if path not in present and (snapshot.everything or path in snapshot.asked):
                 tombstones_files.put(workspace.root, stone)
-                status = files.look(workspace.root, path)
+                status = files.status_of(workspace.root, path)
                 judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
     # The process that removes a session writes the mirror itself: until its scrub a tombstone counts as new.
     pending = tombstones_store.pending(database) if mirrored else frozenset()

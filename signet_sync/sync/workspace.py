@@ -17,7 +17,7 @@ from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import (
     Database,
     Identity,
-    confide,
+    clear_suspect,
     damaged,
     discard,
     identity,
@@ -140,12 +140,12 @@ def _examine(database: Database, tables: Iterable[str]) -> None:
     from signet_sync.storage.database import salvage
 
     try:
-        found = database.problems(closely=tables) or salvage.doubtful(database)
+        found = database.problems(closely=tables) or salvage.implausible_rows(database)
     except apsw.Error as error:
         raise translate(error, database.path) from error
     if found:
         raise damaged(found[0], database.path)
-    confide(database.path)
+    clear_suspect(database.path)
 
 
 def _put_aside(
@@ -156,7 +156,7 @@ def _put_aside(
         if identity(place) != seen:
             return
         moved = set_aside(place)
-        confide(place)
+        clear_suspect(place)
     what = error.message if isinstance(error, DatabaseError) else error
     events.append(f"the database was damaged ({what}) and moved aside as {os.path.basename(moved)}")
 
@@ -189,7 +189,7 @@ def _restore(database: Database, kept: list[str], events: list[str]) -> None:
             events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
         return
     with database.transaction():
-        native_backup.settle(database)
+        native_backup.mark_restored(database)
 
 
 def backups(folder: state_dir.StateFolder) -> list[str]:
@@ -215,7 +215,7 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
         return
     mark = native_backup.fingerprint(database)
     kept = backups(workspace.state)
-    if native_backup.last(database) == mark and kept and not force:
+    if native_backup.last_fingerprint(database) == mark and kept and not force:
         return
     folder = workspace.state.backups
     private_folder(folder)
@@ -223,7 +223,7 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     target = os.path.join(folder, f"native-{day}.db")
     native_backup.write(database, target)
     with database.transaction():
-        native_backup.set_last(database, mark)
+        native_backup.set_last_fingerprint(database, mark)
     # A backup of a later day was made while the clock was ahead: it holds less, and would count as the newest. After a
     # removal only the new backup is clean, whatever the days of the others.
     kept = [place for place in backups(workspace.state) if place <= target]

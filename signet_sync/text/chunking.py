@@ -81,7 +81,7 @@ def turns(text: str) -> Iterator[TurnStart]:
             yield TurnStart(start, parse_instant(time[1]) if time else None)
 
 
-class _Mark(NamedTuple):
+class _LineMark(NamedTuple):
     """Something at the beginning of a line: a fence (`ticks`, and what follows them) or a turn's heading."""
 
     start: int
@@ -89,14 +89,14 @@ class _Mark(NamedTuple):
     rest: str
 
 
-def _our_marks(text: str) -> list[_Mark]:
+def _our_marks(text: str) -> list[_LineMark]:
     """Finds our headings, and fences if there are such headings; searches for a fixed part of them, which is fast."""
     found = []
     for match in chain(_OUR_FIRST.finditer(text, 0, _OPENING), _OUR_HEADING.finditer(text)):
         start = match.start() + match[0].startswith("\n")
         # A compaction's divider belongs to its turn.
         divided = text.startswith("***\n\n", start - 5) and text[start - 6 : start - 5] in ("", "\n")
-        found.append(_Mark(start - 5 if divided and start >= 5 else start, "", match[0]))
+        found.append(_LineMark(start - 5 if divided and start >= 5 else start, "", match[0]))
     if not found:
         return []
     for sign in ("```", "~~~"):
@@ -105,19 +105,19 @@ def _our_marks(text: str) -> list[_Mark]:
             line = text.rfind("\n", max(place - 4, 0), place) + 1
             fence = _FENCE_LINE.match(text, line) if line or place < 4 else None
             if fence is not None:
-                found.append(_Mark(line, fence[1], fence[2]))
+                found.append(_LineMark(line, fence[1], fence[2]))
             place = text.find(sign, fence.end() if fence is not None else place + 1)
     return sorted(found)
 
 
-def _their_marks(text: str) -> list[_Mark]:
+def _their_marks(text: str) -> list[_LineMark]:
     first_line, line = _THEIR_MARKS
     opening = first_line.match(text)
     found = []
     for match in chain([opening] if opening else (), line.finditer(text)):
         ticks, info = match.groups()
         start = match.start() + (match is not opening)
-        found.append(_Mark(start, ticks or "", info if ticks else match[0]))
+        found.append(_LineMark(start, ticks or "", info if ticks else match[0]))
     return found
 
 

@@ -50,8 +50,8 @@ _SECOND_SENTENCE = late(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class SessionContext:
-    """What a sentence may be anchored in: the artifact's body, project, kind, harness, UTC day and token."""
+class SentenceSubject:
+    """What a sentence is about, and may name: the artifact's body, project, kind, harness, UTC day and token."""
 
     body: str
     project: str | None
@@ -201,7 +201,7 @@ def _signet_file(text: str, before: int | None = None) -> tuple[int, str] | None
     return None
 
 
-def has_anchor(sentence: str, context: SessionContext) -> bool:
+def has_anchor(sentence: str, context: SentenceSubject) -> bool:
     """Whether the sentence names something of this session: project, file or path, issue, component in the body."""
     name = basename(context.project)
     if _is_distinctive(name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence):
@@ -217,7 +217,7 @@ def _is_distinctive(name: str) -> bool:
     return len(name) > int(name.isascii()) and name not in (".", "..") and name.casefold() not in _GENERIC
 
 
-def passes_strict(sentence: str, *contexts: SessionContext) -> bool:
+def passes_strict(sentence: str, *contexts: SentenceSubject) -> bool:
     """Checks what we write about a session: a sound sentence for each of its texts, with content of the session.
 
     Some of its names, numbers, paths or rarer words must occur in one of the texts; words that fit every session do not
@@ -230,7 +230,7 @@ def passes_strict(sentence: str, *contexts: SessionContext) -> bool:
     return _occur_in(said, [context.body for context in contexts])
 
 
-def is_sound(sentence: str, context: SessionContext) -> bool:
+def is_sound(sentence: str, context: SentenceSubject) -> bool:
     """Whether this is one sentence on one line, 12–48 words, with a terminal point and a concrete anchor."""
     if sentence != js_trim(sentence) or len(sentence) > 2000 or _CONTROL.search(sentence):
         return False
@@ -241,12 +241,12 @@ def is_sound(sentence: str, context: SessionContext) -> bool:
     return has_anchor(sentence, context)
 
 
-def acceptable(sentence: str, context: SessionContext) -> bool:
+def acceptable(sentence: str, context: SentenceSubject) -> bool:
     """Whether a stored sentence may be rendered: it is sound by our rule or passes Signet's."""
     return passes_signet(sentence, context.body, context.project) or is_sound(flatten(sentence), context)
 
 
-def fallback(context: SessionContext) -> str:
+def fallback(context: SentenceSubject) -> str:
     """Builds a true sentence about this session from its own words; `is_sound` and `is_template` for every input.
 
     It names the project (without one the file), the day, the first heading, request or line, and the size; it never

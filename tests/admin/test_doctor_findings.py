@@ -102,7 +102,7 @@ def left_alone(vault: Vault, name: str) -> None:
 def test_a_stale_lock(vault: Vault) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
-    state_dir.beat(state_dir.locate(str(vault.root)), {"state": "watching"})
+    state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})
     heartbeat = vault.state / "heartbeat.json"
     heartbeat.write_text(heartbeat.read_text().replace(str(os.getpid()), str(dead.pid)))
     told(vault, "stale-heartbeat", str(dead.pid), "did not end normally")
@@ -317,13 +317,13 @@ def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
     folder = state_dir.locate(str(vault.root))
     sed = f"{shutil.which('sed')} -i s/0.0.7/{__version__}/ {shlex.quote(folder.heartbeat)}"
     with state_dir.run_lock(folder):
-        state_dir.beat(folder, {"version": "0.0.7", "state": "watching"})
+        state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})
         finding = told(vault, "version-skew", "0.0.7", __version__, "once it notices")
         assert finding["remedy"].startswith(f"kill {os.getpid()}; signet-sync ") and not finding["fix"]
         with a_service(vault, tmp_path, monkeypatch, then=sed):
-            state_dir.beat(folder, {"version": "0.0.7", "state": "watching"})
+            state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})
             assert "started signet-sync-vault-" in fixed(vault, "version-skew")
-            state_dir.beat(folder, {"version": "0.0.7", "state": "watching"})
+            state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})
             do(told(vault, "version-skew")["remedy"])
             answer = vault.call("doctor")
     # Nothing is left that is not well: it is said in few lines.

@@ -41,7 +41,9 @@ def folder(vault: Vault) -> StateFolder:
 def beat(vault: Vault, *, age: float = 0.0, **facts: Any) -> None:
     """A heartbeat as an agent leaves it, of so many seconds ago."""
     given = {"state": "watching", "since": ago(hours=1), "last_full_pass": ago(seconds=5), "interval": 300.0}
-    state_dir.beat(folder(vault), {**given, "watch": "inotify", "version": "0.1.0", "trouble": None, **facts})
+    state_dir.write_heartbeat(
+        folder(vault), {**given, "watch": "inotify", "version": "0.1.0", "trouble": None, **facts}
+    )
     moment = time.time() - age
     os.utime(folder(vault).heartbeat, (moment, moment))
 

@@ -289,9 +289,9 @@ def test_what_is_no_sound_backup_is_refused_and_nothing_changes(vault: Vault, fi
     for path, said in (
         (damaged, "damaged"),
         (cut, "damaged"),
-        (text, "damaged, or it is none"),
+        (text, "damaged, or not a backup"),
         (database, "another program"),
-        (vault.db, "the database of a signet-sync"),
+        (vault.db, "a signet-sync database"),
         (ahead, "a newer signet-sync"),
     ):
         error = restore(vault, path, code=3).json["error"]
@@ -309,8 +309,8 @@ def test_a_backup_is_written_nowhere_where_it_would_harm_or_overwrite(vault: Vau
         (vault.memory / "x.backup", "inside the workspace"),
         (tmp_path / "into/x.backup", "inside the workspace"),
         (vault.state / "x.backup", "inside the state folder"),
-        (diary, "something else stands there"),
-        (link, "no link is followed"),
+        (diary, "another file is there"),
+        (link, "links are not followed"),
         (tmp_path, "a folder"),
         (tmp_path / "none/x", "does not exist"),
     ):

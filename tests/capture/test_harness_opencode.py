@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+from transcripts import assert_sound
 
 from signet_sync.capture.harnesses import opencode
 from signet_sync.capture.harnesses.opencode import MessageRow
@@ -197,10 +198,7 @@ ROLES = st.dictionaries(KEYS, ANYTHING, max_size=4).flatmap(
     ),
 )
 def test_no_input_raises(session, messages):
-    conversation = opencode.read(session, messages)
-    times = [entry.at for entry in conversation.entries]
-    assert times == sorted(times) and all(at >= 0 for at in times)
-    assert bool(conversation.remark) == (not conversation.entries)
+    assert_sound(opencode.read(session, messages))
 
 
 def test_the_reference_store(shared):

@@ -42,7 +42,7 @@ def transcript(tmp_path):
 @pytest.fixture
 def listened(vault):
     """An agent that lives, as far as its heartbeat tells: no worker is started beside it."""
-    state_dir.beat(state_dir.locate(str(vault.root)), {"state": "watching"})
+    state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})
     return vault
 
 
@@ -500,7 +500,7 @@ def test_where_no_agent_runs_a_worker_apart_from_us_takes_the_job(vault, transcr
 
     told.unlink()
     folder = state_dir.locate(str(vault.root))
-    state_dir.beat(folder, {})
+    state_dir.write_heartbeat(folder, {})
     fire(vault, "claude-code", payload("SessionEnd", transcript), environ=environ)
     time.sleep(0.3)
     assert not told.exists()

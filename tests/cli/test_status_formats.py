@@ -112,11 +112,11 @@ def test_an_agent_that_is_well_and_one_that_is_halted(indexed: Vault) -> None:
     folder = state_dir.locate(str(indexed.root))
     facts = {"since": ago(hours=1), "last_full_pass": ago(seconds=5), "interval": 300.0, "watch": "inotify"}
     with state_dir.run_lock(folder):
-        state_dir.beat(folder, {"state": "watching", **facts})
+        state_dir.write_heartbeat(folder, {"state": "watching", **facts})
         found = measured(indexed)
         assert [found[name, ""] for name in ("agent_up", "agent_responding", "healthy", "halted")] == [1, 1, 1, 0]
         assert 0 <= found["agent_silent_seconds", ""] < 60
-        state_dir.beat(folder, {"state": "halted: cliff", **facts})
+        state_dir.write_heartbeat(folder, {"state": "halted: cliff", **facts})
         found = measured(indexed)
         assert [found[name, ""] for name in ("agent_up", "healthy", "halted")] == [1, 0, 1]
 

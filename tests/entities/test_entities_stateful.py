@@ -61,7 +61,7 @@ DOORS = (
     (files, "replace"),
     (rename, "rename_folder"),
     (entities_store, "put_files"),
-    (entities_store, "set_chain"),
+    (entities_store, "set_log_end"),
     (entities_store, "clear_drift"),
     (entities_store, "put_drift"),
 )

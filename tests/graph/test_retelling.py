@@ -13,7 +13,7 @@ from workbench import NOW, Vault
 from signet_sync.sessions.digest.summary import digest
 from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.text.digest_mark import is_of_first_rules, opening, says_nothing, status_of
-from signet_sync.text.sentences import SessionContext, fallback, is_template
+from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 
 WORK = """\
 ## User · 2026-03-28T09:00:00.000Z
@@ -133,10 +133,10 @@ def test_a_greeting_says_nothing() -> None:
      'In x--summary.md the summary of 2026-03-28 opens with "Retry" and keeps 3 lines and 5 words behind its link.',
      "In lantern the summary of 2026-03-28 was saved without words of its own, so only its name, times and links"
      " remain.",
-     fallback(SessionContext("# Retry\n\nx", "/x/lantern", "summary", None, "2026-03-28", "t")),
-     fallback(SessionContext("one", None, "summary", "codex", "2026-03-28", "t")),
-     fallback(SessionContext("", None, "transcript", None, "2026-03-28", "t")),
-     fallback(SessionContext("| a |\n|---|", None, "compaction", None, "2026-03-28", "t"))],
+     fallback(SentenceSubject("# Retry\n\nx", "/x/lantern", "summary", None, "2026-03-28", "t")),
+     fallback(SentenceSubject("one", None, "summary", "codex", "2026-03-28", "t")),
+     fallback(SentenceSubject("", None, "transcript", None, "2026-03-28", "t")),
+     fallback(SentenceSubject("| a |\n|---|", None, "compaction", None, "2026-03-28", "t"))],
 )  # fmt: skip
 def test_a_form_is_no_sentence(sentence: str) -> None:
     assert is_template(sentence)

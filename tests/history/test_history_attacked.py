@@ -16,7 +16,7 @@ from traps import REFUSED, RUN, Traps
 from workbench import NOW, ROOT, Vault, contents, numbered
 
 from signet_sync.history import commit
-from signet_sync.history.git import lock, packs, repository
+from signet_sync.history.git import lock, objects, packs, repository
 
 pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
@@ -214,7 +214,7 @@ def test_nothing_is_purged_while_git_packs_anew(vault):
         place = vault / ".git" / sign
         place.write_text("1 here\n")
         answer = vault.call(*PURGE)
-        assert answer.code == 1 and "git tidies it up" in answer.json["purged"]["waiting"], answer
+        assert answer.code == 1 and "git is repacking it" in answer.json["purged"]["waiting"], answer
         vault.reindex()
         assert SESSION in git(vault.root, "log", "--all", "-p")
         if sign != "gc.pid":
@@ -245,7 +245,6 @@ def test_a_repository_that_is_deleted_meanwhile_stays_deleted(past):
     for write in (
         lambda: lock.ref(dot, "refs/heads/main").stage(b"x"),
         lambda: lock.index(dot).stage(b"x"),
-        lambda: packs.Pack(f"{dot}/objects/pack"),
     ):
         with pytest.raises(FileNotFoundError):
             write()
@@ -262,7 +261,7 @@ def test_a_branch_that_cannot_be_written_leaves_no_lock(past):
 
 def test_a_repository_put_in_its_place_is_not_taken_for_it(past, monkeypatch):
     """Between the look and the opening."""
-    look = repository.look
+    look = repository.inspect
 
     def exchanged(root, workspace_id):
         standing = look(root, workspace_id)
@@ -270,7 +269,7 @@ def test_a_repository_put_in_its_place_is_not_taken_for_it(past, monkeypatch):
         (past.root / ".git").symlink_to(past.root.parent / "elsewhere")
         return standing
 
-    monkeypatch.setattr(repository, "look", exchanged)
+    monkeypatch.setattr(repository, "inspect", exchanged)
     with pytest.raises(repository.RepositoryRefused) as found, past.opened():
         pass
     assert found.value.code == "unsafe-repository"
@@ -313,7 +312,7 @@ def test_an_object_whose_folder_git_takes_away_is_written_again(past):
         left = 3
 
         def __init__(self, git):
-            self.git = git
+            self.git, self.path = git, git.path
 
         def write(self, kind, data):
             if self.left:
@@ -322,16 +321,16 @@ def test_an_object_whose_folder_git_takes_away_is_written_again(past):
             return self.git.write(kind, data)
 
     with past.opened() as place:
-        new = packs.NewObjects(Packing(place.git))
-        oid = new.add("blob", b"mine\n")
-        new.flush()
+        with packs.NewObjects(Packing(place.git)) as new:
+            oid = new.add(objects.BLOB, b"mine\n")
+            new.flush()
         assert place.git[oid.hex()].data == b"mine\n"
         Packing.left = 1000
-        packs.NewObjects(Packing(place.git)).flush()
-        full = packs.NewObjects(Packing(place.git))
-        full.add("blob", b"other\n")
-        with pytest.raises(OSError, match="lockfile"):
-            full.flush()
+        with packs.NewObjects(Packing(place.git)) as new:
+            new.flush()
+            new.add(objects.BLOB, b"other\n")
+            with pytest.raises(OSError, match="lockfile"):
+                new.flush()
 
 
 def test_a_person_at_work_and_we_do_not_lose_a_commit(past):

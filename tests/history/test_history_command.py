@@ -405,7 +405,7 @@ def test_the_agent_commits_when_it_has_been_quiet(vault, monkeypatch):
 
 
 def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
-    monkeypatch.setattr(scheduler, "PATIENCE", 0.0)
+    monkeypatch.setattr(scheduler, "RETRY_WAIT", 0.0)
     monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "0")
     (vault / ".git").write_text("gitdir: /elsewhere\n")
     end(vault, session_id="s1")
@@ -413,10 +413,10 @@ def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
     sink = logger.add(said.append, level="WARNING")
     try:
         with workspace(vault) as held:
-            commits = scheduler.Committing(held)
-            commits.hear()
-            until(lambda: commits.work() or commits._failures > 1, "a second try")
-            commits.leave()
+            commits = scheduler.CommitScheduler(held)
+            commits.note_change()
+            until(lambda: commits.run_due() or commits._failures > 1, "a second try")
+            commits.stop()
     finally:
         logger.remove(sink)
     assert len(said) == 1 and "the history was not written" in said[0] and "points elsewhere" in said[0]
@@ -425,17 +425,17 @@ def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
 def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):
     monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "100")
     with workspace(vault) as held:
-        commits = scheduler.Committing(held)
+        commits = scheduler.CommitScheduler(held)
         assert commits.due == math.inf
         start = time.monotonic()
-        commits.hear()
+        commits.note_change()
         assert 99 < commits.due - start < 101
         commits._first -= 950.0
-        commits.hear()
+        commits.note_change()
         assert 49 < commits.due - start < 51
         held.settings = replace(held.settings, history_enabled=False)
         commits.due = 0.0
-        commits.work()
+        commits.run_due()
         assert commits.due == math.inf and commits._process is None
 
 

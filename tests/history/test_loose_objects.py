@@ -7,7 +7,7 @@ import pytest
 from gits import Past, git
 
 from signet_sync.errors import WorkspaceError
-from signet_sync.history.git import objects
+from signet_sync.history.git import objects, packs
 
 pygit2 = pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -29,13 +29,13 @@ def loose(past):
     return sorted(path for path in (past.root / ".git/objects").glob("??/*"))
 
 
-def packs(past):
+def pack_files(past):
     return sorted((past.root / ".git/objects/pack").glob("*.pack"))
 
 
 def packed(past):
     with past.opened() as place:
-        return objects.pack_loose(str(past.root), objects.Store(place.git))
+        return packs.pack_loose(str(past.root), objects.ObjectStore(place.git))
 
 
 def history_of(past):
@@ -44,18 +44,18 @@ def history_of(past):
 
 def test_a_few_objects_stay_as_they_are(past):
     before = loose(past)
-    assert packed(past) == 0 and loose(past) == before and packs(past) == []
+    assert packed(past) == 0 and loose(past) == before and pack_files(past) == []
 
 
 @pytest.mark.parametrize("limit", ["_MANY", "_MUCH"])
 def test_many_objects_become_one_pack_that_tells_differences(past, monkeypatch, limit):
     before = history_of(past), len(loose(past))
-    monkeypatch.setattr(objects, limit, 50)
+    monkeypatch.setattr(packs, limit, 50)
     past.put("a.md")
     assert past.commit("the one that is too much").outcome == "committed"
-    assert loose(past) == [] and len(packs(past)) == 1
+    assert loose(past) == [] and len(pack_files(past)) == 1
     assert history_of(past).endswith(before[0]) and git(past.root, "fsck", "--strict", "--full") == ""
-    told = past.git("verify-pack", "-v", packs(past)[0])
+    told = past.git("verify-pack", "-v", pack_files(past)[0])
     assert "chain length" in told
     past.put("b.md")
     past.commit("and on")
@@ -63,14 +63,14 @@ def test_many_objects_become_one_pack_that_tells_differences(past, monkeypatch, 
 
 
 def test_a_kill_before_the_loose_ones_go_leaves_them_twice(past, monkeypatch):
-    monkeypatch.setattr(objects, "_MANY", 50)
-    unlink = objects._unlink
-    monkeypatch.setattr(objects, "_unlink", lambda *given: (_ for _ in ()).throw(OSError("killed")))
+    monkeypatch.setattr(packs, "_MANY", 50)
+    unlink = packs._unlink
+    monkeypatch.setattr(packs, "_unlink", lambda *given: (_ for _ in ()).throw(OSError("killed")))
     with pytest.raises(OSError, match="killed"):
         packed(past)
-    assert len(loose(past)) > 90 and len(packs(past)) == 1
-    monkeypatch.setattr(objects, "_unlink", unlink)
-    assert packed(past) > 90 and loose(past) == [] and len(packs(past)) == 1
+    assert len(loose(past)) > 90 and len(pack_files(past)) == 1
+    monkeypatch.setattr(packs, "_unlink", unlink)
+    assert packed(past) > 90 and loose(past) == [] and len(pack_files(past)) == 1
     assert git(past.root, "fsck", "--strict", "--full") == ""
 
 
@@ -78,7 +78,7 @@ def test_what_a_damaged_pack_holds_stays_loose(past, monkeypatch):
     """Its index names objects that cannot be read in it: the loose ones are the only good ones."""
     saved = {path: path.read_bytes() for path in loose(past)}
     past.git("repack", "-adq")
-    (pack,) = packs(past)
+    (pack,) = pack_files(past)
     pack.chmod(0o600)
     raw = bytearray(pack.read_bytes())
     raw[len(raw) // 3 : len(raw) // 2] = os.urandom(len(raw) // 2 - len(raw) // 3)
@@ -87,7 +87,7 @@ def test_what_a_damaged_pack_holds_stays_loose(past, monkeypatch):
         path.parent.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)
         path.write_bytes(content)
-    monkeypatch.setattr(objects, "_MANY", 50)
+    monkeypatch.setattr(packs, "_MANY", 50)
     with pytest.raises(WorkspaceError):
         packed(past)
     assert {path: path.read_bytes() for path in loose(past)} == saved
@@ -96,7 +96,7 @@ def test_what_a_damaged_pack_holds_stays_loose(past, monkeypatch):
 def test_a_person_s_repository_is_not_tidied(tmp_path, monkeypatch):
     past = Past(tmp_path / "vault", adopt=True)
     git(past.root, "init", "-q")
-    monkeypatch.setattr(objects, "_MANY", 1)
+    monkeypatch.setattr(packs, "_MANY", 1)
     past.put("a.md")
     assert past.commit().outcome == "committed"
-    assert len(loose(past)) == 3 and packs(past) == []
+    assert len(loose(past)) == 3 and pack_files(past) == []

@@ -12,16 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from workbench import NOW, ROOT, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats import managed_block
 from signet_sync.history import purge_plan
-from signet_sync.history.git import objects
-from signet_sync.history.git.packs import Pack
-from signet_sync.history.git.trees import object_id
+from signet_sync.history.git import objects, packs
 from signet_sync.settings.model import load
 
 pygit2 = pytest.importorskip("pygit2")
@@ -355,7 +351,7 @@ def test_a_purge_whose_removal_never_came_about_is_forgotten(tmp_path):
     history(vault)
     with opened(str(vault.root), load(vault.root)[0]) as workspace:
         note = purge_plan.note_of_sessions("default", "a" * 16, [])
-        purge_plan.begin(workspace, lambda: purge_plan.Verdicts([CANARY]), note, lambda: "contains")
+        purge_plan.begin(workspace, lambda: purge_plan.PurgeRules([CANARY]), note, lambda: "contains")
     assert CANARY not in (vault / ".git/signet-purge").read_bytes()
     tip = commits(vault)[0].id
     vault.reindex()
@@ -393,27 +389,18 @@ def test_killed_at_any_step_the_history_is_valid_and_the_next_pass_finishes(tmp_
     assert len(steps) > 1 and steps[-1]["label"] == "end"
 
 
-def test_entries_of_a_tree_are_found_among_thousands_and_not_in_ids():
-    false = b"100644 wanted\0".ljust(20, b"x")
-    listed = [(b"100644", b"another", false), (b"40000", b"folder", bytes(20)), (b"100644", b"wanted", b"i" * 20)]
-    tree = objects.joined(listed)
-    for names in (
-        {b"wanted", b"folder", b"absent"},
-        {b"%d" % number for number in range(100)} | {b"wanted", b"folder"},
-    ):
-        found = objects.found_in(tree, names)
-        assert [entry for *_, entry in found] == listed[1:]
-        assert all(tree[start:end] == objects.joined([entry]) for start, end, entry in found)
-
-
-@given(st.lists(st.binary(max_size=400), min_size=1, max_size=8), st.binary(max_size=300))
-def test_what_a_pack_tells_by_differences_is_read_back(tmp_path_factory, middles, around):
-    repository = pygit2.init_repository(str(tmp_path_factory.mktemp("pack")), bare=True)
-    pack = Pack(os.path.join(repository.path, "objects/pack"))
-    texts = list(dict.fromkeys(around * 300 + middle + around[::-1] for middle in middles))
-    ids = [object_id("blob", text) for text in texts]
-    pack.add(ids[0], "blob", texts[0])
-    for base, oid in zip(range(len(ids)), ids[1:], strict=False):
-        pack.add_like(oid, texts[base + 1], ids[base], texts[base])
-    pack.publish()
-    assert [repository.odb.read(pygit2.Oid(oid))[1] for oid in ids] == texts
+@pytest.mark.parametrize("limit", ["LOOSE_BYTES", "ROUND_BYTES"])
+def test_many_objects_are_packed_by_their_differences(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(packs, limit, 9_000)
+    repository = pygit2.init_repository(str(tmp_path), bare=True)
+    random = [os.urandom(3_000) for _ in range(4)]
+    texts = [text + ending for text in random for ending in (b"", b"one", b"two")]
+    with packs.NewObjects(repository) as new:
+        ids = [new.add(objects.BLOB, text) for text in (*texts, *texts)]
+        assert not any(oid.hex() in repository for oid in ids) or limit == "ROUND_BYTES"
+        new.flush()
+    assert [repository.odb.read(pygit2.Oid(oid))[1] for oid in ids] == [*texts, *texts]
+    folder = tmp_path / "objects"
+    assert len(list(folder.glob("pack/*.pack"))) == len(list(folder.glob("pack/*.idx"))) and not list(folder.glob("??"))
+    assert sum(path.stat().st_size for path in folder.glob("pack/*.pack")) < 18_000
+    assert sorted(os.listdir(folder)) == ["info", "pack"]

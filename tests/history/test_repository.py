@@ -214,7 +214,7 @@ def test_the_repository_is_its_owners_alone(past):
 
 
 def test_another_workspaces_history_is_not_ours(past):
-    standing = repository.look(str(past.root), "another")
+    standing = repository.inspect(str(past.root), "another")
     assert standing.state == "existing" and "copy" in standing.hint
 
 
@@ -233,7 +233,7 @@ import sys
 sys.modules["pygit2"] = None
 from signet_sync.history import commit as history
 from signet_sync.history.git import repository
-print(repository.look(sys.argv[1], "x").state)
+print(repository.inspect(sys.argv[1], "x").state)
 try:
     history.create(sys.argv[1], "x")
 except repository.RepositoryRefused as refused:

@@ -35,7 +35,7 @@ from signet_sync.cli.main import Context
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.history import agent_view
-from signet_sync.history.agent_view import SOMEBODY
+from signet_sync.history.agent_view import ANOTHER_AGENT
 from signet_sync.mcp_server import dispatch, resources, server, tools
 from signet_sync.mcp_server import http as mcp_server_http
 from signet_sync.mcp_server.memory import Memory
@@ -453,8 +453,8 @@ def test_an_agent_that_is_alone_now_reads_no_words_of_one_that_was_there(
     vault.session(1)
     vault.reindex()
     assert vault.call("checkpoint", "the otter note", "--agent", "gone").code == 0
-    commits = agent_view.listed(Context(str(vault.root)).place(), "default", 10).commits
-    assert SOMEBODY in {one.author for one in commits} and not any("otter" in one.subject for one in commits)
+    commits = agent_view.list_commits(Context(str(vault.root)).place(), "default", 10).commits
+    assert ANOTHER_AGENT in {one.author for one in commits} and not any("otter" in one.subject for one in commits)
 
 
 @pytest.mark.parametrize("name", ["default", "scout", "Ada"])
@@ -474,7 +474,7 @@ def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
         assert vault.call("checkpoint", f"the note of {agent}", "--agent", agent).code == 0
         (vault / "notes.md").write_text(agent)
     for agent, other in (("default", "scout"), ("scout", "default")):
-        commits = agent_view.listed(Context(str(vault.root)).place(), agent, 10).commits
+        commits = agent_view.list_commits(Context(str(vault.root)).place(), agent, 10).commits
         subjects = [one.subject for one in commits]
         assert f"checkpoint: the note of {agent}" in subjects and f"checkpoint: the note of {other}" not in subjects
 
@@ -563,7 +563,7 @@ def test_a_link_is_not_followed_and_damage_is_not_read(machine: Machine, tmp_pat
     (machine.vault.root / path).unlink()
     (machine.vault.root / path).write_bytes(kept + b"more\n")
     machine.vault.call("reindex")
-    with pytest.raises(UsageError, match="not as it was sealed"):
+    with pytest.raises(UsageError, match="differs from its seal"):
         resources.read(memory, resources.uri_of(path))
     (machine.vault.root / path).write_bytes(kept)
     machine.vault.call("reindex")

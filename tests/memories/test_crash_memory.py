@@ -14,7 +14,7 @@ import flow_runner
 import pytest
 from crash_runner import forked
 from flow_runner import NOW_US, SECRET, answering, asked, distil, done, remember
-from workbench import NOW, Vault, numbered
+from workbench import NOW, Vault, numbered, to_0_1_0
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY
@@ -30,8 +30,6 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
-from signet_sync.storage.database.table import FIRST
-from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import engine, indexing
 from signet_sync.sync.store import access_counts
 from signet_sync.sync.workspace import Workspace
@@ -146,19 +144,6 @@ def vary(vault: Vault, scenario: str) -> None:
         database.close()
     if scenario == "0.1.0":
         to_0_1_0(vault)
-
-
-def to_0_1_0(vault: Vault) -> None:
-    """Takes the database back to what it was in version 0.1.0."""
-    database = Database(str(vault.db))
-    with database.transaction():
-        database.execute("alter table thread_sessions drop column status")
-        for table in TABLES.values():
-            if table.since > FIRST:
-                database.execute(f"drop table {table.name}")
-        database.execute("create table meta(key text primary key, value text not null) without rowid")
-        database.execute("pragma user_version = 3")
-    database.connection.close()
 
 
 swept = partial(flow_runner.swept, prepare)

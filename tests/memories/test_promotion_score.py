@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,19 +12,27 @@ from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.memories.promotion_score import (
     WEIGHTS,
     Gates,
-    PromotionCandidate,
+    Promotion,
     SignalWeights,
     choose,
     consolidation,
     group_of,
+    lacking,
     nearest,
-    passes,
     score,
     sweep_id,
+    weigh,
 )
 from signet_sync.memories.signals import ZERO, Totals, signals
 
 NOW = 20_000 * DAY
+
+
+class PromotionCandidate(NamedTuple):
+    memory_id: str
+    totals: Totals
+
+
 GATES = Gates()
 
 TOTALS = st.integers(1, 12).flatmap(
@@ -56,8 +66,12 @@ def value(totals, half_life=7.0, weights=WEIGHTS):
     return score(signals(totals, NOW, half_life), weights)
 
 
+def weighed(candidates, weights=WEIGHTS, half_life=7.0):
+    return [weigh(*one, NOW, half_life, weights) for one in candidates]
+
+
 def chosen(candidates, *, gates=GATES, weights=WEIGHTS, half_life=7.0):
-    return choose(candidates, NOW, half_life_days=half_life, gates=gates, weights=weights)
+    return choose(weighed(candidates, weights, half_life), gates)
 
 
 def ids(promotions):
@@ -136,9 +150,9 @@ def test_five_days_are_full_consolidation():
 )
 def test_each_gate_alone_holds_a_memory_back(short):
     totals = hits(3, 2, 2, 1.0)
-    found = signals(totals, NOW, 7)
-    assert passes(found, totals.queries, 0.7, Gates(3, 2, 2, 0.7))
-    assert not passes(found, totals.queries, 0.7, Gates(3, 2, 2, 0.7)._replace(**short))
+    memory = Promotion("m-a", 0.7, signals(totals, NOW, 7), totals.queries, totals.last_us)
+    assert not lacking(memory, Gates(3, 2, 2, 0.7))
+    assert len(lacking(memory, Gates(3, 2, 2, 0.7)._replace(**short))) == 1
 
 
 def test_queries_are_counted_beyond_what_fills_diversity():
@@ -177,9 +191,7 @@ def test_a_promotion_says_why():
 def test_what_is_chosen_passes_every_gate_and_is_the_best_in_any_order(candidates, gates, chance):
     promoted = chosen(candidates, gates=gates)
     by_id = dict(candidates)
-    worthy = {
-        one for one, totals in candidates if passes(signals(totals, NOW, 7), totals.queries, value(totals), gates)
-    }
+    worthy = {one.memory_id for one in weighed(candidates) if not lacking(one, gates)}
     assert set(ids(promoted)) <= worthy
     assert len(promoted) == len(set(ids(promoted))) == min(len(worthy), gates.most)
     assert [p.score for p in promoted] == sorted((p.score for p in promoted), reverse=True)
@@ -239,18 +251,17 @@ def test_what_is_no_id_of_a_sweep_has_no_heading(text):
 
 def test_what_is_left_says_what_it_lacks_and_what_lacks_least_comes_first():
     left = nearest(
-        [
-            PromotionCandidate("m-old", hits(3, 2, 1, 0.2, age=200)),
-            PromotionCandidate("m-one", hits(1, 1, 1, 1.0)),
-            PromotionCandidate("m-two", hits(2, 2, 1, 1.0)),
-            PromotionCandidate("m-rises", hits(3, 2, 1, 1.0)),
-            PromotionCandidate("m-far", hits(1, 1, 1, 0.1, age=200)),
-        ],
-        NOW,
+        weighed(
+            [
+                PromotionCandidate("m-old", hits(3, 2, 1, 0.2, age=200)),
+                PromotionCandidate("m-one", hits(1, 1, 1, 1.0)),
+                PromotionCandidate("m-two", hits(2, 2, 1, 1.0)),
+                PromotionCandidate("m-rises", hits(3, 2, 1, 1.0)),
+                PromotionCandidate("m-far", hits(1, 1, 1, 0.1, age=200)),
+            ]
+        ),
+        GATES,
         3,
-        half_life_days=7.0,
-        gates=GATES,
-        weights=WEIGHTS,
     )
     assert [(near.memory.memory_id, near.lacks) for near in left] == [
         ("m-two", ("1 more hit",)),
@@ -261,7 +272,7 @@ def test_what_is_left_says_what_it_lacks_and_what_lacks_least_comes_first():
 
 @given(CANDIDATES, CHOSEN_BY)
 def test_a_candidate_is_left_exactly_where_it_does_not_pass(candidates, gates):
-    every = {"half_life_days": 7.0, "gates": gates, "weights": WEIGHTS}
-    left = {near.memory.memory_id for near in nearest(candidates, NOW, len(candidates), **every)}
-    may = {one.memory_id for one in choose(candidates, NOW, **{**every, "gates": gates._replace(most=len(candidates))})}
+    memories = weighed(candidates)
+    left = {near.memory.memory_id for near in nearest(memories, gates, len(memories))}
+    may = {one.memory_id for one in choose(memories, gates._replace(most=len(memories)))}
     assert left.isdisjoint(may) and left | may == {one.memory_id for one in candidates}

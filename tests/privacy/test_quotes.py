@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from workbench import NOW, Vault, numbered
 
 from signet_sync.capture.harnesses.own_calls import LEFT_OUT, OwnCalls
-from signet_sync.memories.store.session_texts import Said
+from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy.quotes import Quotes
 from signet_sync.text.redaction import REMOVED, is_redaction
 
@@ -272,7 +272,7 @@ def test_what_is_taken_out_is_a_redaction_and_leaves_no_passage(pieces):
     from signet_sync.privacy.quotes import _passages
 
     quotes = Quotes([SAID])
-    for start, end in _passages(Said("", ("", ""), 0, SAID)):
+    for start, end in _passages(SessionText("", ("", ""), 0, SAID)):
         quotes.passages[SAID[start:end].encode()] = (0, start)
     quotes.found["x"] = set(quotes.passages)
     text = "".join(pieces)

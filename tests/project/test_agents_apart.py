@@ -100,7 +100,7 @@ def rows_of(vault: Vault, agent: str) -> dict[str, list[tuple[Any, ...]]]:
         if table in OF_NOBODY:
             continue
         unlike = UNLIKE | ({"id"} if table in ("memory_artifacts", "recall_events") else set())
-        told = TABLES[table].told
+        told = TABLES[table].joined
         columns = told.names if told else [row[1] for row in vault.rows(f"pragma table_info({table})")]
         shown = [name for name in columns if name not in {*unlike, "entity", "session"}]
         assert "agent_id" in shown, table

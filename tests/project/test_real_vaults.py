@@ -12,7 +12,7 @@ from workbench import NOW, Vault, contents, entry, sampled, spawn, tree
 from signet_sync.formats.body import normalize
 from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.text.sentences import MIN_WORDS, SessionContext, acceptable, flatten, flatten_cell, is_template, words
+from signet_sync.text.sentences import MIN_WORDS, SentenceSubject, acceptable, flatten, flatten_cell, is_template, words
 
 EXPECTED = {"signet-small": "fresh.json", "signet-small-jun": "fresh.json", "signet-mar29": "fresh.apr.json"}
 ROW = re.compile(r"^- (\S+) \| session=(.+?) \| project=(.+?) \| (.+?) \[\[(\S+?)\|")
@@ -90,7 +90,7 @@ def test_all_ledgers_hold_the_same_sessions_in_the_same_order_with_the_same_sent
             assert name == flatten_cell(session["sessionKey"] or session["sessionId"])
             assert project == (flatten_cell(session["project"]) if session["project"] else "none")
             document_ = parse((vault / path).read_bytes())
-            context = SessionContext(normalize(document_.body), session["project"], "summary", None, "", "")
+            context = SentenceSubject(normalize(document_.body), session["project"], "summary", None, "", "")
             if is_template(session["sentence"]) and not is_template(sentence):
                 assert words(sentence) >= MIN_WORDS  # told anew from the transcript beside it
                 retold += 1

@@ -18,7 +18,7 @@ from benchmarks.corpus import write_corpus
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.formats.wikilinks import targets
-from signet_sync.text.sentences import SessionContext, acceptable, is_sound
+from signet_sync.text.sentences import SentenceSubject, acceptable, is_sound
 
 ROW = re.compile(r"^- (\S+) \| session=(.+?) \| project=(.+?) \| (.+?) (\[\[.*\]\])$")
 
@@ -105,7 +105,7 @@ def test_02_sentence_floor_rejects_low_signal_rows(vault, sentence):
     ((_, _, project, shown, _),) = rows(vault.page())
     assert shown != sentence
     text = normalize((vault / paths["summary"]).read_text().split("---\n", 2)[2])
-    context = SessionContext(text, project, "summary", "claude-code", "2026-03-28", made.token_for(session_id="x"))
+    context = SentenceSubject(text, project, "summary", "claude-code", "2026-03-28", made.token_for(session_id="x"))
     assert is_sound(shown, context) and acceptable(shown, context)
     assert "Session 1" in shown and "lantern" in shown
 

@@ -190,10 +190,10 @@ def test_who_said_it():
 # --- which of it is shown -------------------------------------------------------------------------------------------
 
 
-def candidate(tier, score, name="a", *, text=None, session=None, at_us=0, terms=(0,), rarity=0.8):
+def candidate(tier, score, name="a", *, text=None, session=None, at_us=0, terms=(0,)):
     text = f"{tier} {name}" if text is None else text
     held = dict.fromkeys(terms, 1.0)
-    return RecallCandidate(tier, f"{tier}-{name}", text, None, at_us, score, held, "a note", session, rarity)
+    return RecallCandidate(tier, f"{tier}-{name}", text, None, at_us, score, held, "a note", session)
 
 
 def shown(candidates, limit=10):
@@ -287,14 +287,8 @@ def test_a_rare_word_tells_more_and_an_unknown_one_most():
     assert 0 < common < rare < unknown
 
 
-def test_a_prompt_calls_for_what_shares_more_with_it_than_by_chance():
+def test_a_prompt_is_answered_by_transcripts_only_if_nothing_else_answers():
     query = read("please fix the queue and its broker in src/lantern/queue.py today")
-    name = phrases("please fix the queue and its broker in src/lantern/queue.py today").index("src lantern queue py")
-    assert for_prompt(query, [candidate("fact", 0.1, terms=(0,))], 5) == []
-    assert len(for_prompt(query, [candidate("fact", 0.1, terms=(0, 1))], 5)) == 1
-    assert len(for_prompt(query, [candidate("fact", 0.1, terms=(name,))], 5)) == 1
-    assert len(for_prompt(query, [candidate("fact", 0.1, terms=(0,), rarity=0.95)], 5)) == 1
-    assert for_prompt(query, [candidate("fact", 0.1, terms=(0, 1), rarity=0.3)], 5) == []
     assert for_prompt(read("the and of"), [candidate("fact", 1.0, terms=(0, 1))], 5) == []
     both = [candidate("fact", 0.5, terms=(0, 1)), candidate("transcript", 0.5, terms=(0, 1))]
     assert [hit.tier for hit in for_prompt(query, both, 5)] == ["fact"]

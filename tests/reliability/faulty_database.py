@@ -24,7 +24,7 @@ import apsw
 import artifacts_fixture as made
 from crash_runner import KILLED, forked
 from invariants import Standing, broken, standing
-from workbench import NOW, Answer, Vault, numbered
+from workbench import NOW, Answer, Vault, numbered, to_0_1_0
 
 from signet_sync.app.daemon import Daemon, Options
 from signet_sync.errors import DatabaseError
@@ -191,19 +191,12 @@ def another_session(vault: Vault) -> None:
     vault.session(4)
 
 
-def to_schema_2(vault: Vault) -> None:
-    """Takes the database back to what it was before there were dreams."""
-    from test_dreams import to_schema_2
-
-    to_schema_2(vault)
-
-
 NOW_IS = ("--now", NOW)
 OPERATIONS: dict[str, Operation] = {
     "first reindex": Operation(("reindex", *NOW_IS), before=lose_the_database),
     "reindex of what changed": Operation(("reindex", *NOW_IS), before=another_session),
     "full reindex": Operation(("reindex", "--full", *NOW_IS)),
-    "migration": Operation(("reindex", *NOW_IS), before=to_schema_2),
+    "migration": Operation(("reindex", *NOW_IS), before=to_0_1_0),
     "search": Operation(("search", "--json", "number1x")),
     "recall": Operation(("recall", "--json", "wicks")),
     "status": Operation(("status", "--json")),

@@ -25,7 +25,7 @@ from signet_sync.sessions.digest.statements import SentenceContext, kind_by_rule
 from signet_sync.sessions.digest.summary import LIMIT, digest
 from signet_sync.sessions.digest.turns import SpokenMessage, turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.sentences import SessionContext, flatten
+from signet_sync.text.sentences import SentenceSubject, flatten
 
 HEADINGS = (
     "Outcome",
@@ -555,7 +555,7 @@ def test_the_tuning_sessions_are_told_as_well_as_they_were():
         items: dict[str, list[str]] = {}
         for item in said.items:
             items.setdefault(kinds.get(item.kind, f"{item.kind}s"), []).append(item.text)
-        context = SessionContext(text, str(session["project"]), "transcript", None, "2026-03-28", "h7k3n4p9m2x2q7r5")
+        context = SentenceSubject(text, str(session["project"]), "transcript", None, "2026-03-28", "h7k3n4p9m2x2q7r5")
         given_ = benchmark.Given(headline(said, [context]) or "", said.status, items)
         total += benchmark.score(session, given_)[0]
     hit, gold, given_items = total["hit any"], total["gold any"], total["given any"]
@@ -729,7 +729,7 @@ def test_hostile_texts_take_no_longer(text):
 def test_a_sentence_is_held_against_a_giant_text_at_once():
     text = "User: use tallow\nAssistant: fixed the lamp\n" * 50_000
     began = time.process_time()
-    headline(outcome("User: x\nAssistant: fixed the lamp"), [SessionContext(text, "/p", "transcript", None, "", "")])
+    headline(outcome("User: x\nAssistant: fixed the lamp"), [SentenceSubject(text, "/p", "transcript", None, "", "")])
     assert time.process_time() - began < 1
 
 

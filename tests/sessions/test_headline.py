@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from signet_sync.sessions.digest.headline import headline
 from signet_sync.sessions.digest.session import outcome
-from signet_sync.text.sentences import SessionContext, passes_signet, passes_strict
+from signet_sync.text.sentences import SentenceSubject, passes_signet, passes_strict
 
 DAY = "2026-03-28"
 STAMP = f"{DAY}T22:34:06.792Z"
@@ -25,7 +25,7 @@ def assistant(text: str) -> str:
 
 def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: str | None = None) -> str | None:
     contexts = [
-        SessionContext(body, project, kind, None, DAY, "h7k3n4p9m2x2q7r5")
+        SentenceSubject(body, project, kind, None, DAY, "h7k3n4p9m2x2q7r5")
         for kind, body in (("transcript", transcript), ("summary", summary or ""))
     ]
     said = headline(outcome(transcript), contexts)

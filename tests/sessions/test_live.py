@@ -627,7 +627,7 @@ def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
 ) -> None:
     reads = []
     real = live_transcript.update_live_turns
-    monkeypatch.setattr(intake.live_transcript, "follow", lambda *given: reads.append(1) or real(*given))
+    monkeypatch.setattr(intake.live_transcript, "update_live_turns", lambda *given: reads.append(1) or real(*given))
     for later in (0, 1, 30):
         hear(vault, talk, later)
     assert len(reads) == 1
@@ -663,7 +663,7 @@ def test_a_transcript_that_kills_whoever_reads_it_is_left_alone_for_a_while(
         reads.append(1)
         raise MemoryError
 
-    monkeypatch.setattr(intake.live_transcript, "follow", dies)
+    monkeypatch.setattr(intake.live_transcript, "update_live_turns", dies)
     for _ in range(2):
         with pytest.raises(MemoryError):
             hear(vault, talk, 100 * len(reads))

@@ -39,7 +39,7 @@ from signet_sync.sessions.digest.summary import digest
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
-from signet_sync.text.sentences import SessionContext, fallback, is_sound
+from signet_sync.text.sentences import SentenceSubject, fallback, is_sound
 
 TOKEN = made.token_for(session_id=WHO["session_id"])
 
@@ -518,7 +518,7 @@ def test_the_fallback_passes_the_gate_in_both_artifacts(transcript, summary, pro
     where = sanitize_line(project) if project else None
     told = sanitize_transcript_v2(summary or "") or sanitize_transcript_v2(digest(said, project=where, harness=None))
     kinds = {"transcript": said, "summary": told, "compaction": told}
-    contexts = {k: SessionContext(text, where, k, None, "2026-03-20", TOKEN) for k, text in kinds.items()}
+    contexts = {k: SentenceSubject(text, where, k, None, "2026-03-20", TOKEN) for k, text in kinds.items()}
     sentence = fallback(contexts["summary"])
     assert is_sound(sentence, contexts["summary"]) and is_sound(sentence, contexts["transcript"]), sentence
     assert is_sound(fallback(contexts["compaction"]), contexts["compaction"])

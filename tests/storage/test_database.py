@@ -222,10 +222,10 @@ def test_a_missing_database_is_not_made_by_a_reader(place, how):
 
 def test_a_place_that_cannot_be_is_a_clear_error(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseError, match="cannot be made") as caught:
+    with pytest.raises(DatabaseError, match="cannot be created") as caught:
         Database(str(tmp_path / "file" / "index.db"))
     assert caught.value.hint
-    with pytest.raises(DatabaseError, match="is no file"):
+    with pytest.raises(DatabaseError, match="is not a file"):
         Database(str(tmp_path))
 
 

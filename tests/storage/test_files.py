@@ -112,7 +112,7 @@ OUTSIDE = [
 def test_what_could_leave_the_workspace_is_refused_everywhere(root, path):
     (root.parent / "secret").write_bytes(b"secret")
     assert files.read(str(root), path, LIMIT) == Trouble("path-escape", "the path leaves the workspace")
-    assert files.look(str(root), path) is None
+    assert files.status_of(str(root), path) is None
     for refused in (
         lambda: files.create_once(str(root), path, NEW),
         lambda: files.replace(str(root), path, NEW, None),
@@ -129,7 +129,7 @@ def test_no_folder_on_the_way_may_be_a_link(root):
     put(outside, "a.md")
     (root / "agents").symlink_to(outside)
     assert files.read(str(root), "agents/a.md", LIMIT).code == "path-escape"
-    assert files.look(str(root), "agents/a.md") is None
+    assert files.status_of(str(root), "agents/a.md") is None
     assert files.listing(str(root), "agents", "") == []
     for write in (files.create_once, lambda *a: files.replace(*a, None)):
         with pytest.raises(PathEscape, match="symlink"):
@@ -158,7 +158,7 @@ def test_a_link_at_the_end_is_not_followed(root, target):
     put(root, "memory/b.md")
     (root / "memory/a.md").symlink_to(target if target.startswith("/") else root / target)
     assert files.read(str(root), "memory/a.md", LIMIT) == Trouble("not-a-file", "it is a symlink")
-    assert stat.S_ISLNK(files.look(str(root), "memory/a.md").st_mode)
+    assert stat.S_ISLNK(files.status_of(str(root), "memory/a.md").st_mode)
     with pytest.raises(WorkspaceError, match="regular"):
         files.replace(str(root), "memory/a.md", NEW, None)
     with pytest.raises(FileExistsError):
@@ -179,7 +179,7 @@ def test_pipes_sockets_and_folders_never_block(root, monkeypatch):
             assert (found.code, found.message) == ("not-a-file", f"it is {kind}"), name
             with pytest.raises(WorkspaceError):
                 files.replace(str(root), f"memory/{name}", NEW, None)
-    with pytest.raises(WorkspaceError, match="a file stands where a folder should be"):
+    with pytest.raises(WorkspaceError, match="there is a file where a folder should be"):
         files.create_once(str(root), "memory/pipe.md/a.md", NEW)
     assert time.monotonic() - started < 5
 
@@ -264,7 +264,7 @@ def test_what_is_not_there_is_gone(root):
     assert files.read(str(root), "memory/b.md", LIMIT).code == "gone"
     assert files.read(str(root), "nowhere/b.md", LIMIT).code == "gone"
     assert files.read(str(root), "memory/a.md/b.md", LIMIT).code == "gone"
-    assert files.look(str(root), "nowhere/b.md") is None and files.look(str(root), "memory/a.md/b.md") is None
+    assert files.status_of(str(root), "nowhere/b.md") is None and files.status_of(str(root), "memory/a.md/b.md") is None
     assert files.unlink(str(root), "memory/b.md") is False and files.unlink(str(root), "nowhere/b.md") is False
 
 
@@ -289,7 +289,7 @@ def test_reading_leaves_no_descriptor_open(root, monkeypatch):
     before = len(os.listdir("/dev/fd"))
     for path in ("memory/a.md", "memory/pipe.md", "memory/none.md", "link/a.md", "../x", "memory/a.md/b"):
         files.read(str(root), path, 3)
-        files.look(str(root), path)
+        files.status_of(str(root), path)
     assert len(os.listdir("/dev/fd")) == before
 
 

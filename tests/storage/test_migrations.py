@@ -28,7 +28,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.table import native as declared
 from signet_sync.storage.database.tables import TABLES, VERSION, native_tables, statements
-from signet_sync.sync.store import redactions
 
 RELEASED = Path(__file__).parent / "old_schemas" / "0.1.0.sql"
 CANARY = "zanzibar"
@@ -118,16 +117,10 @@ ARTIFACT = "memory/2026-03-28T12-00-00.000Z--abcdefghijklmnop--summary.md"
 # What stood in `meta` up to schema 6, and which rows it is now.
 KEYS = {
     f"accepted:{ARTIFACT}": "2026-03-28T12:00:00.000Z it is right so",
-    "accepted:memory/b.md": "gone 2026-03-29T12:00:00.000Z gone for good",
-    f"redacted:{ARTIFACT}": "2026-03-30T12:00:00.000Z github-token × 1: it leaked",
-    "redaction:due": "1",
     "gone:" + "0" * 32: "",
     "forgotten:default:m-abcdefghijkl": "due",
     "lines of what was removed": '{"new": true, "lines": ["ab", "cd"]}',
     "live:a.stop": "1774699200000000 2026-03-28T12:00:00.000Z 10 20 30",
-    "live-file:b.jsonl": "10 20 30",
-    "live-file:c.jsonl": "removed",
-    "live-filed": "1",
     "entities_told:default": "2026-03-27",
     "entities_ledger:default": "0123456789abcdef",
     "entities_day": "2026-03-28",
@@ -149,16 +142,11 @@ KEYS = {
     "graph": "5",
 }
 OF_KEYS: dict[str, list[tuple[Any, ...]]] = {
-    "acceptances": [
-        (ARTIFACT, 0, "2026-03-28T12:00:00.000Z", "it is right so"),
-        ("memory/b.md", 1, "2026-03-29T12:00:00.000Z", "gone for good"),
-    ],
-    "redactions": [(ARTIFACT, "2026-03-30T12:00:00.000Z", "github-token × 1: it leaked", 0)],
+    "acceptances": [(ARTIFACT, 0, "2026-03-28T12:00:00.000Z", "it is right so")],
     "forgotten_memories": [("0" * 32,), (forgotten_mark("default", "m-abcdefghijkl"),)],
     "unscrubbed_memories": [("default", "m-abcdefghijkl")],
     "removed_lines": [("ab", 1), ("cd", 1)],
     "live_transcripts": [("a.stop", "10 20 30", "2026-03-28T12:00:00.000Z", 1774699200000000)],
-    "live_files": [("b.jsonl", "10 20 30"), ("c.jsonl", "removed")],
     "garden_days": [("default", "2026-03-27", "0123456789abcdef")],
     "passes": [(1, "40 of 52 indexed files are gone", 1, 1, 0, "2026-03-28T12:00:00.000Z", "2026-03-28")],
     "backups": [(1, 1, None)],
@@ -188,15 +176,6 @@ def test_what_stood_under_a_key_stands_in_a_table_of_its_own(tmp_path: Path, ver
     database.close()
 
 
-def test_live_turns_that_had_no_files_are_rows_alone_and_what_was_scrubbed_is_not_due(tmp_path: Path) -> None:
-    path = tmp_path / "index.db"
-    with_keys(path, 5, {key: value for key, value in KEYS.items() if key not in ("live-filed", "redaction:due")})
-    database = Database(str(path))
-    assert list(database.execute("select name from live_files")) == [("c.jsonl",)]
-    assert not redactions.is_due(database)
-    database.close()
-
-
 def test_what_can_be_read_of_a_damaged_database_of_before_has_its_keys(tmp_path: Path) -> None:
     path = tmp_path / "index.db"
     with_keys(path, 5, KEYS)
@@ -223,7 +202,7 @@ def test_a_backup_of_before_has_its_keys(tmp_path: Path) -> None:
     place.write_bytes(raw[:60] + zlib.crc32(raw[:60] + bytes(4) + raw[64:]).to_bytes(4, "big") + raw[64:])
     fresh = Database(":memory:")
     counts = native_backup.restore(fresh, str(place))
-    assert (counts["acceptances"], counts["redactions"], counts["forgotten_memories"]) == (2, 1, 2)
+    assert (counts["acceptances"], counts["forgotten_memories"]) == (1, 2)
     assert of_keys(fresh)["acceptances"] == OF_KEYS["acceptances"]
     assert of_keys(fresh)["forgotten_memories"] == OF_KEYS["forgotten_memories"]
     with native_backup.opened(str(place)) as kept:
@@ -231,7 +210,7 @@ def test_a_backup_of_before_has_its_keys(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_bundle_of_before_is_a_row_of_today() -> None:
-    for key in (f"accepted:{ARTIFACT}", f"redacted:{ARTIFACT}", "gone:" + "0" * 32):
+    for key in (f"accepted:{ARTIFACT}", "gone:" + "0" * 32):
         head = json.dumps({"format": "signet-sync bundle", "version": 1, "workspace": "x", "agents": []})
         line = json.dumps({"table": "marks", "key": key, "value": KEYS[key]})
         raw = f"{head}\n{line}\n".encode()

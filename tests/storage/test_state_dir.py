@@ -131,7 +131,7 @@ def test_a_copy_whose_original_went_takes_over(root, environ, tmp_path):
 def test_state_under_the_path_moves_along_when_an_id_is_given(root, environ):
     """An `--index-only` run writes no id: what it gathered is not gathered again."""
     keyed = state_dir.locate(str(root), environ)
-    state_dir.beat(keyed, {"phase": "indexed"})
+    state_dir.write_heartbeat(keyed, {"phase": "indexed"})
     folder = establish(root, environ)
     assert folder.key != keyed.key and not os.path.exists(keyed.path)
     assert state_dir.read_heartbeat(folder)["phase"] == "indexed"
@@ -245,7 +245,7 @@ def child(tmp_path):
 
 HOLD = """
 with state.run_lock(folder):
-    state.beat(folder, {"phase": "watching"})
+    state.write_heartbeat(folder, {"phase": "watching"})
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -408,7 +408,7 @@ def test_a_lock_is_given_back_after_an_error(root, environ):
 def test_a_heartbeat_comes_back(root, environ):
     folder = state_dir.locate(str(root), environ)
     began = time.time()
-    state_dir.beat(folder, {"phase": "watching", "path": "caf\u00e9 \udcff"})
+    state_dir.write_heartbeat(folder, {"phase": "watching", "path": "caf\u00e9 \udcff"})
     beat = state_dir.read_heartbeat(folder)
     assert began <= beat.pop("beat_at") <= time.time()
     assert beat == {
@@ -425,7 +425,7 @@ def test_a_damaged_heartbeat_is_none(root, environ, damage):
     folder = establish(root, environ)
     Path(folder.heartbeat).write_bytes(damage)
     assert state_dir.read_heartbeat(folder) is None
-    state_dir.beat(folder, {})
+    state_dir.write_heartbeat(folder, {})
     assert state_dir.read_heartbeat(folder)["pid"] == os.getpid()
 
 
@@ -468,7 +468,7 @@ def test_nothing_is_readable_by_others(root, tmp_path, mask):
     before = os.umask(mask)
     try:
         folder = state_dir.establish(str(root), writer(root), environ)
-        state_dir.beat(folder, {})
+        state_dir.write_heartbeat(folder, {})
         with (
             state_dir.run_lock(folder),
             state_dir.workspace_lock(folder),

@@ -25,7 +25,7 @@ from signet_sync.storage.database.table import (
     FileBytes,
     Hash,
     Id,
-    Said,
+    SanitizedLine,
     Table,
     Text,
     Token,
@@ -48,8 +48,8 @@ class Invention:
     session_token: Token
     session_id: Text
     number: Count
-    said: Said
-    parts: list[Said]
+    said: SanitizedLine
+    parts: list[SanitizedLine]
     more: dict[str, Any] | None
     weight: float
     is_new: bool
@@ -64,7 +64,7 @@ class Saying:
     agent_id: Agent
     id: Id
     path: Text
-    said: Said
+    said: SanitizedLine
 
 
 INVENTED = (
@@ -122,11 +122,11 @@ def test_a_declaration_says_what_is_there(empty: apsw.Connection, table: Table) 
     columns = {row[1]: row for row in empty.execute(f"pragma table_info({table.name})")}
     assert all(table.name in statement.split("(")[0] for statement in table.ddl)
     groups = (table.session, table.artifact, table.texts, table.key, table.local, table.types)
-    told = {*columns, *(table.told.names if table.told else ())}
+    told = {*columns, *(table.joined.names if table.joined else ())}
     assert {column for group in groups if group for column in group} <= told
     assert table.handle is None or {table.handle, "agent_id"} <= told
-    if table.told:
-        empty.execute(f"select {', '.join(table.told.names)} from {table.rows}")
+    if table.joined:
+        empty.execute(f"select {', '.join(table.joined.names)} from {table.rows}")
     assert table.holds and database_table.FIRST <= table.since <= VERSION
     # What names a session goes with it; a tombstone is what stays of it.
     named = {"session_token", "session"} & columns.keys()

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from signet_sync.history import commit as history_commit
+from signet_sync.history import log as history_log
 from signet_sync.history.git import repository
 
 ID = "7b0e8f6c-1d0a-4c9e-9f0e-3f6c2a1b5d4e"
@@ -42,7 +43,7 @@ class Past:
         return repository.opened(str(self.root), ID, adopt=self.adopt)
 
     def look(self):
-        return repository.look(str(self.root), ID)
+        return repository.inspect(str(self.root), ID)
 
     def commit(self, subject="checkpoint: x", body="", author=AUTHOR):
         self.now += 1_000_000
@@ -63,15 +64,15 @@ class Past:
 
     def log(self, limit=10):
         with self.opened() as place:
-            return history_commit.log(place, limit)
+            return history_log.log(place, limit)
 
     def diff(self, oldest, **given):
         with self.opened() as place:
-            return history_commit.diff(place, oldest, **given)
+            return history_log.diff(place, oldest, **given)
 
     def blob(self, path, revision="HEAD"):
         with self.opened() as place:
-            return history_commit.blob(place, path, revision)
+            return history_log.blob(place, path, revision)
 
     def data(self, path, revision="HEAD"):
         return self.blob(path, revision).data

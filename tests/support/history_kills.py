@@ -64,7 +64,7 @@ def killed(past, scenario, last):
 
 def wrong(past, scenario):
     found = []
-    standing = repository.look(str(past.root), ID).state
+    standing = repository.inspect(str(past.root), ID).state
     if scenario == "create":
         if standing not in ("none", "ours"):
             found.append(standing)

@@ -18,7 +18,7 @@ import pygit2
 from crash_runner import KILLED, NOW, Steps, command, forked
 
 from signet_sync.history import purge, purge_plan
-from signet_sync.history.git import lock, objects
+from signet_sync.history.git import lock, packs
 
 CANARY = b"zxvcanary"
 
@@ -43,7 +43,7 @@ def arm(last: int) -> None:
     purge_plan.begin = within(purge_plan.begin)
     purge_plan.finish = within(purge_plan.finish)
     for where, name in (
-        (objects.Store, "pack"),
+        (packs, "_write_pack"),
         (purge, "_move"),
         (purge, "_forget_logs"),
         (purge, "_prepare"),

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
+from signet_sync.capture.harnesses.markdown import render
+
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
 
 
@@ -33,6 +35,15 @@ def words(conversation, kind):
 
 def kinds(conversation):
     return [entry.kind for entry in conversation.entries]
+
+
+def assert_sound(conversation):
+    """Checks what holds for every transcript, whatever is in it: times in order, words in a user's turn, a reason."""
+    times = [entry.at for entry in conversation.entries]
+    assert times == sorted(times) and all(at >= 0 for at in times)
+    assert all(entry.text or entry.kind != "user" for entry in conversation.entries)
+    render(conversation.entries)
+    assert bool(conversation.entries) != bool(conversation.remark)
 
 
 SCALARS = (

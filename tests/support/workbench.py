@@ -24,6 +24,8 @@ from signet_sync.cli import main
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import FIRST
+from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.read_only import Place
 from signet_sync.sync.store.artifacts import canonical_dump
 
@@ -272,3 +274,16 @@ def numbered(number: int) -> dict[str, Any]:
         "body": f"# Session {number}\n\n## Decisions\n\n- Lantern keeps its word number{number}x in src/queue.py.\n",
         "memory_sentence": f"In lantern step number {number} bounded the retry loop of src/queue.py so that it ends.",
     }
+
+
+def to_0_1_0(vault: Vault) -> None:
+    """Takes the database back to what it was in version 0.1.0."""
+    database = Database(str(vault.db))
+    with database.transaction():
+        database.execute("alter table thread_sessions drop column status")
+        for table in TABLES.values():
+            if table.since > FIRST:
+                database.execute(f"drop table {table.name}")
+        database.execute("create table meta(key text primary key, value text not null) without rowid")
+        database.execute("pragma user_version = 3")
+    database.connection.close()

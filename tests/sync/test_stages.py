@@ -150,7 +150,7 @@ def test_what_a_pass_wrote_itself_is_known_when_it_ends(vault: Vault) -> None:
     with opened(str(vault.root), Settings()) as workspace:
         known = workspace.database.execute("select path, size, mtime_ns, ctime_ns, inode from files")
         for path, *signature in known:
-            status = files.look(workspace.root, path)
+            status = files.status_of(workspace.root, path)
             assert status is not None and tuple(files.signature_of(status)) == tuple(signature), path
         refs = workspace.database.execute("select refs from memory_artifacts where source_kind = 'manifest'")
         assert {found for (found,) in refs} == {"Session Ledger (Last 30 Days)"}

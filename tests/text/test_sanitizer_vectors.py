@@ -11,7 +11,7 @@ from secrets_made_up import ALNUM, DISGUISES, FORMATS, LOOK_ALIKES, make
 
 from signet_sync.text.sanitizer import redact, sanitize_transcript_v2
 from signet_sync.text.secrets import providers
-from signet_sync.text.secrets.providers import Form
+from signet_sync.text.secrets.providers import TokenForm
 
 TABLE = Path(providers.__file__).with_name("providers.txt")
 
@@ -33,7 +33,7 @@ def written_out(example: str, dice: Random) -> str:
 
 
 @pytest.mark.parametrize("form", providers.forms(), ids=lambda form: f"{form.rule} {form.form}")
-def test_a_form_finds_its_example_whole_and_leaves_its_look_alike(form: Form) -> None:
+def test_a_form_finds_its_example_whole_and_leaves_its_look_alike(form: TokenForm) -> None:
     dice = Random(form.form)
     for text in (written_out(form.found, dice) for _ in range(4)):
         found = [redact(frame.replace("{}", text))[0] for frame in ("see {} there", "k='{}'", "\n+{}\n")]

@@ -14,7 +14,7 @@ from signet_sync.text.sentences import (
     LOW_SIGNAL,
     MAX_WORDS,
     MIN_WORDS,
-    SessionContext,
+    SentenceSubject,
     acceptable,
     basename,
     fallback,
@@ -34,7 +34,7 @@ TEN = "one two three four five six seven eight nine ten"
 
 
 def session(body="plain words", project=None, kind="summary", harness="claude-code"):
-    return SessionContext(body, project, kind, harness, "2026-03-28", TOKEN)
+    return SentenceSubject(body, project, kind, harness, "2026-03-28", TOKEN)
 
 
 # --- our gate ---

@@ -19,7 +19,7 @@ from signet_sync.errors import Halted, SignetSyncError, WorkspaceError, reason
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import service
 from signet_sync.storage.clock import now_us
-from signet_sync.storage.database.connection import is_suspect, suspect
+from signet_sync.storage.database.connection import is_suspect, mark_suspect
 from signet_sync.sync.damage import run_pass_mending
 from signet_sync.sync.request import Request
 
@@ -97,7 +97,7 @@ def _database(target: Installation) -> Iterator[str]:
 
 def _by_the_agent(target: Installation, pid: int) -> str:
     """Lets the running agent do it: exchanging the file under it could lose what it is just writing."""
-    suspect(target.database)
+    mark_suspect(target.database)
     os.kill(pid, signal.SIGHUP)  # a full pass, which checks every page of a suspect database
     end = time.monotonic() + PATIENCE
     while is_suspect(target.database) or _is_degraded(target):

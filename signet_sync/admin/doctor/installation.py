@@ -84,7 +84,7 @@ class Installation:
     @property
     def is_unreadable(self) -> bool:
         """Returns whether the state folder cannot be read."""
-        return state_dir.is_shut(self.folder)
+        return state_dir.is_inaccessible(self.folder)
 
     @cached_property
     def settings(self) -> Settings:

@@ -215,16 +215,16 @@ class _Reader:
         else:
             yield TranscriptEntry("compaction", at, text)
 
-    def _result(self, block: Mapping[str, Any], at: int, told: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
+    def _result(self, block: Mapping[str, Any], at: int, details: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
         call = text_of(block.get("tool_use_id"))
-        if agent_id := text_of(told.get("agentId")):
+        if agent_id := text_of(details.get("agentId")):
             self.agents[call] = one_line(agent_id, 80)
-            if told.get("isAsync") is True:
+            if details.get("isAsync") is True:
                 return
         texts = [text for text in _texts(block.get("content")) if not (agent_id and text.startswith(_AGENT_NOTE))]
         text, _ = _TAGS.split(without_injected("\n".join(texts)))
         # In some versions the background task's id is only next to the text.
-        if (task := text_of(told.get("backgroundTaskId"))) and self.ours.is_ours(call):
+        if (task := text_of(details.get("backgroundTaskId"))) and self.ours.is_ours(call):
             text += f"\nTask ID: {task}"
         yield self._outcome(call, text, at, failed=block.get("is_error") is True)
 
@@ -260,12 +260,12 @@ class _Reader:
             elif name == "task-notification":
                 yield from self._notification(dict(_NOTIFICATION.split(text)[1]), at)
 
-    def _notification(self, told: Mapping[str, str], at: int) -> Iterator[TranscriptEntry]:
+    def _notification(self, details: Mapping[str, str], at: int) -> Iterator[TranscriptEntry]:
         yield TranscriptEntry(
-            "event", at, one_line(told.get("summary") or f"background task {told.get('status', 'ended')}")
+            "event", at, one_line(details.get("summary") or f"background task {details.get('status', 'ended')}")
         )
-        if report := told.get("result", "").strip():
-            yield self._outcome(told.get("tool-use-id", ""), report, at, failed=told.get("status") == "failed")
+        if report := details.get("result", "").strip():
+            yield self._outcome(details.get("tool-use-id", ""), report, at, failed=details.get("status") == "failed")
 
     # ── the result ──
 

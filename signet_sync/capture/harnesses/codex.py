@@ -262,8 +262,8 @@ def _texts(content: object) -> list[str]:
 def _own_texts(item: Mapping[str, Any]) -> list[str]:
     """Returns the blocks of a message in the user's name that the harness marks as the user's; all if it marks none."""
     content = item.get("content")
-    told = mapping_of(item.get("internal_chat_message_metadata_passthrough"))
-    kinds = [text_of(kind) for kind in items_of(told.get("content_item_kinds"))]
+    metadata = mapping_of(item.get("internal_chat_message_metadata_passthrough"))
+    kinds = [text_of(kind) for kind in items_of(metadata.get("content_item_kinds"))]
     if isinstance(content, list) and len(kinds) == len(content):
         content = [block for block, kind in zip(content, kinds, strict=True) if kind.startswith(("user.", "unknown"))]
     return _texts(content)

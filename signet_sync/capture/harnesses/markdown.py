@@ -205,7 +205,7 @@ class _Body:
         self._calls: dict[str, int] = {}
 
     def shows(self, entry: TranscriptEntry) -> bool:
-        """Whether the body shows the entry after those found before; an entry without visible text counts as shown."""
+        """Checks whether the body shows the entry after those found so far; without visible text it is."""
         end = self._end_below_call(entry)
         if end < 0:
             look = sanitize_transcript_v2(_look(entry))

@@ -149,8 +149,8 @@ def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Trans
         agent = text_of(given.get("subagent_type"))
         yield TranscriptEntry("subagent", began, one_line(about), name=agent, call=call, failed=failed)
     else:
-        told = call_line(given) or one_line(text_of(state.get("title")))
-        yield TranscriptEntry("tool", began, told, name=name, call=call, failed=failed)
+        line = call_line(given) or one_line(text_of(state.get("title")))
+        yield TranscriptEntry("tool", began, line, name=name, call=call, failed=failed)
     if status in ("completed", "error"):
         said = text_of(state.get("error")) if failed else text_of(state.get("output"))
         kept, omitted = shortened(ours.kept(call, name, without_injected(said)))

@@ -77,7 +77,7 @@ class OwnCalls:
         return ours
 
     def is_ours(self, call: str, name: str = "") -> bool:
-        """Whether a result belongs to a call of ours; by the tool's name if the call is in another file."""
+        """Checks whether a result belongs to a call of ours; by the tool's name if the call is in another file."""
         return call in self._calls or (bool(name) and is_own_tool(name))
 
     def kept(self, call: str, name: str, text: str) -> str:
@@ -92,7 +92,7 @@ class OwnCalls:
         return LEFT_OUT
 
     def _is_own_use(self, given: object) -> bool:
-        """Whether a call runs signet-sync, reads one of our resources, or continues with a saved result."""
+        """Checks whether a call runs signet-sync, reads one of our resources, or continues with a saved result."""
         for key, value in _texts(given, ""):
             if value.startswith(RESOURCES) or any(place in value for place in self._places):
                 return True
@@ -107,12 +107,12 @@ class OwnCalls:
 
 
 def is_own_tool(name: str) -> bool:
-    """Whether a tool's name is one of ours, in any harness's spelling."""
+    """Checks whether a tool's name is one of ours, in any harness's spelling."""
     return _NAMED.fullmatch(name.strip()) is not None or _OF_SERVER.match(name.strip()) is not None
 
 
 def runs_us(command: str) -> bool:
-    """Whether a command line, or a program that calls tools, makes signet-sync print stored text."""
+    """Checks whether a command line, or a program that calls tools, makes signet-sync print stored text."""
     command = command[:_LONGEST]
     if "mcp" in command and _IN_CODE.search(command):
         return True

@@ -65,7 +65,7 @@ class Conversation:
 
     @property
     def turns(self) -> int:
-        """The number of entries with words of the user or the assistant; a session without any is not worth keeping."""
+        """Counts the entries with words of the user or the assistant; a session without any is not worth keeping."""
         return sum(1 for entry in self.entries if entry.kind in ("user", "assistant") and entry.text.strip())
 
 

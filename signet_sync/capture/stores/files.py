@@ -40,7 +40,7 @@ class TranscriptSource:
 
     @property
     def place(self) -> str:
-        """The path in a form that a row can store: a name need not be UTF-8."""
+        """Returns the path in a form that a row can store: a name need not be UTF-8."""
         return display(self.path) if self.path != well_formed(self.path) else self.path
 
 

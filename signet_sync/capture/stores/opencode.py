@@ -70,7 +70,7 @@ def _parts(connection: apsw.Connection, message_id: Any) -> Iterator[tuple[str, 
 
 
 def _kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
-    """Whether the session's messages are in the table that newer versions of OpenCode are introducing."""
+    """Checks whether the session's messages are in the table that newer versions of OpenCode are introducing."""
     if not _columns(connection, "session_message") >= {"session_id"}:
         return False
     return (

@@ -46,7 +46,7 @@ def changed(head: str, fields: Mapping[str, Any], changes: Mapping[str, Any], go
         start, stop = _lines_of(key, lines)
         lines[start:stop] = fresh
     text = "".join(lines)
-    return text if _reads_as(text, wanted) else _written_anew(head, changes, gone, end)
+    return text if _reads_as(text, wanted) else _rewritten(head, changes, gone, end)
 
 
 def _lines_of(key: str, lines: list[str]) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def _reads_as(head: str, wanted: Mapping[str, Any]) -> bool:
         return False
 
 
-def _written_anew(head: str, changes: Mapping[str, Any], gone: Collection[str], end: str) -> str:
+def _rewritten(head: str, changes: Mapping[str, Any], gone: Collection[str], end: str) -> str:
     entries: dict[str, Any] = dict(unknown_entries(_inner(head), frozenset(gone)))
     text = serialize({**entries, **changes}) + "\n"
     mark = "\ufeff" if head.startswith("\ufeff") else ""

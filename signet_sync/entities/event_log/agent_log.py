@@ -79,10 +79,6 @@ class EventLog:
         """Returns months and paths of its pages, oldest first."""
         return dict(self._pages)
 
-    def is_empty(self) -> bool:
-        """Checks whether it has no content."""
-        return not any(self._read(month) for month in self._pages)
-
     def is_torn(self) -> bool:
         """Checks whether a crash left a partial line at its end."""
         lines = self._end()

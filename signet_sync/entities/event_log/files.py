@@ -105,7 +105,7 @@ def rewrite(root: str, path: str, data: bytes, before: bytes) -> None:
 
     Raises `WorkspaceError` (`ledger-changed`) if the page is missing or is not `before`; then it stays unchanged.
     """
-    if files.look(root, path) is None or files.replace(root, path, data, before).displaced is not None:
+    if files.status_of(root, path) is None or files.replace(root, path, data, before).displaced is not None:
         raise _changed(path)
 
 

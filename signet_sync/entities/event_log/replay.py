@@ -74,7 +74,7 @@ def fold(entries: Iterable[LogEntry]) -> Replayed:
             unsettled.append(entry)
         elif states[entry.id] in DONE:
             if entry.file is not None and entry.file_after is not None:
-                files[entry.file].take(entry)
+                files[entry.file].apply_event(entry)
             named = (entry.payload or {}).get("slug")
             slug = named if isinstance(named, str) else slug
     return Replayed(
@@ -96,12 +96,12 @@ class _File:
         self._name = name
         self._finders = finders
         self._earlier: dict[str | None, str] = {}
-        self._told: set[str | None] = set()
+        self._reached: set[str | None] = set()
         self._sha: str | None = None
         self.text: str | None = None
         self.trouble: ReplayStop | None = None
 
-    def take(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         if event.erased is not None:
             if self.trouble is None:
                 self._stop(
@@ -114,7 +114,7 @@ class _File:
             return
         found = self._found(event)
         aside = event.file_before != self._sha if not stated else event.op == "create"
-        if aside and event.file_after in self._told:
+        if aside and event.file_after in self._reached:
             return  # an event of another machine led to this state already
         if not stated and found is None and event.file_before != self._sha:
             self._stop(event, "mismatch", "the event starts from another file than earlier events left")
@@ -124,7 +124,7 @@ class _File:
             self._stop(event, "mismatch", "the event does not produce the file that it recorded")
             return
         self.text, self._sha, self.trouble = text, event.file_after, None
-        self._told.add(self._sha)
+        self._reached.add(self._sha)
 
     def _found(self, event: Event) -> str | None:
         """Returns the text that an event starts from, even an earlier one; None if no event before led to it."""

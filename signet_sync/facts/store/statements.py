@@ -57,7 +57,7 @@ class Touched(NamedTuple):
 # ── what artifacts state ──
 
 
-class _Source(NamedTuple):
+class _SourceRow(NamedTuple):
     fact: int
     at_us: int
     artifact: int
@@ -68,7 +68,7 @@ class _Source(NamedTuple):
     session: int
 
 
-class _Mentioned(NamedTuple):
+class _MentionRow(NamedTuple):
     entity: int
     at_us: int
     artifact: int
@@ -77,7 +77,7 @@ class _Mentioned(NamedTuple):
     session: int
 
 
-class _Related(NamedTuple):
+class _RelationRow(NamedTuple):
     from_entity: int
     kind: str
     to_entity: int
@@ -150,9 +150,9 @@ _COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact =
 
 # The rows that follow from what artifacts state, and how many of their first columns are the key.
 _STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
-    ("attribute_sources", _Source, 3),
-    ("entity_mentions", _Mentioned, 3),
-    ("relations", _Related, 4),
+    ("attribute_sources", _SourceRow, 3),
+    ("entity_mentions", _MentionRow, 3),
+    ("relations", _RelationRow, 4),
 )
 
 
@@ -172,15 +172,15 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Ar
         one, session = each.one, numbers[each.one.session]
         artifact = artifacts[one.source_path]
         rows["entity_mentions"].update(
-            _Mentioned(entities[key], one.at_us, artifact, mention.line, mention.name, session)
+            _MentionRow(entities[key], one.at_us, artifact, mention.line, mention.name, session)
             for key, mention in each.mentions.items()
         )
         rows["attribute_sources"].update(
-            _Source(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
+            _SourceRow(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
             for key, (_, item) in each.items.items()
         )
         rows["relations"].update(
-            _Related(entities[start], kind, entities[end], artifact, line, session)
+            _RelationRow(entities[start], kind, entities[end], artifact, line, session)
             for (start, kind, end), line in each.relations.items()
         )
     come: dict[str, set[Any]] = {}

@@ -51,9 +51,8 @@ def objection(raw: bytes) -> str:
     """Returns why a repository with this `config` is not opened, for a person; empty if there is no objection.
 
     Entries that name a program (filters, hooks, fsmonitor, diff and merge drivers, signing, transports, aliases,
-    credential
-    helpers) are no reason: libgit2 runs none of them in the calls we make. Entries that make it open other files are
-    one.
+    credential helpers) are no reason: libgit2 runs none of them in the calls we make. Entries that make it open other
+    files are one.
     """
     try:
         for section, subsection, key, value in entries(raw):

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.history.git import ignore, trees, worktree
-from signet_sync.history.git.trees import Entry
+from signet_sync.history.git import ignore, objects, worktree
+from signet_sync.history.git.objects import TreeEntry
 from signet_sync.storage import files
 from signet_sync.storage.files import signature_of
 from signet_sync.text.sanitizer import sanitize_counted
@@ -43,7 +43,7 @@ class Skipped(NamedTuple):
     why: str
 
 
-class Known(NamedTuple):
+class CachedBlob(NamedTuple):
     """What was found when a file was read: the hex id of its blob, or why it was skipped (the other is empty).
 
     Valid for one `sanitizer_stamp`; for another one the caller starts with an empty cache.
@@ -58,10 +58,10 @@ class Known(NamedTuple):
 class Gathered:
     """The next tree, flat, with the stats of files on disk that are in it; and updates for the caller's cache."""
 
-    flat: dict[str, Entry] = field(default_factory=dict)
+    flat: dict[str, TreeEntry] = field(default_factory=dict)
     stats: dict[str, os.stat_result] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
-    learnt: dict[str, Known] = field(default_factory=dict)
+    learnt: dict[str, CachedBlob] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class Gathering:
     """
 
     root: str
-    tracked: Mapping[str, Entry]
+    tracked: Mapping[str, TreeEntry]
     limits: Limits
-    cache: Mapping[str, Known]
-    add: Callable[[trees.Kind, bytes], bytes]
+    cache: Mapping[str, CachedBlob]
+    add: Callable[[int, bytes], bytes]
     layers: tuple[ignore.Layer, ...]
     any_case: bool
     filemode: bool
@@ -83,7 +83,7 @@ class Gathering:
     def gathered(self) -> Gathered:
         """Scans all files; reads only those that the cache does not know. Raises `OSError` if `add` does."""
         found = Gathered()
-        seen = worktree.walk(self.root, self.layers, any_case=self.any_case)
+        seen = worktree.scan(self.root, self.layers, any_case=self.any_case)
         if self.limits.transcripts:
             self._add_transcripts(seen)
         now = time.time_ns()
@@ -100,25 +100,25 @@ class Gathering:
         found = Gathered()
         now = time.time_ns()
         for path in sorted(paths):
-            status = files.look(self.root, path)
+            status = files.status_of(self.root, path)
             if status is not None and stat.S_ISREG(status.st_mode):
                 self._take(found, path, status, now)
         return found
 
-    def _add_transcripts(self, seen: worktree.Seen) -> None:
+    def _add_transcripts(self, seen: worktree.WorktreeScan) -> None:
         """Adds transcripts: only the setting decides on them, because the ignore rules that we wrote name them."""
         for name in files.listing(self.root, MEMORY, ""):
             path = f"{MEMORY}/{name}"
             if path not in seen.files and _is_transcript(path):
-                status = files.look(self.root, path)
+                status = files.status_of(self.root, path)
                 if status is not None and stat.S_ISREG(status.st_mode):
                     seen.files[path] = status
 
-    def _links(self, seen: worktree.Seen) -> set[str]:
+    def _links(self, seen: worktree.WorktreeScan) -> set[str]:
         """Returns links that a person committed: they are kept as they are and not reported."""
-        return {path for path in seen.odd if (entry := self.tracked.get(path)) and entry.mode == trees.LINK}
+        return {path for path in seen.odd if (entry := self.tracked.get(path)) and entry.mode == objects.LINK}
 
-    def _keep(self, found: Gathered, seen: worktree.Seen, path: str, now: int) -> None:
+    def _keep(self, found: Gathered, seen: worktree.WorktreeScan, path: str, now: int) -> None:
         """Handles a tracked path that the scan did not find: ignored since, inside something odd, or gone."""
         entry = self.tracked[path]
         if _hidden(path, seen.odd):
@@ -132,7 +132,7 @@ class Gathering:
             return
         if stat.S_ISREG(status.st_mode):
             self._take(found, path, status, now)
-        elif not stat.S_ISDIR(status.st_mode) or entry.mode == trees.REPOSITORY:
+        elif not stat.S_ISDIR(status.st_mode) or entry.mode == objects.REPOSITORY:
             found.flat[path] = entry
 
     def _take(self, found: Gathered, path: str, status: os.stat_result, now: int) -> None:
@@ -145,7 +145,7 @@ class Gathering:
         else:
             oid, why = self._blob(found, path, status, before, now)
             if not why:
-                found.flat[path] = Entry(self._mode(status, before), oid)
+                found.flat[path] = TreeEntry(self._mode(status, before), oid)
                 return
         if why == "gone":
             return
@@ -154,13 +154,13 @@ class Gathering:
         if why != "transcript":
             found.skipped.append(Skipped(path, why))
 
-    def _mode(self, status: os.stat_result, before: Entry | None) -> int:
+    def _mode(self, status: os.stat_result, before: TreeEntry | None) -> int:
         if self.filemode:
-            return trees.PROGRAM if status.st_mode & 0o100 else trees.FILE
-        return before.mode if before is not None and before.mode == trees.PROGRAM else trees.FILE
+            return objects.PROGRAM if status.st_mode & 0o100 else objects.FILE
+        return before.mode if before is not None and before.mode == objects.PROGRAM else objects.FILE
 
     def _blob(
-        self, found: Gathered, path: str, status: os.stat_result, before: Entry | None, now: int
+        self, found: Gathered, path: str, status: os.stat_result, before: TreeEntry | None, now: int
     ) -> tuple[bytes, str]:
         """Returns the id of a file's blob, or why there is none."""
         known = self.cache.get(path)
@@ -176,13 +176,13 @@ class Gathering:
             return b"", read.code
         oid, why = b"", "secret" if holds_secret(path, read.raw) else ""
         if not why:
-            oid = trees.object_id("blob", read.raw)
+            oid = objects.object_id(objects.BLOB, read.raw)
             if before is None or before.oid != oid:
-                self.add("blob", read.raw)
+                self.add(objects.BLOB, read.raw)
         if read.signature == signature_of(status):
             found.stats[path] = status
         if _settled(read.signature, now):
-            found.learnt[path] = Known(read.signature, oid.hex(), why)
+            found.learnt[path] = CachedBlob(read.signature, oid.hex(), why)
         return oid, why
 
 

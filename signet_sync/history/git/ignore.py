@@ -25,7 +25,7 @@ _CLASSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One line: a pattern for the name, or for the path from the rule's folder; `kept` if it began with `!`."""
 
     pattern: re.Pattern[str]
@@ -42,7 +42,7 @@ class Layer:
     """
 
     where: str
-    rules: tuple[Rule, ...]
+    rules: tuple[IgnoreRule, ...]
     names: re.Pattern[str]
     paths: re.Pattern[str]
 
@@ -79,7 +79,7 @@ def layer(where: str, text: str, *, any_case: bool = False) -> Layer | None:
             continue
         source, of_names, kept, folders_only = parsed
         try:
-            rules.append(Rule(re.compile(source, flags), of_names, kept, folders_only))
+            rules.append(IgnoreRule(re.compile(source, flags), of_names, kept, folders_only))
         except re.error:
             continue  # such as a range from z to a, which matches nothing in git, either
     if not rules:
@@ -88,7 +88,7 @@ def layer(where: str, text: str, *, any_case: bool = False) -> Layer | None:
     return Layer(where, tuple(rules), names, paths)
 
 
-def _any(rules: list[Rule], flags: int) -> re.Pattern[str]:
+def _any(rules: list[IgnoreRule], flags: int) -> re.Pattern[str]:
     # Without rules: a pattern that matches nothing.
     return re.compile("|".join(f"(?:{rule.pattern.pattern})" for rule in rules) or "(?!)", flags)
 
@@ -117,8 +117,7 @@ def _path(names: list[str]) -> str | None:
     """Translates a pattern, part by part, to a regular expression; None if it matches nothing in git.
 
     Linear in the path, whatever the pattern: after a wildcard the first match is as good as any later one, so all but
-    the
-    last are never retried (atomic groups).
+    the last are never retried (atomic groups).
     """
     if names[-1] == "**":
         inside = _path([*names[:-1], "*"]) if len(names) > 1 else ""

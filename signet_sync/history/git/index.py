@@ -7,13 +7,13 @@ import os
 import struct
 from collections.abc import Mapping
 
-from signet_sync.history.git.trees import Entry
+from signet_sync.history.git.objects import TreeEntry
 
 _ENTRY = struct.Struct(">10I20sH")
 _LOW = 0xFFFFFFFF
 
 
-def serialised(flat: Mapping[str, Entry], stats: Mapping[str, os.stat_result]) -> bytes:
+def serialised(flat: Mapping[str, TreeEntry], stats: Mapping[str, os.stat_result]) -> bytes:
     """Serialises version 2 of git's index. For a path without a stat, git compares the bytes."""
     parts = [struct.pack(">4sII", b"DIRC", 2, len(flat))]
     for name, path in sorted((os.fsencode(path), path) for path in flat):

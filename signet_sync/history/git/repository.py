@@ -1,9 +1,9 @@
 """Opens the workspace's own git repository safely, or explains why not; sets all of libgit2's options.
 
-There are two lines of defence. Before libgit2 is called, `look` has checked that `.git` consists only of plain folders
-and files, that none of them points elsewhere, and that its config (parsed by us) names nothing that would be opened.
-Then the repository is opened as a bare one: without a working tree libgit2 looks up no attributes, filters or ignore
-files. It takes bytes and returns bytes.
+There are two lines of defence. Before libgit2 is called, `inspect` has checked that `.git` consists only of plain
+folders and files, that none of them points elsewhere, and that its config (parsed by us) names nothing that would be
+opened. Then the repository is opened as a bare one: without a working tree libgit2 looks up no attributes, filters or
+ignore files. It takes bytes and returns bytes.
 
 A process that replaces files of `.git` meanwhile is not kept out: it could write to the workspace anyway.
 """
@@ -46,7 +46,7 @@ _INSTALL = "pip install 'signet-sync[git]'"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RepositoryStatus:
     """What is at the root. `reason` is for a person, `hint` what that person can do; both are empty for `ours`.
 
     `outer` is the folder of a repository around the workspace (state `none`), else empty.
@@ -65,7 +65,7 @@ class RepositoryRefused(SignetSyncError):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenRepository:
     """A repository that was found safe. `ref` is where our commits are: `HEAD`, or `HISTORY_REF` if adopted.
 
     `git` has no working tree (it is opened as a bare one), so that libgit2 cannot read the workspace's files.
@@ -81,7 +81,7 @@ class Opened:
 # ── checking ──
 
 
-def look(root: str, workspace_id: str) -> Standing:
+def inspect(root: str, workspace_id: str) -> RepositoryStatus:
     """Returns what is at the root itself. Needs no extra, runs nothing, follows no link, never blocks."""
     dot = os.path.join(root, ".git")
     try:
@@ -89,41 +89,43 @@ def look(root: str, workspace_id: str) -> Standing:
     except FileNotFoundError:
         return _nothing(root)
     except OSError as error:
-        return _unsafe(f"it cannot be looked at: {error.strerror}")
+        return _unsafe(f"it cannot be inspected: {error.strerror}")
     if reason := objection(root):
         return _unsafe(reason)
     mark = files.read(root, f".git/{MARK}", 4096)
     if not isinstance(mark, Found):
-        return Standing(
+        return RepositoryStatus(
             "existing",
             "the workspace is a git repository already",
-            "`history.adopt = true` in your own config.toml keeps the history in it, on a ref of its own",
+            "`history.adopt = true` in your own config.toml keeps the history in it, on a separate ref",
         )
     if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
-        return Standing(
+        return RepositoryStatus(
             "existing",
             "the repository is the history of another workspace",
             "if this folder is a copy, remove its `.git`, or set `history.adopt = true` in your own config.toml",
         )
-    return Standing("ours")
+    return RepositoryStatus("ours")
 
 
-def _nothing(root: str) -> Standing:
+def _nothing(root: str) -> RepositoryStatus:
     outer = os.path.realpath(root)
     while outer != (parent := os.path.dirname(outer)):
         outer = parent
         if os.path.lexists(os.path.join(outer, ".git")):
-            return Standing(
+            return RepositoryStatus(
                 "none",
-                f"the workspace lies in another repository: {display(outer)}",
-                "`history.adopt = true` in your own config.toml makes a history of its own inside",
+                f"the workspace is inside another repository: {display(outer)}",
+                "`history.adopt = true` in your own config.toml creates a separate history inside",
                 outer,
             )
-    return Standing("none", "the workspace has no history yet", "it begins with `signet-sync checkpoint`")
+    return RepositoryStatus("none", "the workspace has no history yet", "`signet-sync checkpoint` starts one")
 
 
-def _unsafe(reason: str) -> Standing:
-    return Standing("unsafe", f"`.git` is not opened: {reason}", "see docs/history.md, *Repositories we refuse*")
+def _unsafe(reason: str) -> RepositoryStatus:
+    return RepositoryStatus(
+        "unsafe", f"`.git` is not opened: {reason}", "see docs/history.md, *Repositories we refuse*"
+    )
 
 
 # Files that point elsewhere, wherever that is.
@@ -138,12 +140,12 @@ def objection(root: str) -> str:
     try:
         status = os.lstat(dot)
         if not stat.S_ISDIR(status.st_mode):
-            return "it points elsewhere" if _is_pointer(status.st_mode) else "it is no folder"
+            return "it points elsewhere" if _is_pointer(status.st_mode) else "it is not a folder"
         if status.st_uid != os.geteuid():
             return "it belongs to another user"
         return _strange_entry(dot) or _missing(dot) or _pointer(dot) or _config(root)
     except OSError as error:
-        return f"it cannot be looked through: {error.strerror}"
+        return f"it cannot be inspected: {error.strerror}"
 
 
 def _is_pointer(mode: int) -> bool:
@@ -159,13 +161,13 @@ def _missing(dot: str) -> str:
     ):
         path = os.path.join(dot, name)
         if not os.path.lexists(path) or not kind(os.lstat(path).st_mode):
-            return f"it is no repository, its `{name}` is missing"
+            return f"it is not a repository: `{name}` is missing"
     return ""
 
 
 def _pointer(dot: str) -> str:
     found = next((name for name in _POINTERS if os.path.lexists(os.path.join(dot, name))), None)
-    return f"`{found}` leads elsewhere" if found else ""
+    return f"`{found}` points elsewhere" if found else ""
 
 
 def _config(root: str) -> str:
@@ -233,16 +235,16 @@ def require() -> None:
 
 
 @contextmanager
-def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Opened]:
+def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[OpenRepository]:
     """Opens the workspace's repository, `ours` or (with `adopt`) an existing one.
 
     Raises `RepositoryRefused`, also for errors of libgit2 inside the `with`.
     """
     dot = os.path.join(root, ".git")
-    before = files.look(root, ".git")
-    standing = look(root, workspace_id)
-    if standing.state != "ours" and not (standing.state == "existing" and adopt):
-        raise refusal(standing)
+    before = files.status_of(root, ".git")
+    status = inspect(root, workspace_id)
+    if status.state != "ours" and not (status.state == "existing" and adopt):
+        raise refusal(status)
     require()
     import pygit2
     from pygit2.enums import RepositoryOpenFlag
@@ -251,19 +253,19 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
     with readable():
         git = pygit2.Repository(dot, exactly)
         try:
-            after = files.look(root, ".git")
+            after = files.status_of(root, ".git")
             if before is None or after is None or not os.path.samestat(before, after):
-                raise refusal(_unsafe("another one was put in its place just now"))
-            if standing.state != "ours":
-                yield Opened(root, dot, git, False, HISTORY_REF)
+                raise refusal(_unsafe("it was replaced while it was being opened"))
+            if status.state != "ours":
+                yield OpenRepository(root, dot, git, False, HISTORY_REF)
             else:
                 with private():
-                    yield Opened(root, dot, git, True, "HEAD")
+                    yield OpenRepository(root, dot, git, True, "HEAD")
         finally:
             git.free()
 
 
-def branch(place: Opened) -> str | None:
+def branch(place: OpenRepository) -> str | None:
     """Returns the full name of the ref that our commits are on; None if `HEAD` is a commit instead of a branch.
 
     Raises `RepositoryRefused` if `HEAD` names something that is no ref: the name becomes a path, and could lead out.
@@ -278,20 +280,20 @@ def branch(place: Opened) -> str | None:
     if not (target.startswith("refs/") and pygit2.reference_is_valid_name(target)):
         raise RepositoryRefused(
             f"its HEAD names no branch: {display(target)}",
-            hint="`git symbolic-ref HEAD refs/heads/main` mends it",
+            hint="`git symbolic-ref HEAD refs/heads/main` repairs it",
             code="damaged-repository",
         )
     return target
 
 
-def tip(place: Opened) -> bytes | None:
+def tip(place: OpenRepository) -> bytes | None:
     """Returns the id of the history's newest commit, 20 bytes; None if there is none yet."""
     ref = place.git.references.get(branch(place) or "HEAD")
     if ref is None:
         return None
     target = ref.target
     if isinstance(target, str):
-        raise RepositoryRefused("its branch is another name of a branch", code="damaged-repository")
+        raise RepositoryRefused("its branch is a symbolic ref", code="damaged-repository")
     return target.raw
 
 
@@ -318,13 +320,13 @@ def readable() -> Iterator[None]:
         ) from error
 
 
-def refusal(standing: Standing) -> RepositoryRefused:
+def refusal(status: RepositoryStatus) -> RepositoryRefused:
     """Returns the error to raise for a repository in this state."""
-    if standing.state == "none":
-        code: Refusal = "inside-repository" if standing.outer else "no-repository"
+    if status.state == "none":
+        code: Refusal = "inside-repository" if status.outer else "no-repository"
     else:
-        code = "existing-repository" if standing.state == "existing" else "unsafe-repository"
-    return RepositoryRefused(standing.reason, hint=standing.hint, code=code)
+        code = "existing-repository" if status.state == "existing" else "unsafe-repository"
+    return RepositoryRefused(status.reason, hint=status.hint, code=code)
 
 
 # ── other git processes ──
@@ -356,9 +358,9 @@ def tidying(folder: str) -> str:
     Git writes what refs reached when it began: an object deleted meanwhile would come back.
     """
     if os.path.lexists(os.path.join(folder, "objects", "maintenance.lock")):
-        return "git tidies it up, or died and left `.git/objects/maintenance.lock`"
+        return "git is repacking it, or died and left `.git/objects/maintenance.lock`"
     try:
         began = os.lstat(os.path.join(folder, "gc.pid")).st_mtime
     except FileNotFoundError:
         return ""
-    return "" if time.time() - began > _TIDYING else "git tidies it up, or died and left `.git/gc.pid`"
+    return "" if time.time() - began > _TIDYING else "git is repacking it, or died and left `.git/gc.pid`"

@@ -97,8 +97,8 @@ class Revision:
         """Returns the bytes that these files had then; skips those that were no plain files."""
         wanted = list(paths)
         prefix = "" if self._below == "." else f"{self._below}/"
-        asked = [f"{self.commit}:{prefix}{path}" for path in wanted if "\n" not in path]
-        answer = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in asked))
+        names = [f"{self.commit}:{prefix}{path}" for path in wanted if "\n" not in path]
+        answer = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names))
         found: dict[str, bytes] = {}
         for path in (path for path in wanted if "\n" not in path):
             head, _, answer = answer.partition(b"\n")
@@ -113,9 +113,9 @@ class Revision:
     def _git(self, *arguments: str, stdin: str = "") -> bytes:
         done = run_git(self._top, self.root, *arguments, stdin=os.fsencode(stdin))
         if done is None or done.returncode != 0:
-            said = "" if done is None else done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+            reason = "" if done is None else done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
             raise WorkspaceError(
-                f"git cannot compare: {said or 'it does not answer'}", path=self.root, hint="git fsck says more"
+                f"git cannot compare: {reason or 'no answer'}", path=self.root, hint="run git fsck for details"
             )
         return done.stdout
 
@@ -131,23 +131,23 @@ def at(root: str, name: str) -> Revision:
         raise WorkspaceError("the workspace is in no git repository", path=root, hint="leave out --changed-since")
     if reason := objection(top):
         raise WorkspaceError(
-            f"the repository is not asked: {reason}",
+            f"the repository was not opened: {reason}",
             path=os.path.join(top, ".git"),
             hint="check it out by itself (actions/checkout: persist-credentials: false), as the user who runs this; "
-            "docs/ci.md tells more",
+            "see docs/ci.md",
         )
     if not _REVISION.fullmatch(name) or name.startswith("-"):
-        raise UsageError(f"{name!r} is no name of a revision", hint="give a branch, a tag or a commit's id")
+        raise UsageError(f"{name!r} is not the name of a revision", hint="give a branch, a tag or a commit's id")
     done = run_git(top, root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if done is None:
-        raise WorkspaceError("git is not there", hint="install git, or leave out --changed-since")
+        raise WorkspaceError("git is not installed", hint="install git, or leave out --changed-since")
     commit = done.stdout.decode("ascii", "replace").strip()
     if not commit and name == "HEAD":
         return Revision(root, top, _NOTHING)
     if done.returncode != 0 or not commit:
         if not name.strip("0"):
             raise UsageError(
-                "a revision of zeros is none: CI gives it for the first push of a branch",
+                "a revision of zeros does not exist: CI passes it for the first push of a branch",
                 hint="leave out --changed-since",
             )
         shallow = os.path.lexists(os.path.join(top, ".git", "shallow"))

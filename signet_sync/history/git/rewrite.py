@@ -12,29 +12,25 @@ from signet_sync.history.git.objects import (
     BLOB,
     COMMIT,
     FOLDER_MODE,
-    LINKED_MODE,
+    REPOSITORY_MODE,
     TAG,
     TREE,
-    Entry,
-    Store,
+    NamedEntry,
+    ObjectStore,
     composed,
     entries,
     fields,
-    found_in,
     ids_of,
     joined,
     split_message,
     unsigned_message,
 )
-from signet_sync.history.git.trees import object_id
 
-KINDS = {COMMIT: "commit", TREE: "tree", BLOB: "blob", TAG: "tag"}
-
-# Writes an object of a type and returns its id; objects with the same third argument resemble each other.
-Write = Callable[[int, bytes, str | None], bytes]
+# Adds an object of a kind, or only computes its id, which it returns.
+Add = Callable[[int, bytes], bytes]
 
 
-class Judge(Protocol):
+class RewriteRules(Protocol):
     """Decides what is removed."""
 
     def file(self, path: str, raw: bytes) -> bytes | None:
@@ -45,7 +41,7 @@ class Judge(Protocol):
 
 
 @dataclass(slots=True)
-class Rulings:
+class RewriteDecisions:
     """What has to change, by ids and paths; contains no word of what is removed.
 
     `files`: by path and blob the next blob, or None; `messages`: by commit or tag the next message.
@@ -54,7 +50,7 @@ class Rulings:
     files: dict[str, dict[bytes, bytes | None]] = field(default_factory=dict)
     messages: dict[bytes, bytes] = field(default_factory=dict)
 
-    def add(self, other: Rulings) -> None:
+    def add(self, other: RewriteDecisions) -> None:
         """Adds those of another scan."""
         for path, versions in other.files.items():
             self.files.setdefault(path, {}).update(versions)
@@ -66,15 +62,15 @@ class Rulings:
         return frozenset(path for path, versions in self.files.items() if not any(versions.values()))
 
 
-class Looking:
+class HistoryScan:
     """Passes every message, and every version of every file, to a judge once."""
 
-    def __init__(self, store: Store, judge: Judge, write: Callable[[bytes], bytes]) -> None:
-        self.rulings = Rulings()
-        self._store, self._judge, self._write = store, judge, write
+    def __init__(self, store: ObjectStore, rules: RewriteRules, add: Add) -> None:
+        self.rulings = RewriteDecisions()
+        self._store, self._rules, self._add = store, rules, add
         self._seen: set[bytes] = set()
         self._trees: set[tuple[str, bytes]] = set()
-        self._known: dict[str, set[Entry]] = defaultdict(set)
+        self._known: dict[str, set[NamedEntry]] = defaultdict(set)
 
     def at(self, tips: Iterable[bytes], but: Iterable[bytes] = ()) -> None:
         """Scans all that some commits, tags, trees and blobs reach, except some commits and those before them."""
@@ -92,9 +88,9 @@ class Looking:
                 self.file("", oid)
             else:
                 head, message = split_message(raw)
-                said = self._judge.message(message)
-                if said != message:
-                    self.rulings.messages[oid] = said
+                text = self._rules.message(message)
+                if text != message:
+                    self.rulings.messages[oid] = text
                 if kind == COMMIT:
                     self._tree("", ids_of(head, b"tree")[0])
                 waiting.extend(ids_of(head, b"parent" if kind == COMMIT else b"object"))
@@ -109,7 +105,7 @@ class Looking:
             path = f"{folder}{os.fsdecode(name)}"
             if mode == FOLDER_MODE:
                 self._tree(f"{path}/", inner)
-            elif mode != LINKED_MODE:
+            elif mode != REPOSITORY_MODE:
                 self.file(path, inner)
 
     def file(self, path: str, oid: bytes) -> None:
@@ -117,24 +113,23 @@ class Looking:
         if oid in self.rulings.files.get(path, ()):
             return
         raw = self._store.read(oid)[1]
-        left = self._judge.file(path, raw)
+        left = self._rules.file(path, raw)
         if left is None:
             self.rulings.files.setdefault(path, {})[oid] = None
         elif left != raw:
-            self.rulings.files.setdefault(path, {})[oid] = self._write(left)
+            self.rulings.files.setdefault(path, {})[oid] = self._add(BLOB, left)
 
 
-class Rewriting:
-    """Makes new objects according to rulings. `made` are the new ones, `commits` maps every commit seen."""
+class Rewriter:
+    """Makes new objects according to rulings. `commits` maps every commit seen to its replacement."""
 
-    def __init__(self, store: Store, rulings: Rulings, write: Write) -> None:
-        self._store, self._rulings, self._write = store, rulings, write
+    def __init__(self, store: ObjectStore, rulings: RewriteDecisions, add: Add) -> None:
+        self._store, self._rulings, self._add = store, rulings, add
         self._gone = rulings.gone
         self._below: dict[str, set[bytes]] = defaultdict(set)
         self._trees: dict[tuple[str, bytes], bytes | None] = {}
         self._loose: dict[bytes, bytes | None] = rulings.files.get("", {})
         self.commits: dict[bytes, bytes] = {}
-        self.made: set[bytes] = set()
         for path in rulings.files:
             while path:
                 path, _, name = path.rpartition("/")
@@ -162,11 +157,6 @@ class Rewriting:
             return None
         return self._rulings.files.get(path, {}).get(oid, oid)
 
-    def _make(self, kind: int, raw: bytes, like: str | None = None) -> bytes:
-        oid = self._write(kind, raw, like)
-        self.made.add(oid)
-        return oid
-
     def _commit(self, tip: bytes) -> bytes:
         waiting = [tip]
         while waiting:
@@ -180,60 +170,50 @@ class Rewriting:
             if before:
                 waiting.extend(before)
                 continue
-            self.commits[oid] = self._commit_anew(oid, head, message)
+            self.commits[oid] = self._new_commit(oid, head, message)
             waiting.pop()
         return self.commits[tip]
 
-    def _commit_anew(self, oid: bytes, head: bytes, message: bytes) -> bytes:
+    def _new_commit(self, oid: bytes, head: bytes, message: bytes) -> bytes:
         old = ids_of(head, b"tree")[0]
         tree = self._tree("", old)
         assert tree is not None, "the tree of a commit stays, be it empty"
         parents = {parent: self.commits[parent] for parent in ids_of(head, b"parent")}
-        said = self._rulings.messages.get(oid, message)
-        if tree == old and said == message and all(before == after for before, after in parents.items()):
+        text = self._rulings.messages.get(oid, message)
+        if tree == old and text == message and all(before == after for before, after in parents.items()):
             return oid
-        return self._make(COMMIT, composed(_with_ids(head, {old: tree, **parents}), said))
+        return self._add(COMMIT, composed(_with_ids(head, {old: tree, **parents}), text))
 
     def _tag(self, oid: bytes, raw: bytes) -> bytes | None:
         head, message = split_message(raw)
         old = ids_of(head, b"object")[0]
         target = self.of(old)
-        said = self._rulings.messages.get(oid, message)
-        if target is None or (target == old and said == message):
+        text = self._rulings.messages.get(oid, message)
+        if target is None or (target == old and text == message):
             return oid if target else None
-        return self._make(TAG, composed(_with_ids(head, {old: target}), unsigned_message(said)))
+        return self._add(TAG, composed(_with_ids(head, {old: target}), unsigned_message(text)))
 
     def _tree(self, folder: str, oid: bytes) -> bytes | None:
-        concerned = self._below.get(folder)
-        if concerned is None:
+        names = self._below.get(folder)
+        if names is None:
             return oid
         if (folder, oid) not in self._trees:
-            self._trees[folder, oid] = self._tree_anew(folder, oid, concerned)
+            self._trees[folder, oid] = self._new_tree(folder, oid, names)
         return self._trees[folder, oid]
 
-    def _tree_anew(self, folder: str, oid: bytes, concerned: set[bytes]) -> bytes | None:
-        raw = self._store.read(oid)[1]
-        changes = []
-        for start, end, (mode, name, inner) in found_in(raw, concerned):
-            after: bytes | None = inner
-            if mode != LINKED_MODE:
+    def _new_tree(self, folder: str, oid: bytes, names: set[bytes]) -> bytes | None:
+        before = entries(self._store.read(oid)[1])
+        after: list[NamedEntry] = []
+        for mode, name, inner in before:
+            found: bytes | None = inner
+            if name in names and mode != REPOSITORY_MODE:
                 path = f"{folder}{os.fsdecode(name)}"
-                after = self._tree(f"{path}/", inner) if mode == FOLDER_MODE else self.file(path, inner)
-            if after != inner:
-                changes.append((start, end, b"" if after is None else joined([(mode, name, after)])))
-        if not changes:
+                found = self._tree(f"{path}/", inner) if mode == FOLDER_MODE else self.file(path, inner)
+            if found is not None:
+                after.append((mode, name, found))
+        if after == before:
             return oid
-        anew = _spliced(raw, changes)
-        return self._make(TREE, anew, folder) if anew or not folder else None
-
-
-def _spliced(raw: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
-    """Replaces stretches of bytes, which are given in order."""
-    parts, reached = [], 0
-    for start, end, new in changes:
-        parts += [raw[reached:start], new]
-        reached = end
-    return b"".join([*parts, raw[reached:]])
+        return self._add(TREE, joined(after)) if after or not folder else None
 
 
 def _with_ids(head: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
@@ -244,8 +224,3 @@ def _with_ids(head: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
         name, _, value = one.partition(b" ")
         found.append(b"%b %b" % (name, named[value]) if name in (b"tree", b"parent", b"object") else one)
     return found
-
-
-def hashed(kind: int, raw: bytes, like: str | None = None) -> bytes:
-    """Returns the id that an object would have; writes nothing."""
-    return object_id(KINDS[kind], raw)

@@ -27,8 +27,7 @@ def _environment() -> dict[str, str]:
     """Returns an environment without the caller's git settings, replacements, grafts or fetches.
 
     A fetch could run a program that a repository names for missing (\"promised\") objects; replacements and grafts hide
-    what
-    is in a repository. Relative folders are left out of `PATH`, so that no `git` in the current folder is run.
+    what is in a repository. Relative folders are left out of `PATH`, so that no `git` in the current folder is run.
     """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     places = kept.get("PATH", os.defpath).split(os.pathsep)

@@ -22,7 +22,7 @@ _LEFT_OUT = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *rang
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WorktreeScan:
     """`files` by path; `odd` are paths that we do not read, with everything below them, and the reason.
 
     A path is relative, with `/`; bytes that are not UTF-8 are encoded as `os.fsdecode` does.
@@ -40,14 +40,13 @@ def is_gits(name: str) -> bool:
     return plain in (".git", "git~1") or name.lower().startswith(".git:")
 
 
-def walk(root: str, base: Sequence[ignore.Layer], *, any_case: bool) -> Seen:
+def scan(root: str, base: Sequence[ignore.Layer], *, any_case: bool) -> WorktreeScan:
     """Scans the workspace. `base` are rules with a lower priority than any `.gitignore`.
 
     Links are not followed, other repositories not entered, `.git` and `.signet` skipped. One scandir a folder and one
-    stat
-    an entry; only folders and `.gitignore` files are opened.
+    stat an entry; only folders and `.gitignore` files are opened.
     """
-    seen = Seen()
+    seen = WorktreeScan()
     pending: list[tuple[str, tuple[ignore.Layer, ...]]] = [("", tuple(base))]
     while pending:
         where, layers = pending.pop()

@@ -16,7 +16,7 @@ from signet_sync.storage.database.tables import distilled
 from signet_sync.sync.store.bodies import text_of
 
 
-class Said(NamedTuple):
+class SessionText(NamedTuple):
     """A text of an artifact, its body or its sentence, and whose it is."""
 
     path: str
@@ -41,38 +41,38 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
     for (packed,) in database.execute(
         f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
-        yield from _said(unpack(packed) or b"")
+        yield from _texts_in(unpack(packed) or b"")
     for memory in memories.from_these_alone(database, *scope):
         yield memory.content
 
 
-_SAID = (
+_TEXTS = (
     f"select source_path, session_token, session_id, captured_us, {text_of()}, memory_sentence, memory_sentence_quality"
 )
 
 
-def said(database: Database, scopes: Sequence[Scope]) -> Iterator[Said]:
+def artifact_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[SessionText]:
     """What the artifacts of the sessions of some scopes say, and where; manifests and made-up sentences left out."""
     for scope in scopes:
         where, bindings = within(scope)
         yield from _texts_of(database, where, bindings, fallbacks=False)
 
 
-def said_by_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[Said]:
+def artifact_texts_of_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[SessionText]:
     """The same of an agent's sessions outside of some scopes."""
     outside, bindings = _outside(scopes)
     yield from _texts_of(database, f"agent_id = ? and {outside}", [agent_id, *bindings], fallbacks=True)
 
 
-def _texts_of(database: Database, where: str, bindings: Sequence[str], *, fallbacks: bool) -> Iterator[Said]:
-    rows = database.execute(f"{_SAID} from memory_artifacts where source_kind <> 'manifest' and {where}", bindings)
+def _texts_of(database: Database, where: str, bindings: Sequence[str], *, fallbacks: bool) -> Iterator[SessionText]:
+    rows = database.execute(f"{_TEXTS} from memory_artifacts where source_kind <> 'manifest' and {where}", bindings)
     for path, token, session_id, captured_us, content, sentence, quality in rows:
-        yield Said(path, (token, session_id), captured_us, content)
+        yield SessionText(path, (token, session_id), captured_us, content)
         if sentence and (fallbacks or quality == "ok"):
-            yield Said(path, (token, session_id), captured_us, sentence)
+            yield SessionText(path, (token, session_id), captured_us, sentence)
 
 
-def _said(raw: bytes) -> Iterator[str]:
+def _texts_in(raw: bytes) -> Iterator[str]:
     """Body and sentence of a file: other fields (key, project, times) other sessions have too."""
     try:
         document = parse(raw)
@@ -147,7 +147,7 @@ def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
     return found
 
 
-def sayings(database: Database, scopes: Sequence[Scope]) -> set[str]:
+def statements(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """What pages show of the sessions of some scopes: facts as they were said, sentences, projects of them alone."""
     outside, bindings = _outside(scopes)
     found = set()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
+from signet_sync.formats.paths import log_pages
 from signet_sync.formats.session_log_rows import MonthView
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.pages.session_log import page_paths
 from signet_sync.storage.database.connection import Database
 
 _LATER = "~"  # sorts after every digit and hyphen
@@ -70,7 +70,7 @@ def store_page(database: Database, path: str, state: PageState) -> None:
 
 def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
     """Marks the session log pages of (agent, day) pairs as stale, so that they are rendered again."""
-    paths = {path for agent_id, day in days for path in page_paths(agent_id, [day])}
+    paths = {path for agent_id, day in days for path in log_pages(agent_id, [day])}
     database.executemany("update pages set inputs_sha256 = '' where path = ?", [(path,) for path in sorted(paths)])
 
 

@@ -65,11 +65,11 @@ def passages(text: str, cues: Cues) -> list[MessagePassage]:
     text = _SIGNED.sub("- ", _EAST_BULLET.sub("- ", _WRAPPED.sub("", text)))
     if not _MARKDOWN.search(text):
         return _plain(text, cues)
-    return _Reader(cues).read(_parser().parse(text))
+    return _PassageReader(cues).read(_parser().parse(text))
 
 
 def _plain(text: str, cues: Cues) -> list[MessagePassage]:
-    reader = _Reader(cues)
+    reader = _PassageReader(cues)
     line = 0
     for block in text.split("\n\n"):
         said = " ".join(block.split())
@@ -82,7 +82,7 @@ def _plain(text: str, cues: Cues) -> list[MessagePassage]:
     return reader.found
 
 
-class _Reader:
+class _PassageReader:
     """Reads the tokens and keeps the current label."""
 
     def __init__(self, cues: Cues) -> None:

@@ -13,7 +13,7 @@ from signet_sync.sessions.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.text.sentences import (
     MAX_WORDS,
     MIN_WORDS,
-    SessionContext,
+    SentenceSubject,
     flatten,
     has_anchor,
     passes_signet,
@@ -42,7 +42,7 @@ _FILLING = {
 }  # fmt: skip
 
 
-def headline(outcome: SessionOutcome, contexts: Sequence[SessionContext]) -> str | None:
+def headline(outcome: SessionOutcome, contexts: Sequence[SentenceSubject]) -> str | None:
     """Returns a true sentence that passes the strict gate in every context, or None without any result."""
     said = results_text(outcome)
     if not said:
@@ -127,7 +127,7 @@ def _shorter(text: str) -> Iterator[str]:
     yield " ".join(text.split()[: MAX_WORDS - 6])
 
 
-def _anchored(text: str, outcome: SessionOutcome, context: SessionContext) -> str:
+def _anchored(text: str, outcome: SessionOutcome, context: SentenceSubject) -> str:
     """Returns the text as a sentence that names something of the session and is long enough for both gates."""
     name = usable_name(context.project)
     said = _END.sub("", text)

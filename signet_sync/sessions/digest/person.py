@@ -65,7 +65,7 @@ def statements_of_person(dialogue: Dialogue, report: int) -> Iterator[OutcomeIte
     for place, message in dialogue.some_users:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
-        yield from _Turn(
+        yield from _PersonTurn(
             dialogue, place, first=place == first and dialogue.before(place) is None, closing=place > report >= 0,
             late=place >= late,
         ).stated()  # fmt: skip
@@ -82,7 +82,7 @@ def _late(dialogue: Dialogue) -> int:
     return late
 
 
-class _Turn:
+class _PersonTurn:
     """One turn of the person, read sentence by sentence."""
 
     def __init__(self, dialogue: Dialogue, place: int, *, first: bool, closing: bool, late: bool) -> None:

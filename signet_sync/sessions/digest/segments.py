@@ -13,7 +13,7 @@ from signet_sync.sessions.digest.sentences import IS_CJK, stems
 from signet_sync.sessions.digest.session import outcome
 from signet_sync.sessions.digest.summary import summary
 from signet_sync.text.digest_mark import Status, says_nothing
-from signet_sync.text.sentences import SessionContext
+from signet_sync.text.sentences import SentenceSubject
 
 SEGMENTS = 12  # the newest ones that a session's sentence is made from
 
@@ -75,7 +75,7 @@ def derive_digest(transcripts: Sequence[TranscriptRow]) -> DerivedDigest:
     """Derives a session from its transcripts, oldest first, at least one. Deterministic; uses nothing else."""
     newest = transcripts[-1]
     day = day_of(newest.membership_us)
-    context = SessionContext(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
+    context = SentenceSubject(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
     outcomes = [outcome(one.content) for one in transcripts[-SEGMENTS:]]
     left_out: list[tuple[OutcomeItem, ...]] = [()] * (len(transcripts) - len(outcomes))
     return DerivedDigest(

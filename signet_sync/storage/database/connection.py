@@ -70,7 +70,7 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
         return DatabaseError(
             f"the database cannot be read or written: {error}",
             path=path,
-            hint="look whether its disk is full or fails; signet-sync doctor looks closer",
+            hint="check whether its disk is full or failing; run signet-sync doctor",
         )
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return DatabaseError(
@@ -80,7 +80,7 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
         return DatabaseError(
             "the database cannot be opened", path=path, hint="check that its folder exists and is yours"
         )
-    return DatabaseError(f"the database failed: {error}", path=path, hint="signet-sync doctor looks closer")
+    return DatabaseError(f"the database failed: {error}", path=path, hint="run signet-sync doctor")
 
 
 def protect(connection: apsw.Connection, wait_ms: int) -> None:
@@ -121,7 +121,7 @@ class Database:
         if not memory and not os.path.isfile(path):
             # Opening a pipe would wait forever for its other end.
             raise DatabaseError(
-                "the database is no file", path=path, hint="move what is there away, or choose another --db"
+                "the database is not a file", path=path, hint="move what is there away, or choose another --db"
             )
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
         name = path
@@ -167,9 +167,9 @@ class Database:
             return
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if foreign and log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
-            raise damaged("the log beside it is another one's", self.path)
+            raise damaged("its log belongs to another database", self.path)
         if foreign and tables.issuperset(native_tables()):
-            raise damaged("all of our tables, and the mark of another program", self.path)
+            raise damaged("it has all of our tables, and another program's application id", self.path)
         if foreign:
             raise DatabaseError(
                 "the file is a database of another program",
@@ -236,7 +236,7 @@ class Database:
                 self._bring_up_to_date(version)
                 return
             self._make(*TABLES)
-            self._tell_the_planner()
+            self._set_statistics()
             # Reset together with the restored rows, so that neither a crash nor a full disk in between loses them.
             self.set_state("backups", "restore_due", 1)
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
@@ -245,7 +245,7 @@ class Database:
     def _bring_up_to_date(self, version: int) -> None:
         """Keeps native rows; drops what is derived, which the next pass makes again."""
         if version < FIRST:
-            raise damaged(f"no signet-sync that was released wrote schema {version}", self.path)
+            raise damaged(f"no released signet-sync wrote schema {version}", self.path)
         try:
             present = {name for (name,) in self.execute("select name from sqlite_master")}
             for name in native_tables():
@@ -259,7 +259,7 @@ class Database:
                 self.take_keys(dict(self.execute("select key, value from meta")), native_tables())
             self.reset_derived()
         except apsw.SQLError as error:
-            raise damaged(f"it is not of the version that it names: {error}", self.path) from error
+            raise damaged(f"it does not have the schema that it names: {error}", self.path) from error
         self.connection.execute(f"pragma user_version = {VERSION}")
 
     def take_keys(self, keys: Mapping[str, str], tables: Collection[str]) -> None:
@@ -275,7 +275,7 @@ class Database:
         for statement in statements(*names):
             self.connection.execute(statement)
 
-    def _tell_the_planner(self) -> None:
+    def _set_statistics(self) -> None:
         """Sets the statistics of indexes: the same in every vault, so that the tested query plan is the one in use.
 
         Without statistics SQLite scans all rows of an agent by a table's own key rather than use a longer index; with
@@ -290,7 +290,7 @@ class Database:
                 columns = [row[2] for row in self.execute(f"pragma index_info({index})")]
                 name = table if clustered and origin == "pk" else index
                 if not table.startswith("sqlite_"):
-                    rows.append((table, name, worth(columns, unique=bool(unique))))
+                    rows.append((table, name, index_statistics(columns, unique=bool(unique))))
         self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
         self.execute("analyze sqlite_schema")  # loads them
 
@@ -336,7 +336,7 @@ class Database:
         try:
             yield from cursor
         except UnicodeDecodeError:
-            raise damaged("what was written as text is none any more", self.path) from None
+            raise damaged("stored text is not valid UTF-8", self.path) from None
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Runs one statement for many rows."""
@@ -357,7 +357,7 @@ class Database:
                 self.connection.execute("pragma synchronous = full")
             self.connection.execute("begin immediate")
             try:
-                self._refuse_what_came_since()
+                self._refuse_newer()
                 yield
             except BaseException:
                 with suppress(apsw.Error):
@@ -374,7 +374,7 @@ class Database:
                 with suppress(apsw.Error):
                     self.connection.execute("pragma synchronous = normal")
 
-    def _refuse_what_came_since(self) -> None:
+    def _refuse_newer(self) -> None:
         """Refuses to write if a newer signet-sync changed the tables after we opened them."""
         if self._settled and (version := self.value("pragma user_version")) > VERSION:
             raise self._newer(version)
@@ -405,7 +405,7 @@ class Database:
         for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
             self.execute(f"drop table {name}")
         self._make(*derived_tables())
-        self._tell_the_planner()
+        self._set_statistics()
 
     def in_memory(self) -> Database:
         """Returns a copy that exists in memory only: what is tried out in it reaches no disk."""
@@ -451,7 +451,7 @@ class Database:
         if it could not check: locked, out of space, not readable; `DatabaseNewer` if a newer signet-sync wrote it.
         """
         try:
-            self._refuse_what_came_since()
+            self._refuse_newer()
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
             found += self._missing() or self._textless()
             for table in () if found else closely:
@@ -484,7 +484,7 @@ class Database:
 
     def _textless(self) -> list[str]:
         """Reports the first row whose text is in a seal that cannot be read."""
-        return [f"the text of {path} cannot be had from its seal" for (path,) in self.execute(_TEXTLESS)]
+        return [f"the text of {path} cannot be read from its seal" for (path,) in self.execute(_TEXTLESS)]
 
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
@@ -500,7 +500,7 @@ class Database:
         self.connection.interrupt()
 
 
-def worth(columns: Sequence[str | None], *, unique: bool) -> str:
+def index_statistics(columns: Sequence[str | None], *, unique: bool) -> str:
     """Estimates an index's row of `sqlite_stat1`: all rows, then how many share the first column, first two, and so on.
 
     Assumes few agents, and that every further column is ten times as selective.
@@ -558,11 +558,11 @@ def set_aside(path: str) -> str:
 
 def last_set_aside(path: str) -> str | None:
     """Returns the damaged database that was moved aside last."""
-    found = set_aside_before(path)
+    found = list_set_aside(path)
     return max(found, key=lambda name: os.stat(name).st_ctime_ns) if found else None
 
 
-def set_aside_before(path: str) -> list[str]:
+def list_set_aside(path: str) -> list[str]:
     """Lists the damaged databases that were moved aside and still exist."""
     folder, name = os.path.split(path)
     start = f"{name}.corrupt-"
@@ -573,18 +573,18 @@ def set_aside_before(path: str) -> list[str]:
     return sorted(os.path.join(folder, n) for n in names if not n.endswith(_COMPANIONS))
 
 
-def suspect(path: str) -> None:
+def mark_suspect(path: str) -> None:
     """Notes that a reader found damage: the next pass checks every page, not only those that it needs."""
     with suppress(OSError):
         os.close(os.open(path + _SUSPECT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def noted(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
+def note_damage(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
     """Returns our exception for a caller that cannot repair the database; notes damage for the next pass."""
-    told = translate(error, path) if isinstance(error, apsw.Error) else error
-    if isinstance(told, DatabaseCorrupt) or is_odd(error):
-        suspect(path)
-    return told
+    ours = translate(error, path) if isinstance(error, apsw.Error) else error
+    if isinstance(ours, DatabaseCorrupt) or is_odd(error):
+        mark_suspect(path)
+    return ours
 
 
 def is_odd(error: BaseException) -> bool:
@@ -597,7 +597,7 @@ def is_suspect(path: str) -> bool:
     return path != ":memory:" and os.path.exists(path + _SUSPECT)
 
 
-def confide(path: str) -> None:
+def clear_suspect(path: str) -> None:
     """Deletes the note: the database was checked, or is another one."""
     with suppress(OSError):
         os.unlink(path + _SUSPECT)
@@ -609,7 +609,7 @@ def unsealed(path: str | None, packed: bytes | None) -> str:
 
     text = body(packed)
     if text is None:
-        raise damaged("the text of an artifact cannot be had from its seal", path)
+        raise damaged("the text of an artifact cannot be read from its seal", path)
     return text
 
 
@@ -650,7 +650,7 @@ def _make(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise DatabaseError(
-            f"the database cannot be made: {error.strerror}", path=path, hint="check that its folder is yours"
+            f"the database cannot be created: {error.strerror}", path=path, hint="check that its folder is yours"
         ) from error
 
 

@@ -1,6 +1,6 @@
 """Declares the tables that a rebuild drops and refills. Instants ending in `_us` are microseconds since 1970 UTC."""
 
-from signet_sync.storage.database.table import NUMBER, SESSION, Joined, Table, derived
+from signet_sync.storage.database.table import NUMBER, SESSION, JoinedRows, Table, derived
 
 MOST_PIECES = 64
 
@@ -114,7 +114,7 @@ DERIVED: tuple[Table, ...] = (
         " where source_type <> 'chunk' and thread_id is not null",
         "create index session_summaries_source on session_summaries(artifact) where artifact is not null",
         session=NUMBER,
-        told=Joined(
+        joined=JoinedRows(
             "n.agent_id, n.id, n.kind, n.source_type, n.depth, a.source_path as source_ref, n.thread_id,"
             " s.session_token, s.session_id, n.earliest_us, n.latest_us, n.token_count, n.start, n.end, n.label,"
             " n.content",
@@ -175,7 +175,7 @@ DERIVED: tuple[Table, ...] = (
         primary key(entity, at_us, artifact)) without rowid""",
         "create index entity_mentions_session on entity_mentions(session)",
         session=NUMBER,
-        told=Joined(
+        joined=JoinedRows(
             f"e.agent_id, e.id as entity_id, a.source_path, m.line, m.name, {_OF}, m.at_us",
             f"entity_mentions m join entities e using (entity) {_JOINED.format('m')}",
         ),
@@ -192,7 +192,7 @@ DERIVED: tuple[Table, ...] = (
         unique(agent_id, id))""",
         "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
         "create index entity_attributes_slot on entity_attributes(entity, aspect, slot)",
-        told=Joined(
+        joined=JoinedRows(
             "f.agent_id, f.id, e.id as entity_id, f.aspect, f.slot, s.text, f.status, f.superseded_by, f.sources,"
             " f.earliest_us, f.latest_us, a.source_path, s.line, t.thread_id",
             "entity_attributes f cross join entities e using (entity)"
@@ -212,7 +212,7 @@ DERIVED: tuple[Table, ...] = (
         primary key(fact, at_us, artifact)) without rowid""",
         "create index attribute_sources_session on attribute_sources(session)",
         session=NUMBER,
-        told=Joined(
+        joined=JoinedRows(
             f"f.agent_id, f.id as attribute_id, a.source_path, s.line, s.text, s.done, s.slot, {_OF}, s.at_us,"
             " e.id as entity_id, f.aspect",
             "attribute_sources s join entity_attributes f using (fact) join entities e using (entity)"
@@ -230,7 +230,7 @@ DERIVED: tuple[Table, ...] = (
         "create index relations_to on relations(to_entity)",
         "create index relations_session on relations(session)",
         session=NUMBER,
-        told=Joined(
+        joined=JoinedRows(
             f"e.agent_id, e.id as from_id, r.kind, o.id as to_id, a.source_path, r.line, {_OF}",
             "relations r join entities e on e.entity = r.from_entity join entities o on o.entity = r.to_entity"
             f" {_JOINED.format('r')}",

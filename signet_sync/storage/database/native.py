@@ -19,7 +19,7 @@ from signet_sync.storage.database.table import (
     Micros,
     Number,
     Outside,
-    Said,
+    SanitizedLine,
     SweepId,
     Table,
     Text,
@@ -33,7 +33,7 @@ from signet_sync.storage.database.table import (
 HANDED_OVER = "session_id <> session_key"
 
 
-class Seal:
+class SealRow:
     path: Artifact
     agent_id: Agent
     session_token: Token
@@ -46,36 +46,36 @@ class Seal:
     packed: FileBytes | None  # zstd
 
 
-class Removal:
+class RemovalRow:
     agent_id: Agent
     session_token: Token
     removed_at: When
-    reason: Said
+    reason: SanitizedLine
     removed_paths: Escaped[Artifact]
     session_ids: Escaped[Text] | None
 
 
-class Acceptance:
+class AcceptanceRow:
     path: Artifact
     gone: bool
     at: When
-    reason: Said
+    reason: SanitizedLine
 
 
-class Redaction:
+class RedactionRow:
     path: Artifact
     at: When
-    reason: Said  # rules and counts before it
+    reason: SanitizedLine  # rules and counts before it
 
 
-class Accesses:
+class AccessesRow:
     agent_id: Agent
     source_path: Artifact
     accesses: Count
     last_accessed_at: When
 
 
-class Answer:
+class AnswerRow:
     agent_id: Agent
     flow_key: Text
     kind: Text
@@ -87,40 +87,40 @@ class Answer:
     at: When
 
 
-class Capture:
+class CaptureRow:
     harness: Text
     path: Outside  # in a bundle, one below the home folder begins with `~/`
     session_id: Outside
     size: Number
     mtime_ns: Number
     agent_id: Agent | Literal[""]
-    outcome: Said
+    outcome: SanitizedLine
     conversation: Outside
     at: When
 
 
-class HandedTurn:
+class HandedTurnRow:
     agent_id: Agent
     session_key: Text
     session_id: Text
     turn: Count
-    role: Said
+    role: SanitizedLine
     content: Body
     at: When
 
 
-class Memory:
+class MemoryRow:
     agent_id: Agent
     id: MemoryId
     type: Literal["preference", "decision", "constraint", "person", "blocker", "note"]
     content: Body
-    tags: list[Said]
+    tags: list[SanitizedLine]
     private: bool
     created_at: When
-    concept_tags: list[Said] | None
+    concept_tags: list[SanitizedLine] | None
 
 
-class Source:
+class SourceRow:
     agent_id: Agent
     memory_id: MemoryId
     session_token: Token | Literal[""]
@@ -128,17 +128,17 @@ class Source:
     at: When
 
 
-class Forgotten:
+class ForgottenRow:
     mark: Mark
 
 
-class Pin:
+class PinRow:
     agent_id: Agent
     id: Id
     pinned_at: When
 
 
-class NodeAccesses:
+class NodeAccessesRow:
     agent_id: Agent
     id: Id
     accesses: Count
@@ -147,15 +147,15 @@ class NodeAccesses:
     before_day: Day | None
 
 
-class RecallEvent:
+class RecallEventRow:
     agent_id: Agent
     memory_id: MemoryId
-    query: Said
+    query: SanitizedLine
     score: float
     at_us: Instant
 
 
-class Sweep:
+class SweepRow:
     agent_id: Agent
     sweep_id: SweepId
     at_us: Instant
@@ -164,7 +164,7 @@ class Sweep:
     skipped: Count
 
 
-class Promotion:
+class PromotionRow:
     agent_id: Agent
     memory_id: MemoryId
     sweep_id: SweepId
@@ -180,7 +180,7 @@ class Promotion:
     last_us: Micros
 
 
-class Chain:
+class ChainRow:
     agent_id: Agent
     last_hash: Text
     last_id: Text
@@ -196,7 +196,7 @@ NATIVE: tuple[Table, ...] = (
         packed blob, sealed_at text not null)""",
         "create index seals_session on seals(agent_id, session_token, session_id)",
         "create index seals_bytes on seals(length(packed))",
-        row=Seal,
+        row=SealRow,
         session=SESSION,
         artifact=("path",),
         # A seal that is rewritten gets a new rowid.
@@ -213,7 +213,7 @@ NATIVE: tuple[Table, ...] = (
         "which changes of sealed files were accepted, or (`gone`) that they went, when and why",
         """create table acceptances(
         path text primary key, gone integer not null, at text not null, reason text not null) without rowid""",
-        row=Acceptance,
+        row=AcceptanceRow,
         artifact=("path",),
         since=7,
     ),
@@ -222,7 +222,7 @@ NATIVE: tuple[Table, ...] = (
         """create table redactions(
         path text primary key, at text not null, reason text not null,
         scrubbed integer not null default 1) without rowid""",
-        row=Redaction,
+        row=RedactionRow,
         artifact=("path",),
         since=7,
     ),
@@ -232,7 +232,7 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, session_token text not null, removed_at text not null, reason text not null,
         removed_paths text not null, session_ids text, scrubbed integer not null default 0,
         primary key(agent_id, session_token)) without rowid""",
-        row=Removal,
+        row=RemovalRow,
         mark="count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)",
     ),
     native(
@@ -246,7 +246,7 @@ NATIVE: tuple[Table, ...] = (
         """create table artifact_telemetry(
         agent_id text not null, source_path text not null, accesses integer not null, last_accessed_at text not null,
         primary key(agent_id, source_path)) without rowid""",
-        row=Accesses,
+        row=AccessesRow,
         artifact=("agent_id", "source_path"),
         mark="count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')",
     ),
@@ -265,7 +265,7 @@ NATIVE: tuple[Table, ...] = (
         primary key(agent_id, flow_key)) without rowid""",
         "create index flow_results_session on flow_results(agent_id, session_token, session_id)",
         "create index flow_results_id on flow_results(agent_id, session_id)",
-        row=Answer,
+        row=AnswerRow,
         session=SESSION,
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
@@ -276,7 +276,7 @@ NATIVE: tuple[Table, ...] = (
         mtime_ns integer not null, agent_id text not null, outcome text not null, conversation text not null,
         at text not null,
         primary key(harness, path, session_id)) without rowid""",
-        row=Capture,
+        row=CaptureRow,
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
     native(
@@ -286,7 +286,7 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
         role text not null, content text not null, at text not null,
         primary key(agent_id, session_key, session_id, turn)) without rowid""",
-        row=HandedTurn,
+        row=HandedTurnRow,
         only=HANDED_OVER,
         kept="elsewhere",
     ),
@@ -311,7 +311,7 @@ NATIVE: tuple[Table, ...] = (
         private integer not null, created_at text not null, concept_tags text,
         primary key(agent_id, id)) without rowid""",
         "create index memories_time on memories(agent_id, type, created_at)",
-        row=Memory,
+        row=MemoryRow,
         handle="id",
         # The id is made of the words.
         mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags"),
@@ -323,14 +323,14 @@ NATIVE: tuple[Table, ...] = (
         at text not null,
         primary key(agent_id, memory_id, session_token, session_id)) without rowid""",
         "create index memory_sources_session on memory_sources(agent_id, session_token, session_id)",
-        row=Source,
+        row=SourceRow,
         session=SESSION,
         handle="memory_id",
     ),
     native(
         "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it",
         "create table forgotten_memories(mark text primary key) without rowid",
-        row=Forgotten,
+        row=ForgottenRow,
         since=7,
     ),
     native(
@@ -345,7 +345,7 @@ NATIVE: tuple[Table, ...] = (
         """create table pins(
         agent_id text not null, id text not null, pinned_at text not null,
         primary key(agent_id, id)) without rowid""",
-        row=Pin,
+        row=PinRow,
         handle="id",
     ),
     native(
@@ -356,7 +356,7 @@ NATIVE: tuple[Table, ...] = (
         before integer not null, before_day text,
         primary key(agent_id, id)) without rowid""",
         "create index node_telemetry_time on node_telemetry(agent_id, last_day)",
-        row=NodeAccesses,
+        row=NodeAccessesRow,
         handle="id",
     ),
     native(
@@ -385,7 +385,7 @@ NATIVE: tuple[Table, ...] = (
         score real not null, at_us integer not null)""",
         "create index recall_events_memory on recall_events(agent_id, memory_id, at_us)",
         "create index recall_events_time on recall_events(agent_id, at_us)",
-        row=RecallEvent,
+        row=RecallEventRow,
         handle="memory_id",
         texts=("query",),
         mark="count(*) || ':' || coalesce(max(id), 0)",
@@ -396,7 +396,7 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, sweep_id text not null, at_us integer not null, candidates integer not null,
         promoted integer not null, skipped integer not null,
         primary key(agent_id, sweep_id)) without rowid""",
-        row=Sweep,
+        row=SweepRow,
         mark="count(*) || ':' || coalesce(max(sweep_id), '')",
     ),
     native(
@@ -408,7 +408,7 @@ NATIVE: tuple[Table, ...] = (
         last_us integer not null,
         primary key(agent_id, memory_id)) without rowid""",
         "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
-        row=Promotion,
+        row=PromotionRow,
         handle="memory_id",
     ),
     native(
@@ -416,7 +416,7 @@ NATIVE: tuple[Table, ...] = (
         """create table garden_chain(
         agent_id text primary key, last_hash text not null, last_id text not null,
         events integer not null) without rowid""",
-        row=Chain,
+        row=ChainRow,
     ),
     native(
         "entity files that are not what their events say, for a maintainer to look at; found again by every look",

@@ -23,7 +23,7 @@ from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, VERSION,
 from signet_sync.storage.durable import CREATE, Replacing, sync_descriptor
 
 _ABOUT = "about"
-# In older schemas: what was forgotten, accepted and redacted, as keys and values.
+# In older schemas: what was forgotten and accepted, as keys and values.
 _KEYS = "marks"
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the position of the checksum of all other bytes.
@@ -47,18 +47,18 @@ def is_due(database: Database) -> bool:
     return bool(database.state("backups", "restore_due"))
 
 
-def settle(database: Database) -> None:
+def mark_restored(database: Database) -> None:
     """Records that they are restored, or in no backup. In the caller's transaction."""
     database.set_state("backups", "restore_due", 0)
 
 
-def last(database: Database) -> str | None:
+def last_fingerprint(database: Database) -> str | None:
     """Returns the fingerprint of the last backup."""
     found: str | None = database.state("backups", "fingerprint")
     return found
 
 
-def set_last(database: Database, mark: str) -> None:
+def set_last_fingerprint(database: Database, mark: str) -> None:
     """Records the fingerprint of the last backup. In the caller's transaction."""
     database.set_state("backups", "fingerprint", mark)
 
@@ -109,7 +109,7 @@ def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable
         database.executemany("update kept.captures set path = ? where path = ?", moved)
 
 
-class Kept:
+class OpenBackup:
     """A backup that was opened for reading and is whole; `about` is what it says about itself."""
 
     def __init__(self, connection: apsw.Connection, source: str) -> None:
@@ -155,7 +155,7 @@ class Kept:
 
 
 @contextmanager
-def opened(source: str) -> Iterator[Kept]:
+def opened(source: str) -> Iterator[OpenBackup]:
     """Opens a backup for reading; nothing is written to it or beside it.
 
     Raises `DatabaseCorrupt` with its path if it is no backup, or not every byte is as it was written, `DatabaseNewer`
@@ -167,7 +167,7 @@ def opened(source: str) -> Iterator[Kept]:
         with _of_source(source):
             protect(connection, _WAIT_MS)
             _refuse(connection, source)
-            kept = Kept(connection, source)
+            kept = OpenBackup(connection, source)
         schema = kept.about.get("schema", "")
         if schema.isdecimal() and int(schema) > VERSION:
             raise DatabaseNewer(
@@ -193,9 +193,9 @@ def _of_source(source: str) -> Iterator[None]:
 
 def _damaged(source: str) -> DatabaseCorrupt:
     return DatabaseCorrupt(
-        "the backup is damaged, or it is none",
+        "the backup is damaged, or not a backup",
         path=source,
-        hint="take an older one: signet-sync backup list",
+        hint="use an older one: signet-sync backup list",
         code="backup-damaged",
     )
 
@@ -205,23 +205,23 @@ def _refuse(connection: apsw.Connection, source: str) -> None:
     mark = connection.execute("pragma application_id").get
     if mark == APPLICATION_ID:
         raise DatabaseCorrupt(
-            "this is the database of a signet-sync, and no backup",
+            "this is a signet-sync database, not a backup",
             path=source,
-            hint="signet-sync backup create FILE makes one of it",
+            hint="signet-sync backup create FILE creates a backup of it",
             code="not-a-backup",
         )
     if mark not in (_SEALED, 0):
         raise DatabaseCorrupt(
-            "this is a database of another program, and no backup",
+            "this is another program's database, not a backup",
             path=source,
-            hint="signet-sync backup list shows those that are there",
+            hint="signet-sync backup list shows the existing ones",
             code="not-a-backup",
         )
     if mark != _SEALED or connection.execute("pragma user_version").get % (1 << 32) != _checksum_of_file(source):
         raise _damaged(source)
 
 
-def begins(head: bytes) -> bool:
+def is_backup(head: bytes) -> bool:
     """Whether a file that begins with these 72 bytes is a backup, whole or not."""
     return head.startswith(b"SQLite format 3\0") and head[68:72] == _SEALED.to_bytes(4, "big")
 
@@ -233,15 +233,16 @@ def restore(database: Database, source: str) -> dict[str, int]:
     """
     with opened(source) as kept, database.transaction():
         counts = {
-            table: adopt(database, table, columns, kept.rows(table, columns)) for table, columns in kept.tables.items()
+            table: add_missing(database, table, columns, kept.rows(table, columns))
+            for table, columns in kept.tables.items()
         }
         # If a first try failed, a pass has run since without these rows: the next one derives everything again.
-        settle(database)
+        mark_restored(database)
         database.execute("delete from derivers")  # what follows from the restored rows is derived again
     return counts
 
 
-def news(
+def missing_rows(
     database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
 ) -> list[tuple[Any, ...]]:
     """Returns those of the rows that a table lacks, by its key, or by all columns if these hold no key."""
@@ -254,9 +255,9 @@ def news(
     return [row for row in rows if not database.value(there, [row[place] for place in places])]
 
 
-def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
+def add_missing(database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
     """Adds rows that a table lacks; returns how many. In the caller's transaction."""
-    fresh = news(database, table, columns, rows)
+    fresh = missing_rows(database, table, columns, rows)
     before = database.connection.total_changes()
     database.executemany(
         f"insert or ignore into {table}({', '.join(columns)}) values({placeholders(len(columns))})", fresh

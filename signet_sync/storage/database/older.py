@@ -15,23 +15,15 @@ Stored = tuple[str, dict[str, Any]]  # a table, and some columns of a row
 def rows_of(keys: Mapping[str, str]) -> Iterator[Stored]:
     """Yields the rows that keys are stored in today; none for what follows from files, which is derived again."""
     for key, value in keys.items():
-        for table, row in _rows_of(key, value):
-            if table == "redactions":
-                row["scrubbed"] = "redaction:due" not in keys
-            # Without this mark live turns may exist only as rows, whatever their file looked like.
-            if table != "live_files" or "live-filed" in keys or row["shape"] == "removed":
-                yield table, row
+        yield from _rows_of(key, value)
 
 
 def _rows_of(key: str, value: str) -> Iterator[Stored]:
     kind, _, rest = key.partition(":")
     match kind:
         case "accepted":
-            at, _, reason = value.removeprefix("gone ").partition(" ")
-            yield "acceptances", {"path": rest, "gone": value.startswith("gone "), "at": at, "reason": reason}
-        case "redacted":
             at, _, reason = value.partition(" ")
-            yield "redactions", {"path": rest, "at": at, "reason": reason}
+            yield "acceptances", {"path": rest, "gone": False, "at": at, "reason": reason}
         case "gone":
             yield "forgotten_memories", {"mark": rest}
         case "forgotten":
@@ -44,8 +36,6 @@ def _rows_of(key: str, value: str) -> Iterator[Stored]:
             if until.isdecimal():
                 row = {"name": rest, "shape": shape, "told_at": told_at, "rests_until": int(until)}
                 yield "live_transcripts", row
-        case "live-file":
-            yield "live_files", {"name": rest, "shape": value}
         case "entities_told":
             yield "garden_days", {"agent_id": rest, "told_day": value}
         case "entities_ledger":

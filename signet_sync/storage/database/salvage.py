@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.formats.seal import unpack
 from signet_sync.storage.database.connection import Database, protect, without_log
-from signet_sync.storage.database.table import placeholders
+from signet_sync.storage.database.table import PATTERNS, placeholders
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
-from signet_sync.sync.tombstones.store import stone_of
 from signet_sync.text.memory import memory_id
 
 _WAIT_MS = 1000
 _COLUMNS = "select name, lower(type), pk from pragma_table_info(?)"
-_SHA256 = re.compile("[0-9a-f]{64}")
 _KINDS: dict[str, tuple[type, ...]] = {"integer": (int,), "real": (float, int), "text": (str,), "blob": (bytes,)}
 
 Row = Mapping[str, Any]
@@ -76,17 +75,17 @@ def _opened(source: str) -> apsw.Connection:
     return without_log(source)
 
 
-def doubtful(database: Database) -> list[str]:
+def implausible_rows(database: Database) -> list[str]:
     """Lists native rows that are visibly not as they were written; no check of SQLite notices that."""
     found = []
     for table in native_tables():
-        if not (table in _BELIEVED or TABLES[table].json_columns):
+        if not (table in _CHECKS or TABLES[table].json_columns):
             continue
         columns = [_Column(*row) for row in database.execute(_COLUMNS, (table,))]
         names = ", ".join(column.name for column in columns)
         for values in database.execute(f"select {names} from {table}"):
             row = dict(zip((column.name for column in columns), values, strict=True))
-            if not is_believed(table, row):
+            if not is_plausible(table, row):
                 found.append(f"a row of {table} is not as it was written")
                 break
     return found
@@ -139,14 +138,14 @@ def _believable(damaged: apsw.Connection, table: str, columns: list[_Column]) ->
             continue
         named = {column.name: value for column, value in zip(columns, row, strict=True)}
         typed = all(value is None or isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
-        if typed and is_believed(table, named):
+        if typed and is_plausible(table, named):
             yield row
 
 
 def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> Iterator[tuple[Any, ...]]:
     """Yields rows up to the first damage from one end, then from the other; those in between may come twice."""
-    # A text is read as bytes: each row is checked for being one.
-    given = ", ".join(f"cast({c.name} as blob)" if c.kind == "text" else c.name for c in columns)
+    # Text is read as bytes, because it may not be UTF-8: in a damaged row also that of a column of numbers.
+    given = ", ".join(f"iif(typeof({c.name}) = 'text', cast({c.name} as blob), {c.name})" for c in columns)
     keys = sorted((column.key, column.name) for column in columns if column.key)
     for direction in ("asc", "desc"):
         order = ", ".join(f"{name} {direction}" for _, name in keys)
@@ -163,21 +162,22 @@ def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> I
             break
 
 
-def is_believed(table: str, row: Row) -> bool:
-    """Whether a row may be as it was written: valid JSON, an id that fits its words, bytes that fit their hash."""
-    believed = _BELIEVED.get(table)
-    return _is_json(table, row) and (believed is None or believed(row))
-
-
-def _is_json(table: str, row: Row) -> bool:
-    # A flipped byte in it would fail every reader.
+def is_plausible(table: str, row: Row) -> bool:
+    """Whether a row may be as it was written: values of their columns' types, an id that fits its words, and so on."""
+    if table not in TABLES:
+        return True
+    for column, kind in TABLES[table].types.items():
+        pattern, value = PATTERNS.get(kind), row.get(column)
+        if pattern is not None and column in row and not (isinstance(value, str) and re.fullmatch(pattern, value)):
+            return False
     try:
-        for column in TABLES[table].json_columns if table in TABLES else ():
+        for column in TABLES[table].json_columns:
             if row.get(column) is not None:
-                json.loads(row[column])
+                json.loads(row[column])  # a flipped byte in it would fail every reader
     except ValueError:
         return False
-    return True
+    check = _CHECKS.get(table)
+    return check is None or check(row)
 
 
 # ── checks of single tables ──
@@ -185,9 +185,6 @@ def _is_json(table: str, row: Row) -> bool:
 
 def _seal(row: Row) -> bool:
     """Whether it is named like its file, and its bytes, if they are kept, have its hash."""
-    hashes = (row["digest"], row["body_sha256"], row["file_sha256"])
-    if not all(value and _SHA256.fullmatch(value) for value in hashes):
-        return False
     if not row["path"].endswith(f"--{row['session_token']}--{row['kind']}.md"):
         return False
     raw = unpack(row["packed"])
@@ -195,15 +192,11 @@ def _seal(row: Row) -> bool:
 
 
 def _tombstone(row: Row) -> bool:
+    """Whether it reads as a tombstone."""
     try:
-        stone_of(
-            row["agent_id"],
-            row["session_token"],
-            row["removed_at"],
-            row["reason"],
-            row["removed_paths"],
-            row["session_ids"],
-        )
+        listed = {column: row[column] and json.loads(row[column]) for column in ("removed_paths", "session_ids")}
+        names = ("agent_id", "session_token", "removed_at", "reason")
+        validate_tombstone({"kind": "tombstone", **{name: row[name] for name in names}, **listed})
     except (ValueError, TypeError):
         return False
     return True
@@ -211,12 +204,12 @@ def _tombstone(row: Row) -> bool:
 
 def _memory(row: Row) -> bool:
     """Whether the id is that of the words."""
-    if None in (row["agent_id"], row["type"], row["content"]):
+    if None in (row["type"], row["content"]):
         return False
     return bool(row["id"] == memory_id(row["agent_id"], row["type"], row["content"]))
 
 
-_BELIEVED: dict[str, Callable[[Row], bool]] = {
+_CHECKS: dict[str, Callable[[Row], bool]] = {
     "seals": _seal,
     "memory_artifact_tombstones": _tombstone,
     "memories": _memory,

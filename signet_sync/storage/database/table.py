@@ -8,6 +8,9 @@ from functools import cache
 from types import NoneType
 from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
+from signet_sync.formats.filename import TOKEN
+from signet_sync.formats.paths import AGENT
+
 SESSION = ("agent_id", "session_token", "session_id")
 NUMBER = ("session",)  # of a session, in `sessions`
 FIRST = 3  # the schema of version 0.1.0
@@ -27,11 +30,23 @@ MemoryId = NewType("MemoryId", str)
 Micros = NewType("Micros", int)  # any other moment
 Number = NewType("Number", int)
 Outside = NewType("Outside", str)  # of a harness: a path or an id, without secrets
-Said = NewType("Said", str)  # sanitized, one line
+SanitizedLine = NewType("SanitizedLine", str)  # sanitized, one line
 SweepId = NewType("SweepId", str)
 Text = NewType("Text", str)
 Token = NewType("Token", str)
 When = NewType("When", str)  # ISO 8601
+
+# What a value of a type looks like.
+PATTERNS: dict[Any, str] = {
+    Agent: f"^(?:{AGENT})$",
+    Day: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    Hash: r"^[0-9a-f]{64}$",
+    Id: r"^[skcaetfmxupr]-[a-z2-7]{12}$",
+    Mark: r"^[0-9a-f]{32}$",
+    MemoryId: r"^m-[a-z2-7]{12}$",
+    SweepId: r"^[0-9]{8}T[0-9]{9}Z$",
+    Token: rf"^(?:{TOKEN.pattern})$",
+}
 
 _Item = TypeVar("_Item")
 
@@ -45,7 +60,7 @@ class Escaped(list[_Item], Generic[_Item]):
     """A column of JSON, like every `list` and `dict`, but written in ASCII only."""
 
 
-class Joined(NamedTuple):
+class JoinedRows(NamedTuple):
     """A table joined with the names that its numbers refer to: the columns to select, and the tables to select from."""
 
     columns: str
@@ -64,7 +79,7 @@ class Table(NamedTuple):
     holds: a line of docs/schema.md.
     row: for a native table that is backed up, the columns and their types, as a class with annotations.
     session: the columns that name the session a row belongs to, or its number; removing the session removes the row.
-    told: how to read a table that holds numbers of sessions, artifacts or the like, with their names instead.
+    joined: how to read a table that holds numbers of sessions, artifacts or the like, with their names instead.
     artifact: the columns (the agent and) the path of the artifact a row belongs to; it is removed with the artifact.
     handle: the column of an id that a page may show; a native row is removed with what has the id.
     texts: columns that may hold anyone's words; a row is removed if they hold a word that only removed texts had.
@@ -85,7 +100,7 @@ class Table(NamedTuple):
     holds: str
     row: type | None = None
     session: tuple[str, str, str] | tuple[str] | None = None
-    told: Joined | None = None
+    joined: JoinedRows | None = None
     artifact: tuple[str, ...] | None = None
     handle: str | None = None
     texts: tuple[str, ...] = ()
@@ -116,7 +131,7 @@ class Table(NamedTuple):
     @property
     def rows(self) -> str:
         """Returns what to select from: the rows that match `only`, with names instead of numbers."""
-        rows = f"(select {self.told.columns} from {self.told.tables})" if self.told else self.name
+        rows = f"(select {self.joined.columns} from {self.joined.tables})" if self.joined else self.name
         return f"(select * from {rows} where {self.only})" if self.only else rows
 
     @property

@@ -355,7 +355,7 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
 def sorted_rows(database: Database, table: Table) -> Iterator[tuple[Any, ...]]:
     """Yields the rows of a table in key order, with names instead of numbers, without local columns."""
     stored = database.execute("select name from pragma_table_info(?)", (table.name,))
-    named = table.told.names if table.told else [name for (name,) in stored]
+    named = table.joined.names if table.joined else [name for (name,) in stored]
     terms = {"content": text_of()} if table.name == "memory_artifacts" else {}
     columns = ", ".join(terms.get(name, name) for name in named if name not in table.local)
     return database.execute(f"select {columns} from {table.rows} order by {', '.join(table.key or named)}")

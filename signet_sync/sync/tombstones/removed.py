@@ -18,7 +18,7 @@ def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str)
     for covered in {token, token_of(agent_id, session_id)}:
         known = [stone for stone in stones if (stone.agent_id, stone.session_token) == (agent_id, covered)]
         path = tombstones_files.path_of(agent_id, covered)
-        if not known and files.look(workspace.root, path) is not None:
+        if not known and files.status_of(workspace.root, path) is not None:
             _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
             # An unreadable tombstone covers all of its token (contracts, *Tombstones*).
             if stone is None or stone.covers(agent_id, session_id):

@@ -38,7 +38,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         # The rows of a table are read with its header.
         if read[0] <= name.start < read[1] or not _ENDS_CELL.match(text, name.end):
             continue
-        table = _Table.of(text, name)
+        table = _TextTable.of(text, name)
         if table is not None:
             read = table.rows
             yield from _column(text, name, table)
@@ -69,7 +69,7 @@ def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterato
             yield SecretSpan(*match.span("secret"), "kubernetes")
 
 
-class _Table(NamedTuple):
+class _TextTable(NamedTuple):
     """The lines below a header, and how a line is cut into cells: at bars, at commas, or at fixed columns."""
 
     cut: str
@@ -78,7 +78,7 @@ class _Table(NamedTuple):
     rows: tuple[int, int]
 
     @classmethod
-    def of(cls, text: str, name: Name) -> _Table | None:
+    def of(cls, text: str, name: Name) -> _TextTable | None:
         """Returns the table that has a name in its header."""
         start = text.rfind("\n", max(0, name.start - 400), name.start) + 1
         end = text.find("\n", name.end, name.end + 400)
@@ -126,7 +126,7 @@ def _rows(text: str, start: int, cut: str, cells: int) -> tuple[int, int]:
     return start, at
 
 
-def _column(text: str, name: Name, table: _Table) -> Iterator[SecretSpan]:
+def _column(text: str, name: Name, table: _TextTable) -> Iterator[SecretSpan]:
     at, stop = table.rows
     while at < stop:
         end = text.find("\n", at, stop)

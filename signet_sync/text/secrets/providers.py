@@ -48,7 +48,7 @@ BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
 ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
 
 
-class Form:
+class TokenForm:
     """One line of the table: what a token looks like, an example, and a text without one."""
 
     def __init__(self, rule: str, form: str, found: str, left: str) -> None:
@@ -140,19 +140,19 @@ def _piece(piece: re.Match[str], *, at_end: bool) -> str:
     return f"(?:{wrapped}[{letters}]+|{plain})" if wrapped else plain
 
 
-class _Index(NamedTuple):
+class _FormIndex(NamedTuple):
     """The forms, by what leads to them: the first characters of a run, the last ones before it, a literal near it."""
 
-    within: dict[str, list[tuple[str, Form]]]
-    before: dict[str, list[tuple[str, int, Form]]]
-    near: list[tuple[str, Form]]
+    within: dict[str, list[tuple[str, TokenForm]]]
+    before: dict[str, list[tuple[str, int, TokenForm]]]
+    near: list[tuple[str, TokenForm]]
 
 
 @cache
-def forms() -> tuple[Form, ...]:
+def forms() -> tuple[TokenForm, ...]:
     """Returns every line of the table."""
     lines = (line for line in _raw().decode("utf-8").splitlines() if line and not line.startswith("#"))
-    return tuple(Form(*row.group("rule", "form", "found", "left")) for row in map(_row, lines))
+    return tuple(TokenForm(*row.group("rule", "form", "found", "left")) for row in map(_row, lines))
 
 
 def _row(line: str) -> re.Match[str]:
@@ -183,8 +183,8 @@ def _raw() -> bytes:
 
 
 @cache
-def _index() -> _Index:
-    index = _Index({}, {}, [])
+def _index() -> _FormIndex:
+    index = _FormIndex({}, {}, [])
     for form in forms():
         heads = form.heads
         if not all(heads) or min(map(form.least_run, heads)) < _LEAST_RUN:
@@ -447,7 +447,7 @@ def _special(text: str, at: int, end: int) -> SecretSpan | None:
     return None
 
 
-def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: bool = True) -> SecretSpan | None:
+def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole: bool = True) -> SecretSpan | None:
     best: SecretSpan | None = None
     for head, form in heads:
         if whole and not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
@@ -462,7 +462,7 @@ _STAND_IN = late(r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:your|example|placeholder|red
 _PIECES = late(r"[-_.\n/:]")
 
 
-def _is_token(form: Form, head: str, body: str) -> bool:
+def _is_token(form: TokenForm, head: str, body: str) -> bool:
     """Whether it was generated, not written: no placeholder, and no words where words could fit."""
     if _STAND_IN.search(body):
         return False

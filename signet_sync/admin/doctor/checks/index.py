@@ -18,10 +18,10 @@ from signet_sync.storage.database.connection import (
     LARGE_LOG,
     Database,
     is_odd,
+    list_set_aside,
     log_size,
-    noted,
-    set_aside_before,
-    suspect,
+    mark_suspect,
+    note_damage,
 )
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.store import artifacts, line_index, passes
@@ -59,7 +59,7 @@ def index(target: Installation) -> list[Finding]:
 
 
 def _unusable(target: Installation, error: apsw.Error | DatabaseError) -> Finding:
-    translated = noted(error, target.database)
+    translated = note_damage(error, target.database)
     if translated.code == "database-behind":
         return warning("database-behind", translated.message, target.command("reindex"), fix=True)
     if isinstance(translated, DatabaseCorrupt) or is_odd(error):
@@ -72,12 +72,12 @@ def _damaged(target: Installation, what: str) -> Finding:
 
 
 def _bytes(target: Installation, database: Database) -> list[Finding]:
-    problems = database.problems(closely=TABLES) or salvage.doubtful(database)
+    problems = database.problems(closely=TABLES) or salvage.implausible_rows(database)
     if problems:
         if database.problems():
             # A pass may never read these pages, so mark the database: the next pass checks all pages. Wrong values need
             # no mark: a rebuild fixes them.
-            suspect(database.path)
+            mark_suspect(database.path)
         return [_damaged(target, f"damaged: {problems[0]}")]
     if not (artifacts.text_in_step(database) and line_index.in_step(database)):
         return [problem("full-text", "out of step with its rows", target.command("reindex"), fix=True)]
@@ -148,5 +148,5 @@ def _set_aside(path: str) -> list[Finding]:
             f"a damaged one was moved aside: {os.path.basename(name)}; its readable rows were taken over",
             f"rm {shlex.quote(name)}*  # and check the disk",
         )
-        for name in set_aside_before(path)
+        for name in list_set_aside(path)
     ]

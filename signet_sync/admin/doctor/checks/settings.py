@@ -32,7 +32,7 @@ def history(target: Installation) -> list[Finding]:
         return [fine("history", "off")]
     if find_spec("pygit2") is None:
         return [problem("history", "it is on, but the extra `git` is missing", "pip install 'signet-sync[git]'")]
-    found = repository.look(target.root, target.folder.key)
+    found = repository.inspect(target.root, target.folder.key)
     if found.state == "unsafe":
         return [problem("history", f"it is not written: {found.reason}", found.hint)]
     ours = found.state == "ours" or (found.state == "none" and not found.outer)

@@ -1,4 +1,0 @@
-"""Stores what commits contain already.
-
-Tables: history_told, history_files.
-"""
