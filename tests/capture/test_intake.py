@@ -609,7 +609,7 @@ def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: Talk) -> None:
     put(vault, talk)
     answer = vault.call("reindex", "--json")
     assert answer.code == 0 and len(written(vault, "transcript")) == 1
-    assert answer.json["counts"]["indexed"] == 3 and "1 session taken in" in answer.err
+    assert answer.json["counts"]["indexed"] == 3 and "1 session captured" in answer.err
     assert jobs(vault) == []
     sound(vault)
 

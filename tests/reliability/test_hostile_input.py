@@ -376,7 +376,7 @@ def test_journalled_flows_that_went_bad_are_named_and_stop_nothing(vault: Vault)
     folder.mkdir(exist_ok=True)
     for number, text in enumerate(texts):
         (folder / f"{number:032x}.json").write_text(text, "utf-8", "surrogatepass")
-    told = [trouble for trouble in vault.reindex()["trouble"] if "a journalled flow" in trouble]
+    told = [trouble for trouble in vault.reindex()["trouble"] if "journal of a write flow" in trouble]
     assert len(told) == len(texts)
     assert [path.name for path in vault.memory.iterdir() if "5e551001" not in path.read_text()] == []
     assert sorted(path.name for path in vault.root.parent.iterdir()) == ["machine", "vault"]

@@ -123,7 +123,7 @@ def test_something_else_in_place_of_memory_is_refused(tmp_path, instead):
         memory.symlink_to("elsewhere" if instead == "link" else "nowhere")
     for snapshot in (scan.scan(str(tmp_path)), scan.glance(str(tmp_path), [f"memory/{ARTIFACT}"])):
         assert (snapshot.ground, snapshot.files, snapshot.odd) == ("refused", {}, {})
-        assert ("symlink" if "link" in instead else "a file stands") in snapshot.ground_message
+        assert ("symlink" if "link" in instead else "there is a file") in snapshot.ground_message
     assert scan.names(str(tmp_path)) is None
 
 
