@@ -57,7 +57,7 @@ from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
 from signet_sync.sessions.digest.summary import digest
-from signet_sync.sync.planner import Bench, Judgement, Tombstones, judge, judge_tombstone
+from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge, judge_tombstone
 from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
@@ -145,8 +145,8 @@ def _artifacts() -> Sequence[bytes]:
     return [*made, obsidian, artifact("summary").replace(b"\n", b"\r\n"), *_REAL]
 
 
-def _bench() -> Bench:
-    return Bench(Tombstones(), NoiseRule(), lambda _: None, _AT)
+def _bench() -> JudgeContext:
+    return JudgeContext(Tombstones(), NoiseRule(), lambda _: None, _AT)
 
 
 def _resealed(raw: bytes) -> bytes:

@@ -48,9 +48,9 @@ class LiveTurns(Recovery, Eraser):
 
         live.forget_removed(run.workspace, removed)
 
-    def forget(self, database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
         """Deletes the rows, and recorded answers of the sessions' flows."""
-        removed_turns.forget(database, stone, sessions)
+        removed_turns.forget(database, tombstone, sessions)
         return 0
 
 

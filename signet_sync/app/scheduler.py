@@ -334,7 +334,7 @@ class Scheduler:
             progress=self._working,
             should_stop=self._stopping,
             patience=LOCK_PATIENCE,
-            wary=True,
+            records_crashes=True,
             since_us=now_us() - max(NEWEST_DAYS, self.workspace.settings.window_days + 1) * DAY,
         )
 

@@ -24,7 +24,7 @@ from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import planner
-from signet_sync.sync.planner import Bench, Seal, Tombstones
+from signet_sync.sync.planner import JudgeContext, Seal, Tombstones
 from signet_sync.sync.stages import Eraser
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -231,10 +231,10 @@ def _drop_absent(workspace: Workspace, rows: Database) -> int:
 def _that_go(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
     """Yields the files here that imported tombstones cover."""
     counting = Tombstones(tombstones)
-    bench = Bench(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
+    judging = JudgeContext(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
     for name in files.listing(workspace.root, MEMORY, "") if counting else ():
         path = f"{MEMORY}/{name}"
         if carried_token(name) in counting.tokens:
             found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-            if isinstance(found, Found) and planner.judge(path, found, bench).unlink:
+            if isinstance(found, Found) and planner.judge(path, found, judging).unlink:
                 yield path

@@ -18,10 +18,12 @@ class Captures(Eraser):
 
     name = "captures"
 
-    def forget(self, database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
         """Hides where the transcripts are, not that they were read."""
-        ids = {session_id for session_id, _ in sessions}.union(stone.session_ids)
-        capture_store.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
+        ids = {session_id for session_id, _ in sessions}.union(tombstone.session_ids)
+        capture_store.hide(
+            database, tombstone.agent_id, ids, None if tombstone.session_ids else tombstone.session_token
+        )
         return 0
 
     def lift(self, database: Database) -> None:

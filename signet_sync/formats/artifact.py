@@ -257,7 +257,7 @@ class Tombstone(_Record):
 
     def joined(self, other: Tombstone) -> Tombstone:
         """Joins two of the same token, equally on every machine: the later one, covering what both cover."""
-        later = max(self, other, key=lambda stone: (stone.removed_at.micros, stone.reason))
+        later = max(self, other, key=lambda tombstone: (tombstone.removed_at.micros, tombstone.reason))
         everything = not (self.session_ids and other.session_ids)
         return later.model_copy(
             update={

@@ -20,7 +20,7 @@ from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.safe_paths import checked_parts
 from signet_sync.sync import engine, planner
-from signet_sync.sync.planner import Bench, Tombstones
+from signet_sync.sync.planner import JudgeContext, Tombstones
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -105,14 +105,14 @@ def _checked(root: str, path: str) -> str:
 
 
 def _refuse_removed(workspace: Workspace, path: str, version: Version, now_us: int) -> None:
-    bench = Bench(
+    judging = JudgeContext(
         Tombstones(tombstones_store.mirrored(workspace.database)),
         workspace.noise,
         lambda _: None,
         iso(now_us),
         workspace.settings.max_file_bytes,
     )
-    if planner.judge(path, Found(version.data, _NOWHEN), bench).verdict == "tombstoned":
+    if planner.judge(path, Found(version.data, _NOWHEN), judging).verdict == "tombstoned":
         raise UsageError(
             "its session was removed; nothing of it is written again",
             path=path,

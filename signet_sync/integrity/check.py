@@ -24,7 +24,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import planner
 from signet_sync.sync.indexing import look
-from signet_sync.sync.planner import Bench, Judgement, Known, Row
+from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import judged
 from signet_sync.sync.request import Pass, Request
@@ -79,18 +79,18 @@ def check(
     try:
         workspace = Workspace(root, settings, state_dir.locate(root), held, touch_nothing=True, own_place=False)
         run = Pass(workspace, Request(now_us, progress=progress))
-        snapshot, _, removals, plan, bench = look(run, anew=True)
-        bench = replace(bench, keeps=False)
+        snapshot, _, removals, plan, judging = look(run, anew=True)
+        judging = replace(judging, keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
-        past = RevisionBaseline(root, since, snapshot, bench) if since is not None else None
+        past = RevisionBaseline(root, since, snapshot, judging) if since is not None else None
         if past is not None:
-            bench = past.bench
+            judging = past.bench
             plan.read = [path for path in plan.read if path in past.changed]
             checked.judgements = [j for j in checked.judgements if j.path in past.changed]
-        quarantine = Quarantine(workspace.state.path, wary=False, anew=True)
+        quarantine = Quarantine(workspace.state.path, records_crashes=False, anew=True)
         # What git knows of a file is not told to workers.
         with Workers(0 if past is not None else None) as run.workers:
-            for batch in judged(run, plan.read, bench, quarantine):
+            for batch in judged(run, plan.read, judging, quarantine):
                 checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
     finally:
         if database is None:
@@ -102,12 +102,12 @@ def check(
     elif past is not None and past.is_blind:
         _add_excused_note(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
     if database is not None:
-        checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), bench)
+        checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), judging)
     if past is not None:
         seen = {judgement.path for judgement in checked.judgements}
         gone = [path for path in sorted(past.changed) if path not in snapshot.files and path not in seen]
         checked.judgements += [
-            j for path in gone if (j := planner.judge_missing(path, _WAS_INDEXED, bench)) is not None
+            j for path in gone if (j := planner.judge_missing(path, _WAS_INDEXED, judging)) is not None
         ]
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
@@ -121,7 +121,7 @@ def check(
     )
     checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
-        _pages(root, checked, agent, bench, settings.max_file_bytes)
+        _pages(root, checked, agent, judging, settings.max_file_bytes)
     if any(scan.has_folder(root, owner) for owner in scan.possible_agents(root)):
         _entities(root, settings, checked, agent, database, now_us)
     return checked
@@ -202,7 +202,7 @@ def _locate(root: str, checked: CheckResult, judgement: Judgement, past: Revisio
     checked.lines[judgement.path, judgement.code] = line
 
 
-def _pages(root: str, checked: CheckResult, agent: str | None, bench: Bench, limit: int) -> None:
+def _pages(root: str, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
     rows = {j.path: j.row for j in checked.judgements}
     names: list[str] = []
@@ -210,7 +210,7 @@ def _pages(root: str, checked: CheckResult, agent: str | None, bench: Bench, lim
     def row_of(path: str, *, whole: bool = False) -> Row | None:
         if path not in rows or whole:
             found = files.read(root, path, limit) if path.startswith(f"{MEMORY}/") else None
-            rows[path] = planner.judge(path, found, bench).row if isinstance(found, Found) else None
+            rows[path] = planner.judge(path, found, judging).row if isinstance(found, Found) else None
         return rows[path]
 
     def sentences_of(path: str) -> list[str]:
@@ -254,11 +254,11 @@ def _light(judgement: Judgement) -> Judgement:
     return replace(judgement, row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
 
 
-def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]:
+def _vanished(database: Database, present: Any, judging: JudgeContext) -> list[Judgement]:
     found = []
     for path in violations.sealed_paths(database):
         if path not in present:
-            judgement = planner.judge_missing(path, _WAS_INDEXED, bench)
+            judgement = planner.judge_missing(path, _WAS_INDEXED, judging)
             if judgement is not None:
                 found.append(judgement)
     return found

@@ -9,16 +9,16 @@ from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Signature, Snapshot
 from signet_sync.history.git import revisions, versions
 from signet_sync.sync import planner
-from signet_sync.sync.planner import Bench, Seal, Tombstones
+from signet_sync.sync.planner import JudgeContext, Seal, Tombstones
 
 
 class RevisionBaseline:
-    """The files that changed since a revision, and a bench with the seals of that revision.
+    """The files that changed since a revision, and a judging with the seals of that revision.
 
     Raises what `revisions.at` raises.
     """
 
-    def __init__(self, root: str, name: str, seen: Snapshot, bench: Bench) -> None:
+    def __init__(self, root: str, name: str, seen: Snapshot, judging: JudgeContext) -> None:
         revision = revisions.at(root, name)
         self.changed = frozenset(revision.changed(seen))
         # If git knows none of the files nothing was compared: that must not be reported as a vault without problems.
@@ -26,8 +26,8 @@ class RevisionBaseline:
         self.is_blind = bool(versions.ignored(root, first)) and not revision.knows(first[0])
         sealed = [path for path in self.changed if self._is_immutable(path)]
         self._files = revision.files(sorted(sealed))
-        self._now = bench
-        self.bench = replace(bench, seal_of=self._seal)
+        self._now = judging
+        self.bench = replace(judging, seal_of=self._seal)
 
     @staticmethod
     def _is_immutable(path: str) -> bool:

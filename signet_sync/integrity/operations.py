@@ -200,7 +200,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
     judgement = planner.judge(
         path,
         Found(raw, found.signature),
-        planner.Bench(
+        planner.JudgeContext(
             planner.Tombstones(), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes
         ),
     )

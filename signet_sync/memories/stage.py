@@ -19,14 +19,14 @@ class Memories(Eraser):
 
     name = "memories"
 
-    def forget(self, database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
         """Deletes what is remembered of removed sessions alone, by whichever of their identities."""
-        gone = memories.forget_session(database, stone.agent_id, stone.session_token, stone.session_ids)
+        gone = memories.forget_session(database, tombstone.agent_id, tombstone.session_token, tombstone.session_ids)
         others: dict[str, set[str]] = {}
         for session_id, key in sessions:
             for identity in filter(None, (session_id, key)):
-                others.setdefault(token_of(stone.agent_id, identity), set()).add(session_id)
-        others.pop(stone.session_token, None)
+                others.setdefault(token_of(tombstone.agent_id, identity), set()).add(session_id)
+        others.pop(tombstone.session_token, None)
         for token, ids in others.items():
-            gone += memories.forget_session(database, stone.agent_id, token, sorted(ids))
+            gone += memories.forget_session(database, tombstone.agent_id, token, sorted(ids))
         return gone

@@ -17,7 +17,7 @@ from signet_sync.history.purge_plan import kept_page_agent
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories
 from signet_sync.sync import deriving, planner
-from signet_sync.sync.planner import Bench, Tombstones
+from signet_sync.sync.planner import JudgeContext, Tombstones
 from signet_sync.sync.stages import SESSION, Source
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
@@ -81,7 +81,9 @@ def with_removed(workspace: Workspace, found: Collection[tuple[str, bytes]], now
 
     So the words of removed sessions are found in the same way as those of present ones. Raises `DatabaseError`.
     """
-    context = Bench(Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
+    context = JudgeContext(
+        Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes
+    )
     copy = workspace.database.in_memory()
     try:
         present = artifacts.rows_by_path(copy, [path for path, _ in found])

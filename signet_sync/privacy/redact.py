@@ -256,10 +256,10 @@ def _examined(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | No
 
 
 def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> Judgement:
-    bench = planner.Bench(
+    judging = planner.JudgeContext(
         planner.Tombstones(), workspace.noise, lambda _: seal, iso(0), workspace.settings.max_file_bytes
     )
-    return planner.judge(path, Found(raw, _NOWHEN), bench)
+    return planner.judge(path, Found(raw, _NOWHEN), judging)
 
 
 def _secrets_in_names(workspace: Workspace, work: _Work) -> Iterator[NotRedacted]:

@@ -19,7 +19,7 @@ from signet_sync.storage.database import full_text_merges
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import deriving, outbox, planner, scan
 from signet_sync.sync.gc_control import uncollected
-from signet_sync.sync.planner import Bench, CliffRule, Judgement, Known, Survey, Tombstones
+from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Survey, Tombstones
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import MANY, MUCH, read_and_write
 from signet_sync.sync.removals import InForce, covered, enforce, in_force
@@ -41,7 +41,7 @@ class Looked(NamedTuple):
     known: dict[str, Known]
     removals: InForce
     plan: Survey
-    bench: Bench
+    judging: JudgeContext
 
 
 def look(run: Pass, *, anew: bool = False) -> Looked:
@@ -65,8 +65,8 @@ def look(run: Pass, *, anew: bool = False) -> Looked:
     if request.paths is not None and not removals.aliases <= request.paths:
         run.look_at(removals.aliases)
         return look(run)
-    run.outcome.tombstones = len(removals.stones.stones)
-    plan = _plan(run, snapshot, known, removals.stones, reread | removals.aliases)
+    run.outcome.tombstones = len(removals.tombstones.tombstones)
+    plan = _plan(run, snapshot, known, removals.tombstones, reread | removals.aliases)
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = replace(request, paths=None)
@@ -75,13 +75,13 @@ def look(run: Pass, *, anew: bool = False) -> Looked:
     run.outcome.scanned, run.outcome.unchanged, run.outcome.cliff = plan.scanned, plan.unchanged, plan.cliff
     if snapshot.ground == "refused" and plan.cliff is None:
         raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
-    return Looked(snapshot, known, removals, plan, _bench(run, removals.stones))
+    return Looked(snapshot, known, removals, plan, _judge_context(run, removals.tombstones))
 
 
 def index(run: Pass) -> None:
     """Indexes what moved among the paths that a pass was asked to look at."""
     workspace, database = run.workspace, run.database
-    snapshot, known, removals, plan, bench = look(run)
+    snapshot, known, removals, plan, judging = look(run)
     request = run.request
     if plan.cliff is not None:
         passes.halt(database, plan.cliff)
@@ -97,12 +97,12 @@ def index(run: Pass) -> None:
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = [path for path in violations.sealed_paths(database) if path not in present]
-        bench = replace(bench, accepted_gone=bench.accepted_gone | frozenset(gone))
-    if removals.stones and not workspace.touch_nothing:
-        enforce(workspace, plan, bench, run.outcome)
+        judging = replace(judging, accepted_gone=judging.accepted_gone | frozenset(gone))
+    if removals.tombstones and not workspace.touch_nothing:
+        enforce(workspace, plan, judging, run.outcome)
     plan.judged += removals.judged
     with uncollected(wanted=len(plan.read) > MUCH):
-        _apply(run, plan, bench, {} if request.rebuild else known)
+        _apply(run, plan, judging, {} if request.rebuild else known)
     if run.outcome.read:
         run.outcome.seen = None  # no longer needed: everything found is written
 
@@ -115,15 +115,15 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     database = run.database
     inner = replace(run.request, rebuild=False, settle_seconds=0.0, reread=frozenset(), progress=None)
     known = artifacts.known_files(database, wanted)
-    bench = _bench(run, Tombstones(tombstones_store.mirrored(database)))
-    quarantine = Quarantine(run.workspace.state.path, wary=inner.wary)
+    judging = _judge_context(run, Tombstones(tombstones_store.mirrored(database)))
+    quarantine = Quarantine(run.workspace.state.path, records_crashes=inner.records_crashes)
     seen = scan.glance(run.workspace.root, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
     writing = Pass(run.workspace, inner, moved, run.workers)
     with quarantine.watched(), database.transaction():
-        read_and_write(writing, present, bench, known, quarantine)
-        _drop(writing, *_gone(inner, sorted(known.keys() - present), known, bench, set()), known)
+        read_and_write(writing, present, judging, known, quarantine)
+        _drop(writing, *_gone(inner, sorted(known.keys() - present), known, judging, set()), known)
         _links(run, moved.change, whole=False)
         moved.change.agents |= _follow_verdicts(run)
         move(run, moved.change)
@@ -173,15 +173,17 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
     return snapshot
 
 
-def _plan(run: Pass, snapshot: Snapshot, known: dict[str, Known], stones: Tombstones, reread: frozenset[str]) -> Survey:
+def _plan(
+    run: Pass, snapshot: Snapshot, known: dict[str, Known], tombstones: Tombstones, reread: frozenset[str]
+) -> Survey:
     settings = run.workspace.settings
     some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
     return planner.survey(
         snapshot,
         known,
-        stones,
+        tombstones,
         reread=reread,
-        covered_rows=covered(run.workspace, stones, known, snapshot),
+        covered_rows=covered(run.workspace, tombstones, known, snapshot),
         indexed=None if snapshot.everything or not some_gone else counts.indexed_count(run.database),
         rule=None if run.request.accept_removals else CliffRule(settings.cliff_fraction, settings.cliff_minimum),
     )
@@ -196,11 +198,11 @@ def _rules(workspace: Workspace) -> str:
     return f"{made_by} noise {text_sha256(repr(more))[:16]}"
 
 
-def _bench(run: Pass, stones: Tombstones) -> Bench:
+def _judge_context(run: Pass, tombstones: Tombstones) -> JudgeContext:
     database = run.database
     sealed = artifacts.seals_exist(database)
-    return Bench(
-        stones,
+    return JudgeContext(
+        tombstones,
         run.workspace.noise,
         (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
         run.now_iso,
@@ -210,11 +212,11 @@ def _bench(run: Pass, stones: Tombstones) -> Bench:
     )
 
 
-def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> None:
+def _apply(run: Pass, plan: Survey, judging: JudgeContext, known: dict[str, Known]) -> None:
     """Writes rows, full text, seals, verdicts and links in one transaction; starts none if nothing moved."""
     workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
-    pipeline, removed = workspace.pipeline, bench.tombstones.stones
-    gone = [path for path in plan.gone if _is_news(path, known, bench)]
+    pipeline, removed = workspace.pipeline, judging.tombstones.tombstones
+    gone = [path for path in plan.gone if _is_news(path, known, judging)]
     named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     change = outcome.change
     erasing = bool(removed) and tombstones_store.unscrubbed(database)
@@ -228,15 +230,19 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
     # A rebuild requested by a person tries every file; a rebuild by the agent after damage keeps the quarantine.
-    quarantine = Quarantine(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
+    quarantine = Quarantine(
+        workspace.state.path,
+        records_crashes=request.records_crashes,
+        anew=request.rebuild and not request.records_crashes,
+    )
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         # Before files are judged: what stands under the path of a removed file is judged without the old seal.
         tokens, rows = tombstones_store.remove_covered(database, removed, pipeline.erasers)
         if request.rebuild:
             database.reset_derived()
-        unsettled = read_and_write(run, plan.read, bench, known, quarantine)
-        dropped, vanished = _gone(request, gone, known, bench, unsettled)
+        unsettled = read_and_write(run, plan.read, judging, known, quarantine)
+        dropped, vanished = _gone(request, gone, known, judging, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
         rows += tombstones_store.forget_returned(database)
@@ -247,7 +253,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
         change.agents.update(agent for agent, _, _ in tokens)
         whole = request.rebuild or (not known and outcome.full)
         if whole:
-            artifacts.store_files(database, _vanished_seals(run, bench), request.now_us)
+            artifacts.store_files(database, _vanished_seals(run, judging), request.now_us)
         request.go_on()
         deriving.rebuild(database, pipeline, pipeline.derivers if whole else stale)
         if not whole:
@@ -259,7 +265,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
                 concluding()
         _links(run, change, whole=whole)
         if request.accept_removals:
-            paths = [path for path in violations.sealed_paths(database) if path in bench.accepted_gone]
+            paths = [path for path in violations.sealed_paths(database) if path in judging.accepted_gone]
             violations.accept_gone(database, paths, run.now_iso, "reindex --accept-removals")
         change.agents.update(_follow_verdicts(run))
         if outcome.full:
@@ -298,16 +304,16 @@ def _made_by(run: Pass, *, settled: bool) -> None:
     artifacts.set_sanitizer_of_rows(database, rules if settled else "several")
 
 
-def _is_news(path: str, known: dict[str, Known], bench: Bench) -> bool:
+def _is_news(path: str, known: dict[str, Known], judging: JudgeContext) -> bool:
     """Returns whether a missing path was present before, or a tombstone now explains why it vanished."""
     before = known.get(path)
     if before is None or before.code != "vanished":
         return before is not None
-    return planner.judge_missing(path, before, bench) is None
+    return planner.judge_missing(path, before, judging) is None
 
 
 def _gone(
-    request: Request, gone: Sequence[str], known: dict[str, Known], bench: Bench, unsettled: set[str]
+    request: Request, gone: Sequence[str], known: dict[str, Known], judging: JudgeContext, unsettled: set[str]
 ) -> tuple[list[str], list[Judgement]]:
     dropped: list[str] = []
     vanished: list[Judgement] = []
@@ -315,7 +321,7 @@ def _gone(
         if request.settle_seconds and path not in request.confirmed:
             unsettled.add(path)
             continue
-        judgement = planner.judge_missing(path, known[path], bench)
+        judgement = planner.judge_missing(path, known[path], judging)
         if judgement is None:
             dropped.append(path)
         else:
@@ -323,10 +329,10 @@ def _gone(
     return dropped, vanished
 
 
-def _vanished_seals(run: Pass, bench: Bench) -> list[Judgement]:
+def _vanished_seals(run: Pass, judging: JudgeContext) -> list[Judgement]:
     """Returns a judgement for each sealed file that is missing, if earlier verdicts are lost."""
     before = Known(None, "indexed", "")
-    missing = (planner.judge_missing(path, before, bench) for path in violations.unseen(run.database))
+    missing = (planner.judge_missing(path, before, judging) for path in violations.unseen(run.database))
     return [judgement for judgement in missing if judgement is not None]
 
 

@@ -125,11 +125,11 @@ class CliffRule:
 class Tombstones:
     """The tombstones in force, by token; several agents may share a token only by accident."""
 
-    def __init__(self, stones: Collection[Tombstone] = (), *, by_name: Collection[tuple[str, str]] = ()) -> None:
-        self.stones = tuple(stones)
+    def __init__(self, tombstones: Collection[Tombstone] = (), *, by_name: Collection[tuple[str, str]] = ()) -> None:
+        self.tombstones = tuple(tombstones)
         self._by_token: dict[str, list[Tombstone]] = {}
-        for stone in stones:
-            self._by_token.setdefault(stone.session_token, []).append(stone)
+        for tombstone in tombstones:
+            self._by_token.setdefault(tombstone.session_token, []).append(tombstone)
         # A tombstone file that cannot be read still removes: its name contains agent and token.
         self._by_name: dict[str, list[str]] = {}
         for agent_id, token in by_name:
@@ -145,10 +145,10 @@ class Tombstones:
 
     def cover(self, token: str, agent_id: str | None, session_id: str | None) -> bool:
         """Returns whether a session is removed; if agent or id is unknown, the token decides."""
-        stones = self._by_token.get(token, ())
-        if any(stone.covers(agent_id, session_id) for stone in stones):
+        tombstones = self._by_token.get(token, ())
+        if any(tombstone.covers(agent_id, session_id) for tombstone in tombstones):
             return True
-        if session_id is not None and any(stone.covers(agent_id, _name(session_id)) for stone in stones):
+        if session_id is not None and any(tombstone.covers(agent_id, _name(session_id)) for tombstone in tombstones):
             return True
         return any(agent_id is None or agent_id == other for other in self._by_name.get(token, ()))
 
@@ -252,7 +252,7 @@ def _ignored_message(code: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class JudgeContext:
     """What `judge` needs besides the file: the rules, the tombstones, and how to get a path's seal.
 
     `accepted_gone` are paths of sealed files whose absence a person has accepted, `redacted` those of files that were
@@ -269,40 +269,42 @@ class Bench:
     keeps: bool = True
 
 
-def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
     """Returns the one verdict of a file under `memory/`, with everything that follows from it."""
     name = artifact_name(path.rpartition("/")[2])
     if name is None:
-        return _judge_copy(path, found, bench)
-    seal = bench.seal_of(path) if name.kind in IMMUTABLE_KINDS else None
+        return _judge_copy(path, found, judging)
+    seal = judging.seal_of(path) if name.kind in IMMUTABLE_KINDS else None
     if isinstance(found, Trouble):
         settled = found.code in ("not-a-file", "too-large", "unreadable")
-        if settled and bench.tombstones and bench.tombstones.cover(name.token, None, None):
+        if settled and judging.tombstones and judging.tombstones.cover(name.token, None, None):
             return _tombstoned(path, found.signature)
         if found.code == "not-a-file" and seal is not None:
             message = f"something else was put in the place of the sealed file: {found.message}"
-            return _with_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, bench)
+            return _with_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, judging)
         code = found.code if settled else "unreadable"
-        return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, bench)
+        return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, judging)
     try:
         source = open_source(found.raw)
         record = read_record(name.kind, source.head)
     except FrontmatterProblem as problem:
-        if bench.tombstones and bench.tombstones.cover(name.token, None, None):
+        if judging.tombstones and judging.tombstones.cover(name.token, None, None):
             return _tombstoned(path, found.signature)
-        return _refused(path, found, seal, bench, problem.code, str(problem))
+        return _refused(path, found, seal, judging, problem.code, str(problem))
     except FieldProblem as problem:
-        if bench.tombstones and _is_covered(name, *_identity(found.raw), bench.tombstones):
+        if judging.tombstones and _is_covered(name, *_identity(found.raw), judging.tombstones):
             return _tombstoned(path, found.signature)
-        return _refused(path, found, seal, bench, problem.code, str(problem))
-    if bench.tombstones and _is_covered(name, record.agent_id, record.session_id, record.session_key, bench.tombstones):
+        return _refused(path, found, seal, judging, problem.code, str(problem))
+    if judging.tombstones and _is_covered(
+        name, record.agent_id, record.session_id, record.session_key, judging.tombstones
+    ):
         return _tombstoned(path, found.signature)
     try:
         body = _checked_body(name, record, source.body)
     except FieldProblem as problem:
-        return _refused(path, found, seal, bench, problem.code, str(problem))
+        return _refused(path, found, seal, judging, problem.code, str(problem))
     if name.kind == "manifest":
-        return _manifest(path, found, name, record, source, body, bench)
+        return _manifest(path, found, name, record, source, body, judging)
     file_sha = sha256(found.raw).hexdigest()
     digest = record.digest
     actual = record.content_sha256 or ""
@@ -313,8 +315,8 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         changed = _changes(seal, digest, actual)
         redacted = bool(changed) and _is_redacted(seal, found.raw)
         if changed and not redacted:
-            judgement = _mutated(path, found, seal, bench, changed)
-            return _came_back(judgement, seal, found.raw) if path in bench.redacted else judgement
+            judgement = _mutated(path, found, seal, judging, changed)
+            return _came_back(judgement, seal, found.raw) if path in judging.redacted else judgement
         if redacted:
             new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
         elif seal.packed is None:  # these bytes are sealed from now on, in whatever form
@@ -332,9 +334,9 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
             actual,
             file_sha,
             None,
-            bench.now_iso,
+            judging.now_iso,
         )
-    row, row_notes = _content_row(path, name, record, body, bench)
+    row, row_notes = _content_row(path, name, record, body, judging)
     return Judgement(
         path,
         "indexed",
@@ -349,7 +351,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
     )
 
 
-def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
+def judge_missing(path: str, known: Known, judging: JudgeContext) -> Judgement | None:
     """Judges a missing file: `vanished` if it has a seal and its absence is unexplained, else None.
 
     A tombstone explains it, or a person who has accepted it.
@@ -357,10 +359,10 @@ def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
         return None
-    seal = bench.seal_of(path)
-    if seal is None or path in bench.accepted_gone:
+    seal = judging.seal_of(path)
+    if seal is None or path in judging.accepted_gone:
         return None
-    if bench.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
+    if judging.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
         return None
     return Judgement(path, "violation", "vanished", "the file is gone and no tombstone explains it")
 
@@ -378,29 +380,29 @@ def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombs
     if isinstance(found, Trouble):
         return Judgement(path, "invalid", "tombstone-invalid", found.message, signature), None
     try:
-        stone = validate_tombstone(parse(found.raw).fields)
+        tombstone = validate_tombstone(parse(found.raw).fields)
     except (FrontmatterProblem, FieldProblem) as problem:
         return Judgement(path, "invalid", "tombstone-invalid", str(problem), signature), None
-    if (stone.agent_id, stone.session_token) != parts:
+    if (tombstone.agent_id, tombstone.session_token) != parts:
         message = "its agent_id and session_token are not those of its name"
         return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
     # A row keeps the reason, and the file may have been written by any program.
-    stone = stone.model_copy(update={"reason": sanitize_line(stone.reason) or "none that can be shown"})
-    return Judgement(path, "tombstone", signature=signature), stone
+    tombstone = tombstone.model_copy(update={"reason": sanitize_line(tombstone.reason) or "none that can be shown"})
+    return Judgement(path, "tombstone", signature=signature), tombstone
 
 
-def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
+def sealed_judgement(seal: Seal, judging: JudgeContext) -> Judgement | None:
     """Returns the judgement of a path's sealed bytes, or None if the bytes are lost."""
     raw = unpack(seal.packed)
     if raw is None:
         return None
     known_good = Found(raw, Signature(len(raw), 0, 0, 0))
-    unsealed = Bench(Tombstones(), bench.noise, lambda _: None, seal.sealed_at, bench.max_file_bytes)
+    unsealed = JudgeContext(Tombstones(), judging.noise, lambda _: None, seal.sealed_at, judging.max_file_bytes)
     judgement = judge(seal.path, known_good, unsealed)
     return judgement if judgement.row is not None else None
 
 
-def _judge_copy(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+def _judge_copy(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
     """Judges a conflict copy named with a removed session's token: removed with it, unless it is of another session."""
     signature = found.signature
     token = filename.carried_token(path)
@@ -415,7 +417,7 @@ def _judge_copy(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
             )
         except FrontmatterProblem:
             pass
-    if token is not None and bench.tombstones.cover(token, agent_id, session_id):
+    if token is not None and judging.tombstones.cover(token, agent_id, session_id):
         return _tombstoned(path, signature)
     code = filename.ignored_code(path.rpartition("/")[2])
     return Judgement(path, "ignored", code, _ignored_message(code), signature)
@@ -496,13 +498,13 @@ def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
     return body
 
 
-def _refused(path: str, found: Found, seal: Seal | None, bench: Bench, code: str, message: str) -> Judgement:
+def _refused(path: str, found: Found, seal: Seal | None, judging: JudgeContext, code: str, message: str) -> Judgement:
     if seal is not None:
-        return _mutated(path, found, seal, bench, message)
+        return _mutated(path, found, seal, judging, message)
     return Judgement(path, "invalid", code, message, found.signature)
 
 
-def _mutated(path: str, found: Found, seal: Seal, bench: Bench, what: str) -> Judgement:
+def _mutated(path: str, found: Found, seal: Seal, judging: JudgeContext, what: str) -> Judgement:
     judgement = Judgement(
         path,
         "violation",
@@ -511,12 +513,12 @@ def _mutated(path: str, found: Found, seal: Seal, bench: Bench, what: str) -> Ju
         found.signature,
         found_sha256=sha256(found.raw).hexdigest(),
     )
-    return _with_sealed_row(judgement, seal, bench)
+    return _with_sealed_row(judgement, seal, judging)
 
 
-def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> Judgement:
+def _with_sealed_row(judgement: Judgement, seal: Seal | None, judging: JudgeContext) -> Judgement:
     """Adds the row of the sealed content, which stays in the index whatever the file has become."""
-    sealed = sealed_judgement(seal, bench) if seal is not None else None
+    sealed = sealed_judgement(seal, judging) if seal is not None else None
     if sealed is None:
         return judgement
     return replace(judgement, row=sealed.row, links=sealed.links)
@@ -667,7 +669,7 @@ def _row(
     shown: str | None,
     content: str,
     sha: str,
-    bench: Bench,
+    judging: JudgeContext,
 ) -> Row:
     membership = record.ended_at or record.captured_at
     manifest = name.kind == "manifest"
@@ -692,19 +694,21 @@ def _row(
         content,
         record.captured_at.micros,
         membership.micros,
-        _noise(record, name.kind, content, bench),
+        _noise(record, name.kind, content, judging),
         "\n".join(_line(ref) for ref in record.refs) if manifest else None,
         record.revision if manifest else None,
     )
 
 
-def _noise(record: Record, kind: str, content: str, bench: Bench) -> int:
-    if bench.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
+def _noise(record: Record, kind: str, content: str, judging: JudgeContext) -> int:
+    if judging.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
         return 1
     return NOTHING if kind == "summary" and says_nothing(content) else 0
 
 
-def _content_row(path: str, name: ArtifactName, record: Record, body: str, bench: Bench) -> tuple[Row, list[Note]]:
+def _content_row(
+    path: str, name: ArtifactName, record: Record, body: str, judging: JudgeContext
+) -> tuple[Row, list[Note]]:
     notes: list[Note] = []
     content = sanitize_normalized(body)
     lines = _lines(record)
@@ -720,17 +724,17 @@ def _content_row(path: str, name: ArtifactName, record: Record, body: str, bench
     if not acceptable(sentence, context):
         notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
         shown = fallback(context)
-    row = _row(path, name, record, lines, shown, content, record.content_sha256 or "", bench)
+    row = _row(path, name, record, lines, shown, content, record.content_sha256 or "", judging)
     return row, notes
 
 
 def _manifest(
-    path: str, found: Found, name: ArtifactName, record: Record, source: Source, body: str, bench: Bench
+    path: str, found: Found, name: ArtifactName, record: Record, source: Source, body: str, judging: JudgeContext
 ) -> Judgement:
     content = sanitize_normalized(body)
     notes = [*_format_notes(source), *_link_notes(record, body)]
     lines = _lines(record)
-    row = _row(path, name, record, lines, None, content, body_sha256(body), bench)
+    row = _row(path, name, record, lines, None, content, body_sha256(body), judging)
     if lines.redactions | _redactions(body, content) | _redactions("\n".join(record.refs), row.refs or ""):
         notes.append(Note("secret-suspected", "it seems to hold a secret; the index leaves it out"))
     return Judgement(

@@ -25,13 +25,13 @@ OUT_OF_MEMORY = (MemoryError, apsw.NoMemError)
 class Quarantine:
     """Records the file being processed, so that a killed process leaves its path on disk.
 
-    Only a `wary` pass (the agent's) records anything; every pass skips quarantined files, except one that tries
-    everything `anew`.
+    Only a pass that `records_crashes` (the agent's) records anything; every pass skips quarantined files, except one
+    that tries everything `anew`.
     """
 
-    def __init__(self, folder: str, *, wary: bool, anew: bool = False) -> None:
+    def __init__(self, folder: str, *, records_crashes: bool, anew: bool = False) -> None:
         self._folder = folder
-        self._wary = wary
+        self._records_crashes = records_crashes
         self._deaths = {} if anew else _read(folder)
         self._anew = anew
         self._more = False
@@ -55,7 +55,7 @@ class Quarantine:
 
     def hold(self, path: str) -> None:
         """Records that this file is read next."""
-        if not self._wary:
+        if not self._records_crashes:
             return
         if self._handle is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
@@ -75,7 +75,7 @@ class Quarantine:
         self.took(path, size)
         if size >= _LARGE:
             self.hold(path)
-        elif self._wary:
+        elif self._records_crashes:
             self._held.add(path)
 
     def died_of(self, root: str, path: str) -> None:

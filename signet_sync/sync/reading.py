@@ -13,7 +13,7 @@ from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
-from signet_sync.sync.planner import Bench, Judgement, Known, Row
+from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
@@ -34,7 +34,7 @@ _AHEAD = 3
 
 
 def read_and_write(
-    run: Pass, paths: Iterable[str], bench: Bench, known: dict[str, Known], quarantine: Quarantine
+    run: Pass, paths: Iterable[str], judging: JudgeContext, known: dict[str, Known], quarantine: Quarantine
 ) -> set[str]:
     """Reads, judges and writes in batches; returns the paths that are left for a later look."""
     workspace, request, outcome = run.workspace, run.request, run.outcome
@@ -49,7 +49,7 @@ def read_and_write(
     future_ns = request.now_us * 1000 + FUTURE_NS
     if much:
         artifacts.tune_for_bulk(workspace.database, bulk=True)
-    for batch in judged(run, paths, bench, quarantine):
+    for batch in judged(run, paths, judging, quarantine):
         request.go_on()
         judgements: dict[str, Judgement] = {}
         for path, judgement in batch:
@@ -75,7 +75,7 @@ def read_and_write(
 
 
 def judged(
-    run: Pass, paths: Sequence[str], bench: Bench, quarantine: Quarantine
+    run: Pass, paths: Sequence[str], judging: JudgeContext, quarantine: Quarantine
 ) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
     """Yields batches of paths and judgements, None for a file that is unsettled, and reports progress.
 
@@ -93,7 +93,7 @@ def judged(
         descriptor = None
         with suppress(FileNotFoundError):
             descriptor = stack.enter_context(folder(run.workspace.root, MEMORY))
-        reader = _Reader(run, bench, quarantine, descriptor, run.workers if len(paths) > MANY else Workers(0))
+        reader = _Reader(run, judging, quarantine, descriptor, run.workers if len(paths) > MANY else Workers(0))
         for batch, judgements in reader.batches(sorted(paths), alive):
             yield judgements
             taken += len(batch)
@@ -104,15 +104,15 @@ class _Reader:
     """Yields the judgements of files in order: those of workers, and its own for what workers leave unanswered."""
 
     def __init__(
-        self, run: Pass, bench: Bench, quarantine: Quarantine, descriptor: int | None, workers: Workers
+        self, run: Pass, judging: JudgeContext, quarantine: Quarantine, descriptor: int | None, workers: Workers
     ) -> None:
         self._run = run
         self._workspace = run.workspace
-        self._bench = bench
+        self._judge_context = judging
         self._quarantine = quarantine
         self._descriptor = descriptor
         self._workers = workers
-        self._judge = Judge(run.workspace.root, bench)
+        self._judge = Judge(run.workspace.root, judging)
         self._any_seals = artifacts.seals_exist(run.database)
 
     def batches(
@@ -156,13 +156,13 @@ class _Reader:
         if is_unsettled(found):
             return None
         try:
-            judgement = judge(path, found, self._bench)
+            judgement = judge(path, found, self._judge_context)
         except Exception as error:
             error.add_note(path)
             raise
         self._quarantine.took(path, _size(judgement))
         if judgement.sealed is not None and not self._workspace.touch_nothing:
-            return _redacted_again(self._workspace, judgement, found, self._bench, self._run.outcome)
+            return _redacted_again(self._workspace, judgement, found, self._judge_context, self._run.outcome)
         return judgement
 
 
@@ -185,7 +185,7 @@ def _batches(paths: Iterable[str], signatures: Mapping[str, Signature]) -> Itera
 
 
 def _redacted_again(
-    workspace: Workspace, judgement: Judgement, found: Found | Trouble, bench: Bench, outcome: Outcome
+    workspace: Workspace, judgement: Judgement, found: Found | Trouble, judging: JudgeContext, outcome: Outcome
 ) -> Judgement:
     """Replaces a file from before its redaction (another machine, a copy, an interrupted flow) by the redacted one."""
     path, sealed = judgement.path, judgement.sealed
@@ -198,7 +198,7 @@ def _redacted_again(
     if replaced.displaced is not None:
         return judgement  # it was saved again meanwhile: the next pass looks at it
     workspace.events.append(f"{path}: a version of before its redaction stood there; it is redacted again")
-    return judge(path, Found(sealed, replaced.signature), bench)
+    return judge(path, Found(sealed, replaced.signature), judging)
 
 
 def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool:

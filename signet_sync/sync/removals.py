@@ -12,7 +12,7 @@ from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
 from signet_sync.storage import files
 from signet_sync.sync import planner
-from signet_sync.sync.planner import Bench, Judgement, Known, Survey, Tombstones
+from signet_sync.sync.planner import JudgeContext, Judgement, Known, Survey, Tombstones
 from signet_sync.sync.reading import unlink
 from signet_sync.sync.request import Outcome
 from signet_sync.sync.store import artifacts
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class InForce(NamedTuple):
     """The tombstones in force, the verdicts of their files, and `aliases`: paths to read again for a new tombstone."""
 
-    stones: Tombstones
+    tombstones: Tombstones
     judged: list[Judgement]
     aliases: frozenset[str]
 
@@ -54,41 +54,41 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
         parts = tombstone_name(name)
         if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
             continue
-        judgement, stone = planner.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+        judgement, tombstone = planner.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
         judged.append(judgement)
-        if stone is not None:
-            fresh[stone.agent_id, stone.session_token] = stone
+        if tombstone is not None:
+            fresh[tombstone.agent_id, tombstone.session_token] = tombstone
         elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
             unreadable.append(parts)
     copied = conflict_copies.take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
-    moved = copied.gone.union(tombstones_files.path_of(*key) for key in copied.stones)
+    moved = copied.gone.union(tombstones_files.path_of(*key) for key in copied.tombstones)
     judged = [judgement for judgement in judged if judgement.path not in moved]
-    fresh |= copied.stones
+    fresh |= copied.tombstones
     if not workspace.touch_nothing:
         # Rows, seals and the rest follow the mirror: it covers what the names say until the files can be read.
         fresh.update({parts: tombstones_store.by_name(*parts, now_iso) for parts in unreadable})
         unreadable.clear()
-    for stone in tombstones_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
-        path = _let_go(workspace, stone)
+    for tombstone in tombstones_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
+        path = _let_go(workspace, tombstone)
         judged = [judgement for judgement in judged if judgement.path != path]
         for known_ones in (mirrored, fresh):
-            known_ones.pop((stone.agent_id, stone.session_token), None)
-    news = [stone for key, stone in fresh.items() if mirrored.get(key) != stone]
+            known_ones.pop((tombstone.agent_id, tombstone.session_token), None)
+    news = [tombstone for key, tombstone in fresh.items() if mirrored.get(key) != tombstone]
     if news and not workspace.touch_nothing:
         with database.transaction(durable=True):
             tombstones_store.mirror(database, news)
     mirrored.update(fresh)
     if not workspace.touch_nothing and snapshot.ground == "present":
         present = snapshot.files.keys() | snapshot.odd.keys()
-        for (agent_id, token), stone in mirrored.items():
+        for (agent_id, token), tombstone in mirrored.items():
             path = tombstones_files.path_of(agent_id, token)
             if path not in present and (snapshot.everything or path in snapshot.asked):
-                tombstones_files.put(workspace.root, stone)
+                tombstones_files.put(workspace.root, tombstone)
                 status = files.status_of(workspace.root, path)
                 judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
     # The process that removes a session writes the mirror itself: until its scrub a tombstone counts as new.
     pending = tombstones_store.pending(database) if mirrored else frozenset()
-    news += [stone for key, stone in mirrored.items() if key in pending and stone not in news]
+    news += [tombstone for key, tombstone in mirrored.items() if key in pending and tombstone not in news]
     again = _aliases(workspace, news)
     if news:
         # No row tells the session of an invalid file.
@@ -96,18 +96,18 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 
-def _let_go(workspace: Workspace, stone: Tombstone) -> str:
+def _let_go(workspace: Workspace, tombstone: Tombstone) -> str:
     """Completes an undo made on another machine, or interrupted here; returns the tombstone's path.
 
     If another removal has this path by now, its file is kept.
     """
-    path = tombstones_files.path_of(stone.agent_id, stone.session_token)
+    path = tombstones_files.path_of(tombstone.agent_id, tombstone.session_token)
     if not workspace.touch_nothing:
         found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
-        if isinstance(found, Found) and planner.judge_tombstone(path, found)[1] == stone:
+        if isinstance(found, Found) and planner.judge_tombstone(path, found)[1] == tombstone:
             files.retract(workspace.root, path, found.raw)
         with workspace.database.transaction(durable=True):
-            tombstones_store.lift(workspace.database, stone.agent_id, stone.session_token)
+            tombstones_store.lift(workspace.database, tombstone.agent_id, tombstone.session_token)
             for eraser in workspace.pipeline.erasers:
                 eraser.lift(workspace.database)
     return path
@@ -119,8 +119,8 @@ def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
     The identities of a session are its id and its key.
     """
     found: set[str] = set()
-    for agent_id in {stone.agent_id for stone in news}:
-        tokens = {stone.session_token for stone in news if stone.agent_id == agent_id}
+    for agent_id in {tombstone.agent_id for tombstone in news}:
+        tokens = {tombstone.session_token for tombstone in news if tombstone.agent_id == agent_id}
         for path, token, session_id, key in artifacts.identities(workspace.database, agent_id):
             others = {token_of(agent_id, identity) for identity in (session_id, key) if identity} - {token}
             if others & tokens:
@@ -128,27 +128,27 @@ def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
     return found
 
 
-def covered(workspace: Workspace, stones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
+def covered(workspace: Workspace, tombstones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
     """Returns how many indexed files are missing because of a tombstone."""
-    if not stones:
+    if not tombstones:
         return 0
-    tokens = stones.tokens
+    tokens = tombstones.tokens
     gone = [
         p for p, k in known.items() if k.verdict == "indexed" and p not in snapshot.files and carried_token(p) in tokens
     ]
     rows = artifacts.rows_by_path(workspace.database, gone)
-    return sum(1 for row in rows.values() if stones.cover(row.session_token, row.agent_id, row.session_id))
+    return sum(1 for row in rows.values() if tombstones.cover(row.session_token, row.agent_id, row.session_id))
 
 
-def enforce(workspace: Workspace, plan: Survey, bench: Bench, outcome: Outcome) -> None:
+def enforce(workspace: Workspace, plan: Survey, judging: JudgeContext, outcome: Outcome) -> None:
     """Deletes files of removed sessions that came back, before any of their content is indexed."""
-    tokens = bench.tombstones.tokens
+    tokens = judging.tombstones.tokens
     kept: list[str] = []
     for path in plan.read:
         if carried_token(path) not in tokens:
             kept.append(path)
             continue
-        judgement = planner.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), bench)
+        judgement = planner.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), judging)
         if not judgement.unlink:
             kept.append(path)
         elif unlink(workspace, judgement, outcome):

@@ -22,8 +22,8 @@ class Request:
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
     `confirmed`, is left for a later look: it may be half-written, or half of a rename. `patience` is how long to wait
     for another command's pass, in seconds; then `WorkspaceError` (`busy`). With `resume`, write flows whose caller died
-    are completed. With `wary`, the file being processed is recorded, so that a crash can be attributed to it. Sources
-    from sessions before `since_us` are left in the outbox.
+    are completed. With `records_crashes`, the file being processed is recorded, so that a crash can be attributed to
+    it. Sources from sessions before `since_us` are left in the outbox.
     """
 
     now_us: int
@@ -38,7 +38,7 @@ class Request:
     should_stop: Callable[[], bool] = lambda: False
     patience: float = 60.0
     resume: bool = True
-    wary: bool = False
+    records_crashes: bool = False
     since_us: int = 0
 
     def go_on(self) -> None:

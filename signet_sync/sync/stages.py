@@ -146,7 +146,7 @@ class Eraser(Protocol):
         """Erases it, in the transaction that deletes the rows; returns what has to run once derivers have updated."""
         return None
 
-    def forget(self, database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+    def forget(self, database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
         """Deletes rows of removed sessions beyond what tables declare; returns how many. In the caller's transaction.
 
         `sessions` are the ids and keys of those of which rows or seals exist. Called in every pass that writes rows.

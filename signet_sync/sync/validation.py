@@ -11,7 +11,7 @@ from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 from signet_sync.sync import planner
-from signet_sync.sync.planner import Bench, Judgement
+from signet_sync.sync.planner import JudgeContext, Judgement
 from signet_sync.sync.verdicts import Seal
 
 
@@ -32,10 +32,10 @@ def is_unsettled(found: Found | Trouble) -> bool:
     return isinstance(found, Trouble) and found.code in ("gone", "unsettled")
 
 
-def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
     """Judges a file; a new seal holds its bytes in the stored form."""
-    judgement = planner.judge(path, found, bench)
-    if not bench.keeps:
+    judgement = planner.judge(path, found, judging)
+    if not judging.keeps:
         return replace(judgement, raw=None)
     if judgement.seal is None or judgement.raw is None:
         return judgement
@@ -45,9 +45,9 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
 class Judge:
     """Judges files in a worker, by their paths and seals."""
 
-    def __init__(self, root: str, bench: Bench) -> None:
+    def __init__(self, root: str, judging: JudgeContext) -> None:
         self._root = root
-        self._bench = replace(bench, seal_of=_no_seal)
+        self._judge_context = replace(judging, seal_of=_no_seal)
         self._descriptor: int | None = None
 
     def __call__(self, asked: tuple[str, Seal | None]) -> Judgement | None:
@@ -56,11 +56,11 @@ class Judge:
         if self._descriptor is None:
             with folder(self._root, MEMORY) as descriptor:
                 self._descriptor = os.dup(descriptor)  # open as long as the worker runs
-        found = read(self._descriptor, path, self._bench.max_file_bytes)
+        found = read(self._descriptor, path, self._judge_context.max_file_bytes)
         if is_unsettled(found):
             return None
-        bench = self._bench if seal is None else replace(self._bench, seal_of=lambda _: seal)
-        judgement = judge(path, found, bench)
+        judging = self._judge_context if seal is None else replace(self._judge_context, seal_of=lambda _: seal)
+        judgement = judge(path, found, judging)
         return None if judgement.sealed is not None else judgement
 
 

@@ -44,8 +44,9 @@ BREAKS = {
     ),
     "tombstones are not asked when one file is judged": Break(
         "signet_sync/sync/planner.py",
-        "    if bench.tombstones and _is_covered(name, record.agent_id, record.session_id, record.session_key,"
-        " bench.tombstones):\n        return _tombstoned(path, found.signature)\n",
+        "    if judging.tombstones and _is_covered(\n"
+        "        name, record.agent_id, record.session_id, record.session_key, judging.tombstones\n"
+        "    ):\n        return _tombstoned(path, found.signature)\n",
         "",
         "tests/project/test_canary.py",
     ),

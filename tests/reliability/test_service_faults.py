@@ -193,7 +193,7 @@ def wary_pass(vault: Vault, deadly: str) -> int:
         with opened(str(vault.root), Settings()) as workspace:
             quarantine.account(workspace.root, workspace.state.path)
             os.open = opens  # type: ignore[assignment]
-            run_pass(workspace, Request(now_us=now_us(), wary=True))
+            run_pass(workspace, Request(now_us=now_us(), records_crashes=True))
         return 0
 
     return forked(life)

@@ -20,7 +20,7 @@ from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.pages.session_log import compose
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.planner import Bench, Judgement, Tombstones, judge
+from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge
 from signet_sync.sync.store import artifacts
 from signet_sync.text.sanitizer import SANITIZER_VERSION
 
@@ -195,7 +195,7 @@ def stone(**who: Any) -> Tombstone:
 
 def judged(files: Mapping[str, bytes], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> list[Judgement]:
     """What the desk makes of files (name, bytes) directly under `memory/`, without seals or tombstones."""
-    bench = Bench(Tombstones(), NoiseRule(), lambda _: None, now_iso)
+    bench = JudgeContext(Tombstones(), NoiseRule(), lambda _: None, now_iso)
     return [
         judge(f"memory/{name}", Found(raw, Signature(len(raw), number, number, number)), bench)
         for number, (name, raw) in enumerate(files.items(), start=1)

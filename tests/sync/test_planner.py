@@ -35,8 +35,8 @@ from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.sync import planner
 from signet_sync.sync.planner import (
     HINTS,
-    Bench,
     CliffRule,
+    JudgeContext,
     Judgement,
     Known,
     Tombstones,
@@ -57,7 +57,7 @@ SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
 
 def bench(seals=(), tombstones=NOTHING, limit=1 << 20):
     held = {seal.path: seal for seal in seals}
-    return Bench(tombstones, NoiseRule(), held.get, NOW, limit)
+    return JudgeContext(tombstones, NoiseRule(), held.get, NOW, limit)
 
 
 def verdict(made, tombstones=NOTHING, seals=()):

@@ -326,7 +326,7 @@ def test_a_file_that_kills_workers_is_left_alone_and_the_pass_goes_on(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     assert vault.rows("select count(*) from files where verdict = 'indexed'") == [(49,)]
     # A later pass leaves it alone, too, but one that a person asks for all of it.
-    assert passed(vault, rebuild=True, wary=True).read == 52
+    assert passed(vault, rebuild=True, records_crashes=True).read == 52
     assert vault.rows("select code from files where path = ?", path) == [("unreadable",)]
     passed(vault, rebuild=True)
     assert vault.rows("select verdict from files where path = ?", path) == [("indexed",)]

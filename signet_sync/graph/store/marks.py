@@ -27,20 +27,24 @@ class Loose(NamedTuple):
     scopes: Sequence[Scope] = ()
 
 
-def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
+def forget_marks(database: Database, tombstones: Sequence[Tombstone]) -> Loose:
     """Forgets accesses and pins of what the tombstones cover, while the graph tells what that is.
 
     `forget_loose_marks` has to follow, once the graph has followed.
     """
-    fresh = tombstones_store.pending(database) if stones else ()
+    fresh = tombstones_store.pending(database) if tombstones else ()
     loose = Loose(
-        set(), set(), [tombstones_store.scope_of(one) for one in stones if (one.agent_id, one.session_token) in fresh]
+        set(),
+        set(),
+        [tombstones_store.scope_of(one) for one in tombstones if (one.agent_id, one.session_token) in fresh],
     )
-    for stone in stones:
-        loose.above.update(nodes.forget_accesses(database, stone.agent_id, stone.session_token, stone.session_ids))
-        scope, bindings = within(tombstones_store.scope_of(stone))
+    for tombstone in tombstones:
+        loose.above.update(
+            nodes.forget_accesses(database, tombstone.agent_id, tombstone.session_token, tombstone.session_ids)
+        )
+        scope, bindings = within(tombstones_store.scope_of(tombstone))
         if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
-            loose.agents.add(stone.agent_id)
+            loose.agents.add(tombstone.agent_id)
     return loose
 
 

@@ -14,51 +14,54 @@ if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
 
 
-def live_of(database: Database, stone: Tombstone) -> list[tuple[str, str, str]]:
+def live_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str, str]]:
     """Agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
-    return list(_live(database, stone, tombstones_store.sessions_of(database, stone)))
+    return list(_live(database, tombstone, tombstones_store.sessions_of(database, tombstone)))
 
 
-def forget(database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> None:
+def forget(database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> None:
     """Deletes buffered turns and recorded answers of removed sessions. In the caller's transaction."""
-    for one in list(_live(database, stone, sessions)):
+    for one in list(_live(database, tombstone, sessions)):
         live.forget(database, *one)
     database.executemany(
         "delete from flow_results where agent_id = ? and session_id = ?",
-        [(stone.agent_id, session_id) for session_id in sorted(_ids(stone, sessions))],
+        [(tombstone.agent_id, session_id) for session_id in sorted(_ids(tombstone, sessions))],
     )
 
 
-def _ids(stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> set[str]:
-    return {session_id for session_id, _ in sessions}.union(stone.session_ids)
+def _ids(tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> set[str]:
+    return {session_id for session_id, _ in sessions}.union(tombstone.session_ids)
 
 
-def covers_live(stones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
+def covers_live(tombstones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
     """Whether a tombstone covers buffered turns by what their session is called."""
     names = {name for name in (session_key, session_id) if name}
-    tokens = {token_of(agent_id, name) for name in names} if stones else set()
+    tokens = {token_of(agent_id, name) for name in names} if tombstones else set()
     return any(
-        stone.agent_id == agent_id
-        and (not names.isdisjoint(stone.session_ids) or (stone.session_token in tokens and not stone.session_ids))
-        for stone in stones
+        tombstone.agent_id == agent_id
+        and (
+            not names.isdisjoint(tombstone.session_ids)
+            or (tombstone.session_token in tokens and not tombstone.session_ids)
+        )
+        for tombstone in tombstones
     )
 
 
 def _live(
-    database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]
+    database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]
 ) -> Iterator[tuple[str, str, str]]:
     """By their ids, by what they are called where the token covers all of it.
 
     Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
     they go once, with the removal. Later ones are another session's.
     """
-    agent_id, token = stone.agent_id, stone.session_token
-    ids, of_rows = _ids(stone, sessions), {key for _, key in sessions if key is not None}
+    agent_id, token = tombstone.agent_id, tombstone.session_token
+    ids, of_rows = _ids(tombstone, sessions), {key for _, key in sessions if key is not None}
     fresh = tombstones_store.is_due(database, agent_id, token)
     for key, session_id, *_ in live.sessions(database, agent_id):
         names = {name for name in (key, session_id) if name}
         tokens = {token_of(agent_id, name) for name in names}
-        named = not names.isdisjoint(ids) or (token in tokens and not stone.session_ids)
+        named = not names.isdisjoint(ids) or (token in tokens and not tombstone.session_ids)
         shared = not session_id and (token in tokens or key in of_rows)
         if named or (shared and fresh):
             yield agent_id, key, session_id

@@ -27,7 +27,7 @@ _COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})(?=[^\w]).*\.md", re
 class Joined:
     """Tombstones that cover what they and their copies covered, and the copies that are gone now."""
 
-    stones: Mapping[tuple[str, str], Tombstone]
+    tombstones: Mapping[tuple[str, str], Tombstone]
     gone: frozenset[str]
 
 
@@ -36,22 +36,22 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
 
     A copy whose removal an undo has lifted is not merged. If nothing may be written, the copies count and stay.
     """
-    stones: dict[tuple[str, str], Tombstone] = {}
+    tombstones: dict[tuple[str, str], Tombstone] = {}
     gone: set[str] = set()
     for path in sorted(paths):
         match = _COPY.fullmatch(path)
         if match is None or not has_conflict_mark(path[:-3]) or tombstone_name(f"{match[1]}.md") is None:
             continue
         found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
-        stone = planner.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
-        if stone is None or not isinstance(found, Found):
+        tombstone = planner.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
+        if tombstone is None or not isinstance(found, Found):
             continue
-        key = stone.agent_id, stone.session_token
-        standing = stones.get(key) or known.get(key)
-        lifted = bool(tombstones_files.lifted(workspace.root, [stone]))
-        joined = stone if standing is None else standing.joined(stone)
+        key = tombstone.agent_id, tombstone.session_token
+        standing = tombstones.get(key) or known.get(key)
+        lifted = bool(tombstones_files.lifted(workspace.root, [tombstone]))
+        joined = tombstone if standing is None else standing.joined(tombstone)
         if not lifted:
-            stones[key] = joined
+            tombstones[key] = joined
         if workspace.touch_nothing:
             continue
         with suppress(OSError, WorkspaceError):  # the next pass tries again
@@ -59,4 +59,4 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
                 tombstones_files.put(workspace.root, joined)
             if files.retract(workspace.root, path, found.raw):
                 gone.add(path)
-    return Joined(stones, frozenset(gone))
+    return Joined(tombstones, frozenset(gone))

@@ -33,13 +33,13 @@ def lifted_path(agent_id: str, token: str) -> str:
     return f"{LIFTED}/{tombstone_file_name(agent_id, token)}"
 
 
-def text_of(stone: Tombstone) -> bytes:
+def text_of(tombstone: Tombstone) -> bytes:
     """Formats a tombstone: fields only, `session_ids` only if it is limited to some.
 
     Raises `UsageError` if these are more than the head of a file holds.
     """
-    fields: dict[str, Any] = stone.fields()
-    if not stone.session_ids:
+    fields: dict[str, Any] = tombstone.fields()
+    if not tombstone.session_ids:
         del fields["session_ids"]
     data = write(fields, "")
     if len(data) <= HEAD_LIMIT:
@@ -49,62 +49,69 @@ def text_of(stone: Tombstone) -> bytes:
     if len(data) > HEAD_LIMIT:
         raise UsageError(
             "the ids of the sessions that were removed of this key are too long for one tombstone",
-            path=path_of(stone.agent_id, stone.session_token),
-            hint=f"remove all sessions of the key: signet-sync remove {stone.session_token}",
+            path=path_of(tombstone.agent_id, tombstone.session_token),
+            hint=f"remove all sessions of the key: signet-sync remove {tombstone.session_token}",
         )
     return data
 
 
-def put(root: str, stone: Tombstone) -> str:
+def put(root: str, tombstone: Tombstone) -> str:
     """Writes a tombstone durably, unless an equal one exists; returns its path.
 
     An earlier lifted tombstone of the same token no longer counts, so that it cannot be taken for this removal.
     """
-    if tombstone_file_name(stone.agent_id, stone.session_token) in files.listing(root, LIFTED, ""):
-        files.unlink(root, lifted_path(stone.agent_id, stone.session_token))
+    if tombstone_file_name(tombstone.agent_id, tombstone.session_token) in files.listing(root, LIFTED, ""):
+        files.unlink(root, lifted_path(tombstone.agent_id, tombstone.session_token))
         files.remove_empty_folders(root, LIFTED, TOMBSTONES)
-    return _put(root, path_of(stone.agent_id, stone.session_token), text_of(stone))
+    return _put(root, path_of(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
 
 
-def lift(root: str, stone: Tombstone, rest: Tombstone | None = None) -> None:
+def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None:
     """Lifts a tombstone: writes it durably among the lifted ones, then deletes it from the tombstones in force.
 
-    `rest` is the part that stays in force: then `stone` is the part that does not.
+    `rest` is the part that stays in force: then `tombstone` is the part that does not.
     """
-    before = _put_aside(root, stone)
-    if before is not None and before.removed_at == stone.removed_at and before.session_ids and stone.session_ids:
+    before = _put_aside(root, tombstone)
+    if (
+        before is not None
+        and before.removed_at == tombstone.removed_at
+        and before.session_ids
+        and tombstone.session_ids
+    ):
         # The other part of this removal: another machine may know it as a whole.
-        stone = stone.model_copy(update={"session_ids": tuple(sorted({*before.session_ids, *stone.session_ids}))})
-    _put(root, lifted_path(stone.agent_id, stone.session_token), text_of(stone))
+        tombstone = tombstone.model_copy(
+            update={"session_ids": tuple(sorted({*before.session_ids, *tombstone.session_ids}))}
+        )
+    _put(root, lifted_path(tombstone.agent_id, tombstone.session_token), text_of(tombstone))
     if rest is not None:
         _put(root, path_of(rest.agent_id, rest.session_token), text_of(rest))
     else:
-        files.unlink(root, path_of(stone.agent_id, stone.session_token))
+        files.unlink(root, path_of(tombstone.agent_id, tombstone.session_token))
 
 
-def lifted(root: str, stones: Collection[Tombstone]) -> list[Tombstone]:
+def lifted(root: str, tombstones: Collection[Tombstone]) -> list[Tombstone]:
     """Returns those of the tombstones that were lifted, here or on another machine."""
-    names = set(files.listing(root, LIFTED, "")) if stones else ()
-    return [stone for stone in stones if names and _is_lifted(root, stone, names)]
+    names = set(files.listing(root, LIFTED, "")) if tombstones else ()
+    return [tombstone for tombstone in tombstones if names and _is_lifted(root, tombstone, names)]
 
 
-def _is_lifted(root: str, stone: Tombstone, names: Collection[str]) -> bool:
-    if tombstone_file_name(stone.agent_id, stone.session_token) not in names:
+def _is_lifted(root: str, tombstone: Tombstone, names: Collection[str]) -> bool:
+    if tombstone_file_name(tombstone.agent_id, tombstone.session_token) not in names:
         return False
-    aside = _put_aside(root, stone)
-    return aside is not None and aside.includes(stone)
+    aside = _put_aside(root, tombstone)
+    return aside is not None and aside.includes(tombstone)
 
 
-def _put_aside(root: str, stone: Tombstone) -> Tombstone | None:
+def _put_aside(root: str, tombstone: Tombstone) -> Tombstone | None:
     """Returns what was last lifted of a tombstone's token."""
     from signet_sync.formats.artifact import validate_tombstone
 
-    found = files.read(root, lifted_path(stone.agent_id, stone.session_token), TOMBSTONE_LIMIT)
+    found = files.read(root, lifted_path(tombstone.agent_id, tombstone.session_token), TOMBSTONE_LIMIT)
     try:
         aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
     except (FrontmatterProblem, FieldProblem):
         return None
-    same = aside is not None and (aside.agent_id, aside.session_token) == (stone.agent_id, stone.session_token)
+    same = aside is not None and (aside.agent_id, aside.session_token) == (tombstone.agent_id, tombstone.session_token)
     return aside if same else None
 
 

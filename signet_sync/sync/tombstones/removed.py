@@ -14,16 +14,20 @@ from signet_sync.sync.workspace import Workspace
 
 def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
     """Returns whether a tombstone covers the session by key or id, in the index or in a file not yet indexed."""
-    stones = tombstones_store.mirrored(workspace.database)
+    tombstones = tombstones_store.mirrored(workspace.database)
     for covered in {token, token_of(agent_id, session_id)}:
-        known = [stone for stone in stones if (stone.agent_id, stone.session_token) == (agent_id, covered)]
+        known = [
+            tombstone
+            for tombstone in tombstones
+            if (tombstone.agent_id, tombstone.session_token) == (agent_id, covered)
+        ]
         path = tombstones_files.path_of(agent_id, covered)
         if not known and files.status_of(workspace.root, path) is not None:
-            _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+            _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
             # An unreadable tombstone covers all of its token (contracts, *Tombstones*).
-            if stone is None or stone.covers(agent_id, session_id):
+            if tombstone is None or tombstone.covers(agent_id, session_id):
                 return True
-        if any(stone.covers(agent_id, session_id) for stone in known):
+        if any(tombstone.covers(agent_id, session_id) for tombstone in known):
             return True
     return False
 

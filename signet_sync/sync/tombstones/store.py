@@ -26,13 +26,15 @@ def mirrored(database: Database) -> list[Tombstone]:
         " order by agent_id, session_token"
     ):
         try:
-            found.append(stone_of(*row))
+            found.append(tombstone_of(*row))
         except ValueError as error:
             raise damaged(f"a tombstone cannot be read: {error}", database.path) from None
     return found
 
 
-def stone_of(agent_id: str, token: str, removed_at: str, reason: str, paths: str, session_ids: str | None) -> Tombstone:
+def tombstone_of(
+    agent_id: str, token: str, removed_at: str, reason: str, paths: str, session_ids: str | None
+) -> Tombstone:
     """The tombstone of a row of the mirror. Raises `ValueError` for one that we never wrote."""
     fields: dict[str, Any] = {
         "kind": "tombstone",
@@ -49,9 +51,9 @@ def stone_of(agent_id: str, token: str, removed_at: str, reason: str, paths: str
     return validate_tombstone(fields)
 
 
-def mirror(database: Database, stones: Sequence[Tombstone]) -> None:
+def mirror(database: Database, tombstones: Sequence[Tombstone]) -> None:
     """Writes tombstones into the mirror; equal ones are not written again."""
-    for stone in stones:
+    for tombstone in tombstones:
         database.execute(
             "insert into memory_artifact_tombstones"
             "(agent_id, session_token, removed_at, reason, removed_paths, session_ids) values(?, ?, ?, ?, ?, ?)"
@@ -60,12 +62,12 @@ def mirror(database: Database, stones: Sequence[Tombstone]) -> None:
             " scrubbed = 0 where removed_at <> excluded.removed_at or reason <> excluded.reason"
             " or removed_paths <> excluded.removed_paths or session_ids is not excluded.session_ids",
             (
-                stone.agent_id,
-                stone.session_token,
-                stone.removed_at.text,
-                stone.reason,
-                json.dumps(list(stone.removed_paths)),
-                json.dumps(list(stone.session_ids)) if stone.session_ids else None,
+                tombstone.agent_id,
+                tombstone.session_token,
+                tombstone.removed_at.text,
+                tombstone.reason,
+                json.dumps(list(tombstone.removed_paths)),
+                json.dumps(list(tombstone.session_ids)) if tombstone.session_ids else None,
             ),
         )
 
@@ -93,7 +95,7 @@ def lift(database: Database, agent_id: str, token: str) -> None:
 
 
 def remove_covered(
-    database: Database, stones: Sequence[Tombstone], erasers: Iterable[Eraser]
+    database: Database, tombstones: Sequence[Tombstone], erasers: Iterable[Eraser]
 ) -> tuple[list[tuple[str, str, str]], int]:
     """Deletes all rows the tombstones cover, those of every feature too, as tables and erasers declare them.
 
@@ -102,29 +104,31 @@ def remove_covered(
     """
     touched: list[tuple[str, str, str]] = []
     removed = 0
-    for stone in stones:
-        sessions = sessions_of(database, stone)
-        removed += sum(eraser.forget(database, stone, sessions) for eraser in erasers)
+    for tombstone in tombstones:
+        sessions = sessions_of(database, tombstone)
+        removed += sum(eraser.forget(database, tombstone, sessions) for eraser in erasers)
         # A manifest has no seal, and its row may have gone with its file.
-        access_counts.forget(database, [(stone.agent_id, path) for path in gone_paths(database, stone)])
-        scope, bindings = within(scope_of(stone))
+        access_counts.forget(database, [(tombstone.agent_id, path) for path in gone_paths(database, tombstone)])
+        scope, bindings = within(scope_of(tombstone))
         if gone := _paths(database, scope, bindings):
             dropped = delete_rows(database, gone)
             removed += len(dropped)
             sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
             touched += [*dropped, *((a, t, s) for a, t, s in database.execute(sealed, bindings))]
-            drop_artifacts(database, stone.agent_id, gone)
+            drop_artifacts(database, tombstone.agent_id, gone)
             forget_files(database, gone)
-        drop_session(database, scope_of(stone), "native")
+        drop_session(database, scope_of(tombstone), "native")
     return touched, removed
 
 
-def gone_paths(database: Database, stone: Tombstone) -> list[str]:
+def gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
     """The artifacts that went with a tombstone; not those at which a session stands that it does not cover.
 
     A session may have been taken out of it again, and anybody may have written anything into the file.
     """
-    return _gone_paths(database, stone.agent_id, stone.session_token, stone.removed_paths, stone.session_ids)
+    return _gone_paths(
+        database, tombstone.agent_id, tombstone.session_token, tombstone.removed_paths, tombstone.session_ids
+    )
 
 
 def _gone_paths(
@@ -143,14 +147,14 @@ def _gone_paths(
     return [path for path in paths if path not in standing]
 
 
-def scope_of(stone: Tombstone) -> Scope:
+def scope_of(tombstone: Tombstone) -> Scope:
     """The sessions that a tombstone covers."""
-    return stone.agent_id, stone.session_token, tuple(stone.session_ids)
+    return tombstone.agent_id, tombstone.session_token, tuple(tombstone.session_ids)
 
 
-def sessions_of(database: Database, stone: Tombstone) -> list[tuple[str, str | None]]:
+def sessions_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str | None]]:
     """Id and key of the sessions that a tombstone covers, as far as rows or seals of them exist."""
-    scope, bindings = within(scope_of(stone))
+    scope, bindings = within(scope_of(tombstone))
     return [
         (session_id, key)
         for session_id, key in database.execute(
