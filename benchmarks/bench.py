@@ -119,7 +119,7 @@ def _over(ours: Sequence[float], bare: Sequence[float]) -> float:
 
 
 @dataclass(slots=True)
-class JudgeContext:
+class Bench:
     """Measures part by part; what a later part compares with is kept from the earlier ones."""
 
     ground: Ground
@@ -522,17 +522,17 @@ def write_readme(text: str, path: str = README) -> None:
         handle.write(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-PARTS: dict[str, Callable[[JudgeContext], Iterator[Row]]] = {
-    "cold": JudgeContext.cold,
-    "unchanged": JudgeContext.unchanged,
-    "commands": JudgeContext.commands,
-    "run": JudgeContext.under_run,
-    "ending": JudgeContext.ending,
-    "huge": JudgeContext.huge,
+PARTS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "cold": Bench.cold,
+    "unchanged": Bench.unchanged,
+    "commands": Bench.commands,
+    "run": Bench.under_run,
+    "ending": Bench.ending,
+    "huge": Bench.huge,
 }
 
 
-def measure(bench: JudgeContext, parts: Sequence[str]) -> tuple[list[Row], list[str]]:
+def measure(bench: Bench, parts: Sequence[str]) -> tuple[list[Row], list[str]]:
     """Runs the chosen parts, each as far as it gets; the rows, and the names of parts that failed."""
     rows: list[Row] = []
     failed: list[str] = []
@@ -588,7 +588,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             root = stack.enter_context(tempfile.TemporaryDirectory(prefix="signet-bench-"))
         ground = Ground(root, chosen.per_day, chosen.agents)
-        rows, failed = measure(JudgeContext(ground, sizes, chosen.rounds, chosen.changes, chosen.idle_seconds), parts)
+        rows, failed = measure(Bench(ground, sizes, chosen.rounds, chosen.changes, chosen.idle_seconds), parts)
     how = f"rounds: {chosen.rounds}; medians, the best in brackets"
     text = f"{machine()}; {how}.\n\n{table(rows, judged=not chosen.quick)}"
     print(text)

@@ -145,7 +145,7 @@ def _artifacts() -> Sequence[bytes]:
     return [*made, obsidian, artifact("summary").replace(b"\n", b"\r\n"), *_REAL]
 
 
-def _bench() -> JudgeContext:
+def _context() -> JudgeContext:
     return JudgeContext(Tombstones(), NoiseRule(), lambda _: None, _AT)
 
 
@@ -173,7 +173,7 @@ def read_artifact(raw: bytes) -> Judgement:
     else:
         _agree(source.head)
         targets(source.body)
-    judgement = judge(_path(_kind(raw)), Found(raw, Signature(len(raw), 1, 1, 1)), _bench())
+    judgement = judge(_path(_kind(raw)), Found(raw, Signature(len(raw), 1, 1, 1)), _context())
     for note in judgement.notes:
         assert not _CONTROL.search(note.message), f"a note with control characters: {note!r}"
     assert not _CONTROL.search(judgement.message), f"a message with control characters: {judgement.message!r}"

@@ -299,7 +299,7 @@ def test_noise_is_a_temporary_project_or_a_test_without_project(project, session
 
 
 def test_settings_extend_the_noise_rule():
-    rule = NoiseRule.extended(("/scratch/",), ("JudgeContext-",))
+    rule = NoiseRule.extended(("/scratch/",), ("Bench-",))
     assert rule.is_noise("/scratch/x", "s", None, None)
     assert rule.is_noise("/tmp/x", "s", None, None)
     assert rule.is_noise(None, "BENCH-1", None, None)

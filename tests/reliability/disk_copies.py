@@ -21,7 +21,7 @@ from pathlib import Path
 import operations
 from crash_runner import KILLED, arm, forked
 from flow_runner import refused
-from recovery import JudgeContext, versions, wanted
+from recovery import Bench, versions, wanted
 
 SIZE = 24 << 20
 
@@ -92,7 +92,7 @@ def main() -> int:
 def steps(disk: Disk, name: str, folder: Path, every: int) -> None:
     """Goes through the steps of the operation, and prints what became of each."""
     operation = operations.prepare(name, disk.place)
-    bench = JudgeContext(disk.place, operation.scenario(operation.told(disk.place)))
+    bench = Bench(disk.place, operation.scenario(operation.told(disk.place)))
     with redirect_stdout(io.StringIO()):
         aim = wanted(bench)
     aim["whole"] = versions(bench.recorded())

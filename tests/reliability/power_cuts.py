@@ -18,7 +18,7 @@ from pathlib import Path
 
 import operations
 from powerloss import Sync, cuts, states
-from recovery import JudgeContext, versions, wanted
+from recovery import Bench, versions, wanted
 
 MOST = 60  # states of one cut
 NAMES = list(operations.OPERATIONS)
@@ -31,7 +31,7 @@ def main() -> int:
     # A process leaves to the kernel what it has written: nothing here depends on the disk below.
     os.fsync = os.fdatasync = lambda descriptor: None
     operation = operations.OPERATIONS[name]
-    bench = JudgeContext(folder, operation.scenario(operation.told(folder)))
+    bench = Bench(folder, operation.scenario(operation.told(folder)))
     with redirect_stdout(io.StringIO()):
         aim = wanted(bench)
     record = bench.recorded()

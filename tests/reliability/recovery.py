@@ -30,7 +30,7 @@ from workbench import Vault
 from signet_sync.formats import managed_block
 
 
-class JudgeContext:
+class Bench:
     """A folder with a vault and its state, which are put back as often as needed."""
 
     def __init__(self, folder: Path, scenario: Scenario) -> None:
@@ -80,7 +80,7 @@ class JudgeContext:
 class Judge:
     """What must hold of a state once one pass has gone over it; `wrong` says what does not."""
 
-    def __init__(self, bench: JudgeContext, wanted: dict[str, Any]) -> None:
+    def __init__(self, bench: Bench, wanted: dict[str, Any]) -> None:
         self.bench = bench
         self.root = bench.root
         self.scenario = bench.scenario
@@ -164,7 +164,7 @@ def complaints(root: Path, scenario: Scenario) -> list[str]:
     return told
 
 
-def wanted(bench: JudgeContext) -> dict[str, Any]:
+def wanted(bench: Bench) -> dict[str, Any]:
     """Before and after of a run that nothing disturbs, with what is to be said of it even so."""
     found: dict[str, Any] = {"before": {}, "whole": {}}
 
