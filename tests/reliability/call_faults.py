@@ -24,7 +24,7 @@ from pathlib import Path
 import operations
 from crash_runner import KILLED
 from flow_runner import REFUSED, refused
-from recovery import JudgeContext, versions, wanted
+from recovery import Bench, versions, wanted
 
 CALLS = (
     "openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "renameat", "renameat2", "link", "linkat", "unlink",
@@ -39,7 +39,7 @@ class NoTracing(Exception):
     """strace may not take hold of another process here."""
 
 
-def traced(bench: JudgeContext, *options: str) -> tuple[int, list[str]]:
+def traced(bench: Bench, *options: str) -> tuple[int, list[str]]:
     """Runs the operation once under strace; how it ended, and what strace wrote down."""
     log = bench.folder / "strace.log"
     log.unlink(missing_ok=True)
@@ -72,7 +72,7 @@ def traced(bench: JudgeContext, *options: str) -> tuple[int, list[str]]:
     return code, log.read_text(errors="replace").splitlines()
 
 
-def points(bench: JudgeContext) -> list[tuple[str, int]]:
+def points(bench: Bench) -> list[tuple[str, int]]:
     """Every call that writes something down below the folder, as its name and its number among those of its name."""
     bench.put_back()
     code, lines = traced(bench, "-e", f"trace={','.join(CALLS)}")
@@ -91,7 +91,7 @@ def points(bench: JudgeContext) -> list[tuple[str, int]]:
     return list(found)
 
 
-def struck(bench: JudgeContext, name: str, number: int, fault: str) -> tuple[bool, int]:
+def struck(bench: Bench, name: str, number: int, fault: str) -> tuple[bool, int]:
     """Runs the operation with a fault at one call; whether it met it, and how it ended."""
     bench.put_back()
     what = "signal=KILL" if fault == "KILL" else f"error={fault}"
@@ -104,7 +104,7 @@ def main() -> int:
     """See the module."""
     name, folder, faults, every = sys.argv[1], Path(sys.argv[2]), sys.argv[3].split(","), int(sys.argv[4])
     operation = operations.OPERATIONS[name]
-    bench = JudgeContext(folder, operation.scenario(operation.told(folder)))
+    bench = Bench(folder, operation.scenario(operation.told(folder)))
     with redirect_stdout(io.StringIO()):
         aim = wanted(bench)
     aim["whole"] = versions(bench.recorded())
