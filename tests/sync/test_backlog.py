@@ -16,6 +16,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine, outbox
 from signet_sync.sync.engine import run_pass, work_off
 from signet_sync.sync.request import Request
+from signet_sync.sync.stages import SESSION
 from signet_sync.sync.workspace import Workspace
 
 NOW_US = parse_instant(NOW) or 0
@@ -51,9 +52,7 @@ def test_the_page_comes_first_and_log_pages_once_nothing_waits(vault: Vault, wor
     assert vault.call("status", "--json").json["backlog"] == outbox.backlog(workspace.database) > 0
     assert "backlog" in vault.call("status").out
     for deriver in workspace.pipeline.derivers:
-        assert deriving.waits(workspace.database, workspace.pipeline, deriver.name) == (
-            deriver.name in ("graph", "facts", "session log")
-        )
+        assert deriving.waits(workspace.database, workspace.pipeline, deriver.name) == (SESSION in deriver.kinds)
     while work_off(workspace, request()):
         pass
     run_pass(workspace, request())
