@@ -14,8 +14,9 @@ import click
 
 from signet_sync.admin.demo import entities, sessions
 from signet_sync.app.workspace import opened
-from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.cli.main import Context, confirm, json_option, pass_context, yes_option
 from signet_sync.cli.reindex import show as show_pass
+from signet_sync.formats.paths import display
 from signet_sync.integrity import report
 from signet_sync.settings.model import load
 from signet_sync.sync.engine import run_pass
@@ -27,11 +28,17 @@ _WORDS = "Priya counts in millimetres"
 
 @click.command()
 @click.argument("path", required=False, default="signet-demo")
+@yes_option
 @json_option
 @pass_context
-def demo(context: Context, path: str) -> int:
-    """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show the result."""
+def demo(context: Context, path: str, yes: bool) -> int:
+    """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show the result.
+
+    An earlier demo in PATH is deleted with everything in it, after you agree.
+    """
     root = os.path.abspath(os.path.expanduser(path))
+    if sessions.is_demo(root):
+        confirm(context, f"delete the earlier demo in {display(root)}, with everything in it?", yes=yes)
     sessions.make(root)
     settings, _ = load(root)
     # In a separate index, as on another machine: our own index then sees all of it for the first time, damage included.
@@ -53,7 +60,7 @@ def _show(root: str, files: int, entities: Sequence[str], document: dict[str, An
     click.echo()
     _show_page(page)
     click.echo()
-    click.secho("what was found", bold=True)
+    click.secho("Result of the first pass", bold=True)
     show_pass(document)
     click.echo()
     click.secho(f"{len(entities)} entities, files to read and edit", bold=True)
@@ -61,10 +68,10 @@ def _show(root: str, files: int, entities: Sequence[str], document: dict[str, An
         click.echo(f"  {profile}")
     command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
     click.echo()
-    click.secho("four things to try", bold=True)
+    click.secho("Four things to try", bold=True)
     click.echo(f"  {command} recall {_QUESTION}")
     click.echo(f"  {command} expand {_first_handle(page)}      # any ^handle of the page leads down to the transcript")
-    click.echo(f"  {command} remember {_WORDS}      # recall it three times, in several ways; then: dream")
+    click.echo(f"  {command} remember {_WORDS}      # recall it three times with two different queries, then run: dream")
     click.echo(f"  {command} run      # then edit or delete a file in {os.path.relpath(root)}/memory and look again")
 
 

@@ -589,7 +589,7 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     answer = call("demo")
     assert answer.code == 0
     root = tmp_path / "signet-demo"
-    for said in ("# Working Memory", "hash-mismatch", "conflict-copy", "four things to try"):
+    for said in ("# Working Memory", "hash-mismatch", "conflict-copy", "Four things to try"):
         assert said in answer.out
     for line in re.findall(r"^  (.*--workspace signet-demo .*)$", answer.out, re.MULTILINE):
         words = line.partition("#")[0].split()
@@ -598,7 +598,9 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
         assert said[2] == "run" or call(*said).out
     assert call("--workspace", root, "search", "fingerprint", "--json").json["hits"]
     assert call("--workspace", root, "check").code == 1
-    assert call("demo").code == 0
+    (root / "note.md").write_text("mine")
+    assert "--yes" in call("demo").err and (root / "note.md").exists()
+    assert call("demo", "--yes").code == 0 and not (root / "note.md").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/file").write_text("x")
     before = tree(tmp_path / "mine")

@@ -20,6 +20,11 @@ from signet_sync.sync.workspace import Workspace
 MARKER = ".signet-demo"
 
 
+def is_demo(root: str) -> bool:
+    """Returns whether a folder is that of an earlier demo."""
+    return os.path.isfile(os.path.join(root, MARKER))
+
+
 def make(root: str) -> None:
     """Creates the folder of the sample workspace.
 
@@ -28,7 +33,7 @@ def make(root: str) -> None:
     """
     known = state_dir.locate(root).path
     if os.path.isdir(root) and os.listdir(root):
-        if not os.path.isfile(os.path.join(root, MARKER)):
+        if not is_demo(root):
             raise UsageError(
                 "the folder is not empty and not an earlier demo",
                 path=root,
