@@ -71,7 +71,9 @@ def _show(root: str, files: int, entities: Sequence[str], document: dict[str, An
     click.secho("Four things to try", bold=True)
     click.echo(f"  {command} recall {_QUESTION}")
     click.echo(f"  {command} expand {_first_handle(page)}      # any ^handle of the page leads down to the transcript")
-    click.echo(f"  {command} remember {_WORDS}      # recall it three times with two different queries, then run: dream")
+    click.echo(
+        f"  {command} remember {_WORDS}      # recall it three times with two different queries, then run: dream"
+    )
     click.echo(f"  {command} run      # then edit or delete a file in {os.path.relpath(root)}/memory and look again")
 
 

@@ -64,6 +64,6 @@ def _show(findings: Sequence[Finding], *, quiet: bool, may_fix: bool) -> None:
     if any(finding.level == "problem" for finding in findings):
         click.secho("problems were found", fg="red", bold=True)
     elif any(finding.level == "warning" for finding in findings):
-        click.secho("no problems; warnings are marked !", fg="yellow", bold=True)
+        click.secho("no problems, but warnings (marked !)", fg="yellow", bold=True)
     elif not quiet:
         click.secho("everything is in order", fg="green", bold=True)

@@ -45,7 +45,7 @@ def init(context: Context, path: str | None) -> int:
         pass
 
     def show() -> None:
-        click.echo(f"workspace {root} " + ("created: " + ", ".join(made) if made else "already exists"))
+        click.echo(f"workspace {root}: " + ("created " + ", ".join(made) if made else "already exists"))
         click.echo("next:")
         for words in ("reindex", "hooks install auto", "service install"):
             click.echo(f"  {context.command_line(words, root)}")

@@ -101,8 +101,9 @@ def _rows(target: Installation, database: Database) -> list[Finding]:
         found.append(problem("entities", words, target.command("entity drift")))
     found += _copies(target, database)
     if passes.is_halted(database):
-        words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
-        remedy = f"{target.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
+        words = "halted: memory/ or most of its files are missing; nothing was removed"
+        accept = f"{target.command('reindex')} --accept-removals"
+        remedy = f"restore memory/ (mount it, or wait for the sync); only if the files are gone for good: {accept}"
         found.append(problem("halt", words, remedy))
     return found
 
@@ -127,7 +128,7 @@ def _copies(target: Installation, database: Database) -> list[Finding]:
     if not paths:
         return []
     words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"
-    remedy = f"{target.command('reindex')}  # lists them; keep what you want, delete the rest"
+    remedy = f"{target.command('reindex')}  # lists them; compare each with its original and delete one"
     return [warning("copies", words, remedy)]
 
 
