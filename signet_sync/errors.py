@@ -8,7 +8,7 @@ from collections.abc import Mapping
 class SignetSyncError(Exception):
     """Base of everything that signet-sync raises on purpose.
 
-    `code` is stable and machine-readable, `exit_code` is that of the process (contracts: *Time, output, exit codes*).
+    `code` is stable and machine-readable, `exit_code` is that of the process.
     `details` are added to the error in a JSON answer.
     """
 

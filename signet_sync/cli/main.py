@@ -76,7 +76,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class _StdoutClosed(Exception):
-    """The reader of our stdout is gone. click would exit with 1, which means that problems were found."""
+    """The process that reads stdout has exited. click would exit with 1, which means that problems were found."""
 
 
 @contextmanager
@@ -247,7 +247,7 @@ class Context:
         log.for_people("ERROR" if self.quiet else "WARNING")
 
     def say(self, text: str) -> None:
-        """Prints a line for the person on stderr, unless it is empty, or quiet was asked for."""
+        """Prints a line on stderr, unless it is empty or `--quiet` is set."""
         if text and not self.quiet:
             click.echo(text, err=True)
 

@@ -15,13 +15,15 @@ from signet_sync.sync.read_only import reading
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most hits.")
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of hits.")
 @agent_option
 @now_option
 @json_option
 @pass_context
 def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
     """Find what answers a question: memories and facts first, then threads and summaries, transcripts last.
+
+    Running sessions are read first, and the hits shown are counted.
 
     Memories that are found often, by several queries, are promoted into MEMORY.md: see dream.
     """

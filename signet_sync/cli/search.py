@@ -13,7 +13,7 @@ from signet_sync.sync.read_only import count_artifacts, reading
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--kind", type=click.Choice(["summary", "transcript", "compaction", "manifest"]), help="Only this kind.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most hits.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
 @click.option("--since", metavar="TIME", help="Only sessions since this day or time (ISO 8601).")
 @click.option("--raw", is_flag=True, help="The query is FTS5 syntax, not plain words.")
 @agent_option

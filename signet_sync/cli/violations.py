@@ -30,7 +30,7 @@ def violations() -> None:
 @json_option
 @pass_context
 def list_(context: Context, accepted: bool) -> int:
-    """List every open violation; files that one save changed are grouped into a batch."""
+    """List every open violation; what one pass found is one batch."""
     with reading(context.place()) as database:
         if accepted:
             gone = accepted_gone(database)
@@ -56,13 +56,14 @@ def _show_accepted(gone: list[AcceptedGone]) -> None:
 
 def _show(found: list[Batch]) -> None:
     for batch in found:
-        several = f" ({len(batch.files)} files in one save) · --batch {batch.id}" if len(batch.files) > 1 else ""
+        several = f" ({len(batch.files)} files found in one pass) · --batch {batch.id}" if len(batch.files) > 1 else ""
         click.secho(f"found {batch.found_at}{several}", bold=True)
         for one in batch.files:
             click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
     if found:
         click.echo("signet-sync violations show PATH · restore PATH · accept PATH --reason …")
         click.echo("for several files: a pattern instead of PATH, --batch ID, --vanished, or --all")
+        click.echo("to remove the whole session instead: signet-sync remove SESSION")
     else:
         click.echo("no open violations")
 

@@ -1,4 +1,4 @@
-"""Models artifacts: every field of seed 000 with its type, and what is wrong in a file that does not fit."""
+"""Models artifacts: every field with its type, and what is wrong in a file that does not fit."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class _Record(BaseModel):
 
 
 class Content(_Record):
-    """An immutable artifact: frontmatter of seed 000, *Immutable content artifact frontmatter*."""
+    """The frontmatter of an immutable artifact."""
 
     links: ClassVar[tuple[str, ...]] = ("manifest_path",)
 
@@ -232,7 +232,7 @@ def _artifacts(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Tombstone(_Record):
-    """A removed session: no content, no sentence, no project (contracts, *Tombstones*)."""
+    """A removed session: no content, no sentence, no project."""
 
     kind: Annotated[Literal["tombstone"], BeforeValidator(_text)]
     agent_id: Text

@@ -1,4 +1,4 @@
-"""Normalizes and hashes bodies by `body-normalized-v1` (seed 000, *Checksum scope*; contracts, *Sessions, names*)."""
+"""Normalizes and hashes bodies by `body-normalized-v1`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines the paths of entity files and which sections they have (contracts, *Entity files*)."""
+"""Defines the paths of entity files and which sections they have."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Reads and writes frontmatter: a strict fast path for the written form, safe YAML events for everything else.
 
 Both paths return the same: scalars are text as written (or None), lists are lists; the models type them, not YAML's
-guesses (contracts, *Frontmatter, as written* and *as read*). Nothing is composed or constructed: reading stops at the
-first alias, anchor, tag, duplicate key, second document or fifth level.
+guesses. Nothing is composed or constructed: reading stops at the first alias, anchor, tag, duplicate key, second
+document or fifth level.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _hash(text: str) -> str:
 
 
 def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequence[str]) -> str:
-    """Returns the agent of a harness session (contracts: *Agents*).
+    """Returns the agent of a harness session.
 
     It is `SIGNET_AGENT_ID`, else the agent of the longest folder in `projects` (`PATH=AGENT`, setting
     `agents.projects`) that contains the project, else `default`. Raises `UsageError` (`agent-invalid`) if the chosen

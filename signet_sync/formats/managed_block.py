@@ -62,7 +62,7 @@ def generated(data: bytes) -> str | None:
 
 
 def merge(existing: bytes | None, text: str) -> Merge:
-    """Returns the page that shows `text` and loses no word of a person (contracts, *MEMORY.md*)."""
+    """Returns the page that shows `text` and loses no word of a person."""
     fresh = block(text)
     if existing is None or not existing.strip():
         return Merge(fresh)

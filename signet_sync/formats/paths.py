@@ -1,4 +1,4 @@
-"""Defines the layout of a workspace, as paths relative to its root (contracts, *Workspace*). Names only, no disk."""
+"""Defines the layout of a workspace, as paths relative to its root. Names only, no disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derives session tokens, deterministically, from agent and identity (seed 000, *Session token contract*)."""
+"""Derives session tokens, deterministically, from agent and identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognizes noise: temporary and test sessions, which are kept and found but not shown (contracts, *MEMORY.md*)."""
+"""Recognizes noise: temporary and test sessions, which are kept and found but not shown."""
 
 from __future__ import annotations
 

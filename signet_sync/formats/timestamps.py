@@ -27,7 +27,7 @@ def parse_instant(text: str) -> int | None:
     """Returns microseconds since 1970 UTC, or None if the text is no timestamp.
 
     Between date and time `T`, `t` or blanks; seconds optional, any fraction (cut at microseconds), any offset, no
-    offset means UTC (contracts, *Sessions, names, tokens, hashes*).
+    offset means UTC.
     """
     match = _ISO.fullmatch(text)
     if match is None:

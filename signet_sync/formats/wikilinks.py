@@ -1,4 +1,4 @@
-"""Reads and writes Obsidian wikilinks with paths relative to the workspace root (seed 000, *Workspace root*)."""
+"""Reads and writes Obsidian wikilinks with paths relative to the workspace root."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def enrich(
 
 
 def without_synthesis(settings: Settings) -> Settings:
-    """Drops the synthesis block, so that the extraction block applies (seed 001, *Provider Resolution*)."""
+    """Drops the synthesis block, so that the extraction block applies."""
     plain = Settings()
     ours = [f.name for f in fields(Settings) if f.name.startswith("synthesis_")]
     return replace(settings, **{name: getattr(plain, name) for name in ours})

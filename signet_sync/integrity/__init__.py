@@ -1,4 +1,4 @@
 """Checks files against the index: `check`, violations of sealed files, retention of seals.
 
-Changes the table seals; violations are described in docs/operations.md.
+Changes the table seals; violations are described in docs/obsidian.md#violations.
 """

@@ -304,7 +304,7 @@ def document(root: str, checked: CheckResult, now_us: int, *, strict: bool) -> d
     """The document of `check --json`; a note that fails a strict check says so."""
     problems = [
         {
-            **problem(j.path, j.verdict, j.code, j.message),
+            **problem(j.path, j.verdict, j.code, j.message, is_file=bool(j.found_sha256)),
             **({"line": line} if (line := checked.lines.get((j.path, j.code))) is not None else {}),
         }
         for j in checked.judgements

@@ -82,7 +82,7 @@ def _sealed(database: Database, path: str) -> Seal:
     seal = artifacts.seal_of(database, path)
     if seal is None or not (violations.is_open(database, path) or _is_accepted_gone(database, path)):
         raise UsageError(
-            f"{path} is no open violation",
+            f"{path} is not an open violation",
             path=path,
             hint="signet-sync violations list shows them",
             code="unknown-violation",
@@ -156,10 +156,10 @@ def _moved_away(workspace: Workspace, path: str, now_us: int) -> str | None:
 
 
 def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
-    """Seals the present content and corrects its `content_sha256`: the only permitted write to an immutable file.
+    """Seals the present content and corrects its `content_sha256` in the file.
 
-    If the file is gone, its absence is accepted. Raises `UsageError` if the present file is no artifact of the same
-    agent and session.
+    Only this, `restore` and `redact` change an immutable file. If the file is gone, its absence is accepted. Raises
+    `UsageError` if the present file is no artifact of the same agent and session.
     """
     seal = _sealed(workspace.database, path)
     name = artifact_name(path.rpartition("/")[2])

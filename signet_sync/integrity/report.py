@@ -1,4 +1,4 @@
-"""Converts the outcome of a pass for `--json` (`cli.md`, *JSON*): counts, problems, notes, pages, halts."""
+"""Converts the outcome of a pass for `--json`: counts, problems, notes, pages, halts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from signet_sync.sync.store import counts as counts_store
 from signet_sync.sync.workspace import Workspace
 
 
-def hint_for(code: str, path: str) -> str:
-    """Returns what a person can do about a code."""
-    return HINTS.get(code, "").replace("PATH", path)
+def hint_for(code: str, path: str, *, is_file: bool = True) -> str:
+    """Returns what a person can do about a code; `is_file` says whether a file is at the path of a `mutated` one."""
+    key = "replaced" if code == "mutated" and not is_file else code
+    return HINTS.get(key, "").replace("PATH", path)
 
 
-def problem(path: str, verdict: str, code: str, message: str) -> dict[str, str]:
+def problem(path: str, verdict: str, code: str, message: str, *, is_file: bool = True) -> dict[str, str]:
     """Returns one entry of `problems`."""
-    return {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint_for(code, path)}
+    hint = hint_for(code, path, is_file=is_file)
+    return {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
 
 
 def reindexed(
@@ -32,7 +34,9 @@ def reindexed(
     standing = counts_store.problems(database)
     seen = {p.path for p in standing}
     problems = [
-        problem(p.path, p.verdict, p.code, p.message) for p in standing if agent is None or p.agent_id in (None, agent)
+        problem(p.path, p.verdict, p.code, p.message, is_file=p.is_file)
+        for p in standing
+        if agent is None or p.agent_id in (None, agent)
     ]
     problems += [
         problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")

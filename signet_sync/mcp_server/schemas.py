@@ -65,14 +65,14 @@ class SearchArguments(ToolArguments):
     query: Words = Field(description="Words to look for: files that contain all of them, else any of them.")
     kind: filename.Kind | None = Field(None, description="Only files of this kind.")
     since: Name | None = Field(None, description="Only sessions since this day or time, ISO 8601: 2026-03-28.")
-    limit: int = Field(10, ge=1, le=50, description="Most hits.")
+    limit: int = Field(10, ge=1, le=50, description="Maximum number of hits.")
 
 
 class RecallArguments(ToolArguments):
     """Arguments of `memory_recall`."""
 
     query: Words = Field(description="A question or some words, as you would ask a colleague.")
-    limit: int = Field(10, ge=1, le=50, description="Most hits.")
+    limit: int = Field(10, ge=1, le=50, description="Maximum number of hits.")
 
 
 class ExpandArguments(ToolArguments):

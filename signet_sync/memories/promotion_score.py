@@ -57,7 +57,7 @@ def consolidation(signals: Signals) -> float:
 
 
 def score(signals: Signals, weights: SignalWeights = WEIGHTS) -> float:
-    """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights (seed 004)."""
+    """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights."""
     return (
         weights.frequency * signals.frequency
         + weights.relevance * signals.relevance

@@ -65,8 +65,8 @@ def score(
     Ages and half-lives are days of 86,400 s, instants microseconds since 1970 UTC. Statements and accesses after
     `now_us` have age 0; with the start of the UTC day as `now_us`, a score changes once a day. With a half-life of 0,
     everything stated before `now_us` scores 0. Pinned things have age 0 in both places. Accesses above 2^20 count as
-    2^20: no score is above `6 * weight`. Source: seed 001 (decay-aware, pin-exempt); the half-lives are settings
-    (`score.half_life_…`). The formula is exponential forgetting, with a boost for use that fades itself.
+    2^20: no score is above `6 * weight`. The half-lives are settings (`score.half_life_…`). The formula is exponential
+    forgetting, with a boost for use that fades itself.
     """
     weight = REMEMBERED if remembered else WEIGHTS.get(kind, WEIGHTS["node"])
     if accesses <= 0 and not pinned:  # as are nearly all candidates for a page

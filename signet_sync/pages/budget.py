@@ -1,4 +1,4 @@
-"""Shares a page's budget of tokens among its parts (contracts: *Projection*)."""
+"""Shares a page's budget of tokens among its parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Shares:
 def shares(budget_tokens: int, head: float, ledger: float, index: float) -> Shares:
     """Returns whole tokens for each part of a page, from fractions of one; the remainder goes to the session log.
 
-    The parts never add up to more than the budget. Contracts: *Projection* (head 40 %, ledger 45 %, index 15 %).
+    The parts never add up to more than the budget.
     """
     total = min(_whole(budget_tokens, head + ledger + index), max(0, budget_tokens))
     for_head = min(_whole(budget_tokens, head), total)

@@ -20,12 +20,12 @@ def prompted(
 ) -> SessionContext:
     """Returns what memory holds on a prompt, in at most `budget` tokens (else `PROMPT_BUDGET`).
 
-    With `shared`, only memories that are not private, followed by the identity files in what the budget leaves
-    (contracts: what others read too). Raises what reading the database raises.
+    With `shared`, only memories that are not private, followed by the identity files in what the budget leaves.
+    Raises what reading the database raises.
     """
     tiers: tuple[Tier, ...] = ("memory",) if shared else TIERS
     best = partial(for_prompt, limit=_MOST_RECALLED)
-    _, found = recall_operations.find(database, prompt, agent_id, best, tiers=tiers, private=not shared)
+    _, found = recall_operations.select_candidates(database, prompt, agent_id, best, tiers=tiers, private=not shared)
     hits = [PromptHit(one.text, one.where, one.path, one.id) for one in found]
     text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))

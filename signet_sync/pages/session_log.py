@@ -20,7 +20,7 @@ _LINKS = ("summary", "transcript", "compaction", "manifest")
 def compose(
     agent_id: str, token: str, parts: Sequence[Part], sentence_of_session: str | None = None
 ) -> LedgerRow | None:
-    """Returns the row of one session, or None if it has no content or is noise (contracts, *MEMORY.md*).
+    """Returns the row of one session, or None if it has no content or is noise.
 
     `sentence_of_session` replaces the best artifact's sentence.
     """

@@ -15,9 +15,9 @@ def by_worth(
 ) -> Iterator[list[int]]:
     """Yields row numbers in groups of equal weight, the highest first.
 
-    A row is in at most one of `roots`; its weight is the sum of the weights of the terms it contains, from the term
-    number beside its root on. `holding` has the rows of each term. Rows are separated term by term, and only among
-    those that may still be the best: few of thousands.
+    `roots` are disjoint row sets, each with the first term number that counts for it. A row's weight is the sum of the
+    weights of the terms it contains. `holding` has the rows of each term. Only groups that may come next are split by
+    term.
     """
     turn = count()
     # Of each part: the highest weight its rows may have, the terms left to separate them, the terms that all contain.

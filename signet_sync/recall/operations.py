@@ -9,9 +9,9 @@ from typing import NamedTuple
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall.groups import by_worth
-from signet_sync.recall.passages import Finder, QueryPassage
+from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
-from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, choose, finders, pairs, scored, weights, why
+from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, choose, pairs, scored, selective_terms, weights, why
 from signet_sync.recall.snippets import around, label_with_snippet, speaker
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
@@ -22,7 +22,7 @@ from signet_sync.sync.store import access_counts
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
-# So many of each tier are examined closely: those that contain most of the query.
+# Candidates examined per tier: those that contain most of the query.
 LOOKED_AT = 20
 _LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and of all for one query
 _SHOWN = 400  # characters of a hit's text
@@ -37,7 +37,7 @@ _BATCH, _LINES = 200, 60
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
 
-Choose = Callable[[Query, Sequence[RecallCandidate]], Sequence[RecallCandidate]]
+Select = Callable[[Query, Sequence[RecallCandidate]], Sequence[RecallCandidate]]
 
 
 class RecallHit(NamedTuple):
@@ -64,7 +64,7 @@ def recall(
 
     Without `private`, private memories are left out.
     """
-    query, found = find(
+    query, found = select_candidates(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
     )
     return [
@@ -76,7 +76,7 @@ def recall(
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RecallHit], at_us: int) -> bool:
     """Records which memories a query found and at which place, for the dream sweep; False if the database was busy.
 
-    The score is 1/rank in the whole answer. The query is stored sanitized and on one line (issue 5, point 1).
+    The score is 1/rank in the whole answer. The query is stored sanitized and on one line.
     """
     scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
     if not scored:
@@ -99,22 +99,22 @@ def stored_query(text: str) -> str:
     return flatten(sanitize_line(whole), _SHOWN)
 
 
-def find(
+def select_candidates(
     database: Database,
     text: str,
     agent_id: str,
-    choose: Choose,
+    select: Select,
     *,
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
 ) -> tuple[Query, list[RecallCandidate]]:
-    """Returns the parsed text, and what `choose` takes of all candidates; without `private` no private memory."""
+    """Returns the parsed text, and the candidates that `select` selects; private memories only with `private`."""
     query = read(text)
     if not query.terms:
         return query, []
     search = _QuerySearch(database, agent_id, query)
     found = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
-    return query, [one for candidate in choose(query, found) if (one := search.located(candidate)) is not None]
+    return query, [one for candidate in select(query, found) if (one := search.located(candidate)) is not None]
 
 
 class _QuerySearch:
@@ -128,43 +128,43 @@ class _QuerySearch:
         documents, alone = hits.artifacts_in_all(database, agent_id)
         counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
         self.weights = weights(query, counts, documents)
-        self.by = finders(self.weights, counts)
-        self.finder = Finder(query.terms, self.weights)
+        self.selective = selective_terms(self.weights, counts)
+        self.passages = PassageFinder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
         self.projects: dict[str | None, Mapping[int, float]] = {}
 
     # ── memories, facts, entities, threads, condensations ──
 
     def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[RecallCandidate]:
-        best = self._best([tier for tier in _LINE_TIERS if tier in tiers], private)
+        best = self._best_lines([tier for tier in _LINE_TIERS if tier in tiers], private)
         for tier, ids in best.items():
             for line in hits.lines(self.database, self.agent_id, tier, ids):
                 yield self._from_line(tier, line)
 
-    def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
+    def _best_lines(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
         """Returns of each tier the lines that contain most of the query; of equal ones the newest."""
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
-        found, holding = self._by_term([hits.lines_with(self.database, term) for term in self.terms])
+        found, holding = self._rows_by_term([hits.lines_with(self.database, term) for term in self.terms])
         for tier, ids in best.items():
             few = hits.narrowed(self.database, self.agent_id, tier)
             groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
             # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
-            while (wanted := LOOKED_AT - len(ids)) > 0 and (some := _some(groups, batch)):
+            while (wanted := LOOKED_AT - len(ids)) > 0 and (some := _next_groups(groups, batch)):
                 ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
                 batch *= 8
         return best
 
-    def _by_term(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
+    def _rows_by_term(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
-        found = set[int]().union(*(holding[number] for number in self.by))
+        found = set[int]().union(*(holding[number] for number in self.selective))
         # Intersect with these rows instead of building a set of all rows of a frequent word.
         return found, [found.intersection(rows) for rows in holding]
 
     def _from_line(self, tier: Tier, line: MatchedLine) -> RecallCandidate:
-        passage = self.finder.best(line.text)
+        passage = self.passages.best(line.text)
         text = line.shown
         if tier == "node":
             text = label_with_snippet(line.shown, line.text, passage.start)
@@ -175,20 +175,20 @@ class _QuerySearch:
     # ── summaries, compactions, transcripts ──
 
     def artifacts(self, tiers: Collection[Tier]) -> Iterator[RecallCandidate]:
-        found = self._found({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers})
+        found = self._best_artifacts({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers})
         for artifact in hits.artifacts(self.database, found, _LONGEST, _MOST_READ):
             yield self._from_artifact(artifact)
 
-    def _found(self, tier_of: Mapping[str, Tier]) -> list[int]:
+    def _best_artifacts(self, tier_of: Mapping[str, Tier]) -> list[int]:
         """Returns of each tier the artifacts that contain most of the query; of equal ones those indexed last."""
         found: dict[Tier, list[int]] = {tier: [] for tier in tier_of.values()}
         if not found:
             return []
-        near, bonus = pairs(self.weights, self.by)
+        near, bonus = pairs(self.weights, self.selective)
         close = [hits.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
-        by, terms = self._by_term(self.holding)
+        selected, terms = self._rows_by_term(self.holding)
         # What only words close together find is scored by that alone.
-        roots = [(by, 0), (set[int]().union(*close) - by, len(terms))]
+        roots = [(selected, 0), (set[int]().union(*close) - selected, len(terms))]
         groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
         order = (row for rows in groups for row in sorted(rows, reverse=True))
         while some := list(islice(order, _BATCH)):
@@ -200,7 +200,7 @@ class _QuerySearch:
 
     def _from_artifact(self, found: MatchedArtifact) -> RecallCandidate:
         about = self._about(found.project)
-        sentence, passage = (self.finder.best(text, about) for text in (found.sentence, found.content))
+        sentence, passage = (self.passages.best(text, about) for text in (found.sentence, found.content))
         place = None if sentence.weight >= passage.weight else passage.start
         self.places[found.path] = place or 0, found.content
         tier = _TIER_OF[found.kind]
@@ -212,14 +212,14 @@ class _QuerySearch:
         else:
             text = found.sentence if place is None else around(found.content, place)
             where = f"a transcript{_of(found.project)}"
-        both = self.finder.better(sentence, passage)
+        both = self.passages.better(sentence, passage)
         candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where)
         return candidate._replace(session=found.session)
 
     def _about(self, project: str | None) -> Mapping[int, float]:
         """Returns the terms in a project's name; everything done in the project is about them."""
         if project not in self.projects:
-            self.projects[project] = self.finder.best(basename(project)).terms
+            self.projects[project] = self.passages.best(basename(project)).terms
         return self.projects[project]
 
     def located(self, candidate: RecallCandidate) -> RecallCandidate | None:
@@ -238,8 +238,8 @@ class _QuerySearch:
     def turns(self, tiers: Collection[Tier]) -> Iterator[RecallCandidate]:
         if "transcript" not in tiers:
             return
-        for turn in live.find(self.database, self.agent_id, self.finder.needles):
-            passage = self.finder.best(turn.content)
+        for turn in live.find(self.database, self.agent_id, self.passages.needles):
+            passage = self.passages.best(turn.content)
             at_us = parse_instant(turn.at) or 0
             where = _with_turn(turn.role, "a running session", at_us)
             text = around(turn.content, passage.start or 0)
@@ -255,7 +255,7 @@ class _QuerySearch:
         return RecallCandidate(tier, line_id, text, path, at_us, scored(self.weights, passage), terms, where)
 
 
-def _some(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
+def _next_groups(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
     """Returns the next groups that together have at least `rows` rows; all that are left if they have fewer."""
     some: list[list[int]] = []
     for group in groups:

@@ -14,14 +14,14 @@ from signet_sync.text.word_forms import folded
 REACH = 240  # characters of a passage: two or three sentences
 _FAR = 0.3  # how much less a passage counts whose first and last word are that far apart
 _BREAK = 60  # characters that the end of a sentence or line counts as
-_MOST_PLACES = 2_000  # of one text
+_MOST_SPANS = 2_000  # of one text
 _ROUNDING = 1e-9  # sums of the same weights in another order differ by less
 _NEEDLE = 3  # characters from which a text is selective enough to search for
 _TOKEN = late(r"[^\W_]+")
 
 
 # Where a term begins and ends, in characters; its number; its worth: 1 if it is as typed.
-Place = tuple[int, int, int, float]
+Span = tuple[int, int, int, float]
 
 
 class QueryPassage(NamedTuple):
@@ -38,13 +38,13 @@ class QueryPassage(NamedTuple):
     held: Mapping[int, float]
 
 
-class Finder:
+class PassageFinder:
     """Finds the terms of a query in folded texts."""
 
     def __init__(self, terms: Sequence[Term], weights: Sequence[float]) -> None:
         """`weights` are the terms' weights in the ranking."""
         self.weights = weights
-        # Search for the terms of highest weight first: if a text has too many places, those are kept.
+        # Search for the terms of highest weight first: if a text has too many spans, those are kept.
         order = sorted(range(len(terms)), key=lambda number: -weights[number])
         self._searches = [_TermSearch(number, terms[number]) for number in order]
 
@@ -53,47 +53,47 @@ class Finder:
         """Returns texts, in lower case; whatever contains a term contains one of its texts."""
         return [needle for search in self._searches for needle in search.needles]
 
-    def places(self, text: str) -> list[Place]:
-        """Returns the places of all terms in a text, in order; at most `_MOST_PLACES`."""
+    def spans(self, text: str) -> list[Span]:
+        """Returns the spans of all terms in a text, in order; at most `_MOST_SPANS`."""
         low = folded(text)
-        found: list[Place] = []
+        found: list[Span] = []
         for search in self._searches:
-            search.add_places(low, found)
+            search.add_spans(low, found)
         found.sort()
         return found
 
     def best(self, text: str, given: Mapping[int, float] | None = None) -> QueryPassage:
         """Returns the passage of highest weight; `given` terms, with their worth, count for every passage."""
         given = given or {}
-        places = self.places(text)
+        spans = self.spans(text)
         base = self._weight(given)
-        if not places:
+        if not spans:
             return QueryPassage(base, None, given, base, given)
         best, start, terms = base, None, given
-        # What is within reach of a place: how often each term occurs, and their total weight.
+        # What is within reach of a span: how often each term occurs, and their total weight.
         counts: dict[int, int] = {}
         within, end = base, 0
-        for first, (begun, _, opening, _) in enumerate(places):
-            while end < len(places) and places[end][0] <= begun + REACH:
-                term = places[end][2]
+        for first, (begun, _, opening, _) in enumerate(spans):
+            while end < len(spans) and spans[end][0] <= begun + REACH:
+                term = spans[end][2]
                 counts[term] = counts.get(term, 0) + 1
                 if counts[term] == 1:
                     within += self.weights[term]
                 end += 1
             if within > best - _ROUNDING:
-                weight, held = self._passage(text, places[first:end], given, base)
+                weight, held = self._passage(text, spans[first:end], given, base)
                 if weight > best:
                     best, start, terms = weight, begun, held
             counts[opening] -= 1
             if not counts[opening]:
                 within -= self.weights[opening]
-        held = _most({term: worth for _, _, term, worth in sorted(places, key=_worth)}, given)
+        held = _most({term: worth for _, _, term, worth in sorted(spans, key=_worth)}, given)
         return QueryPassage(best, start, terms, self._weight(held), held)
 
     def _passage(
-        self, text: str, near: Sequence[Place], given: Mapping[int, float], base: float
+        self, text: str, near: Sequence[Span], given: Mapping[int, float], base: float
     ) -> tuple[float, Mapping[int, float]]:
-        """Returns weight and terms of the best passage that begins at the first of some places."""
+        """Returns weight and terms of the best passage that begins at the first of some spans."""
         best, found = 0.0, given
         held = dict(given)
         weight = base
@@ -142,12 +142,12 @@ class _TermSearch:
         forms = [*term.akin, *(phrase.split()[0] for phrase in term.phrases), *filter(None, [term.prefix])]
         self.needles = ["".join(term.phrases[0].split())] if term.dense else _beginnings(forms)
 
-    def add_places(self, low: str, found: list[Place]) -> None:
-        """Adds the places of the term; `found` grows to at most `_MOST_PLACES`."""
+    def add_spans(self, low: str, found: list[Span]) -> None:
+        """Adds the spans of the term; `found` grows to at most `_MOST_SPANS`."""
         for needle in self.needles:
             start = low.find(needle)
             while start >= 0:
-                if len(found) >= _MOST_PLACES:
+                if len(found) >= _MOST_SPANS:
                     return
                 if self.term.dense:
                     found.append((start, start + len(needle), self.number, 1.0))
@@ -155,7 +155,7 @@ class _TermSearch:
                     self._add(low, start, found)
                 start = low.find(needle, start + 1)
 
-    def _add(self, low: str, start: int, found: list[Place]) -> None:
+    def _add(self, low: str, start: int, found: list[Span]) -> None:
         """Adds the term if a word begins there, as the best of its forms that matches."""
         for phrase in self.phrases:
             match = phrase.match(low, start)

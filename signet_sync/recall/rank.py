@@ -17,7 +17,7 @@ TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node", "trans
 KEPT = 0.75
 # The part of a hit's score that its best passage decides; the rest depends on all that the hit contains.
 OF_PASSAGE = 0.75
-# A transcript is not read if the summary of its session scores about as much.
+# A transcript is dropped unless it scores this much more than its session's summary.
 MORE = 1.1
 _FIRST = 5
 _OF_NAME = 2.0  # how much more a name or number weighs than another word as rare
@@ -53,26 +53,26 @@ def weights(query: Query, holding: Sequence[int], documents: int) -> list[float]
     ]
 
 
-def finders(weights: Sequence[float], holding: Sequence[int]) -> list[int]:
+def selective_terms(weights: Sequence[float], holding: Sequence[int]) -> list[int]:
     """Returns the terms by which texts are found: those of highest weight, and those in no artifact but maybe a memory.
 
     A text without any of them is not among the best, and words that are nearly everywhere are not searched for.
     """
-    by = [number for number, count in enumerate(holding) if not count]
+    selective = [number for number, count in enumerate(holding) if not count]
     known = sorted((number for number, count in enumerate(holding) if count), key=lambda number: -weights[number])
     left = sum(weights[number] for number in known)
     enough = (1 - _FOUND_BY) * left
     for number in known:
         if left <= enough:
             break
-        by.append(number)
+        selective.append(number)
         left -= weights[number]
-    return by
+    return selective
 
 
-def pairs(weights: Sequence[float], by: Sequence[int]) -> tuple[list[tuple[int, int]], list[float]]:
+def pairs(weights: Sequence[float], selective: Sequence[int]) -> tuple[list[tuple[int, int]], list[float]]:
     """Returns the pairs of terms that weigh most when close together, and how much more each then weighs."""
-    most = sorted(range(len(weights)), key=lambda number: (number not in by, -weights[number]))[:_PAIRED]
+    most = sorted(range(len(weights)), key=lambda number: (number not in selective, -weights[number]))[:_PAIRED]
     near = list(combinations(sorted(most), 2))
     return near, [_CLOSER * (weights[one] + weights[other]) for one, other in near]
 
@@ -85,8 +85,8 @@ def scored(weights: Sequence[float], passage: QueryPassage) -> float:
 def choose(candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
     """Returns the hits to show, best first within their tier, tiers in their order; at most `limit`.
 
-    Only what scores `KEPT` of the best one is shown, repeated texts only once, and each tier gets so many of the first
-    places that the others are seen too.
+    Only what scores `KEPT` of the best one is shown, repeated texts only once, and the first places are shared
+    among the tiers.
     """
     found = sorted(candidates, key=_order)
     best = max((candidate.score for candidate in found), default=0.0)
@@ -155,7 +155,7 @@ def _behind(tiers: Mapping[Tier, Sequence[RecallCandidate]]) -> Collection[Tier]
 
 
 def for_prompt(query: Query, candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
-    """Returns the hits to show at a prompt: transcripts only if no extracted statement answers (seed 002)."""
+    """Returns the hits to show at a prompt: transcripts only if no extracted statement answers."""
     chosen = choose(() if query.common else candidates, limit)
     return [candidate for candidate in chosen if candidate.tier != "transcript"] or chosen
 

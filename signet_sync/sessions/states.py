@@ -1,6 +1,6 @@
 """Derives the state of a write flow and its next step; finds the new part of a transcript. Pure rules.
 
-Seed 000, *Write and crash state model*. Nothing is remembered between steps: the state is observed from files and
+Nothing is remembered between steps: the state is observed from files and
 hashes, so a flow continues after a crash where it stopped.
 """
 
@@ -47,7 +47,7 @@ def kinds_of(kind: FlowKind, bodies: Container[str]) -> tuple[str, ...]:
 
 
 class FlowState(StrEnum):
-    """The state of a flow; the values describe it to a person. The first six are the partial failures of seed 000."""
+    """The state of a flow; the values describe it to a person. In the first six, a write failed half-way."""
 
     TRANSCRIPT_WITHOUT_SUMMARY = "transcript written, summary failed"
     SENTENCE_WITHOUT_ARTIFACT = "sentence generated, artifact write failed"

@@ -1,6 +1,6 @@
 """Loads settings into one frozen dataclass from flags, environment, user file, workspace file and defaults.
 
-Order (contracts: *Settings*): flags > `SIGNET_*` > user file > workspace file > defaults. The workspace file may only
+Order: flags > `SIGNET_*` > user file > workspace file > defaults. The workspace file may only
 set what cannot run a program, send text anywhere or write elsewhere; anything else in it is reported and ignored,
 because a workspace may come from a checkout.
 
@@ -902,7 +902,7 @@ def may_ask_signet(settings: Settings) -> bool:
 
 
 def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
-    """Resolves the synthesis block (seed 001, *Provider Resolution*).
+    """Resolves the synthesis block.
 
     Explicit settings win; without a provider of its own it is the extraction block, with its own model and timeout
     where they are given. Only if neither names a provider does `agent_yaml` count (Signet's `memory.pipelineV2` as

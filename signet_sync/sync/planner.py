@@ -2,7 +2,7 @@
 
 Three pure steps, so that a vault of any size is judged in batches: `survey` decides from names and signatures what must
 be read and whether the pass must halt; `judge` gives each file that was read its one verdict with its row and seal;
-`judge_missing` does the same for a missing file. Contracts: *Verdicts*, *Tombstones*.
+`judge_missing` does the same for a missing file.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _BURIED = f"{TOMBSTONES}/"
 
 HINTS: dict[str, str] = {
     "frontmatter-missing": "restore the file from a copy, or move it out of memory/ if it is a note of your own",
-    "frontmatter-invalid": "mend the line that is named, or restore the file from a copy",
+    "frontmatter-invalid": "fix the named line, or restore the file from a copy",
     "field-missing": "restore the file from a copy; every artifact carries all fields of its kind",
-    "field-invalid": "restore the file from a copy, or mend the field that is named",
+    "field-invalid": "restore the file from a copy, or fix the named field",
     "hash-mismatch": "restore the file from a copy or from your sync service's history",
     "kind-mismatch": "give the file its old name back",
     "token-mismatch": "give the file its old name back; the token belongs to its agent and session",
@@ -58,8 +58,10 @@ HINTS: dict[str, str] = {
     "unreadable": "check the file's permissions and the disk; its last good state stays in the index",
     "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
     "mutated": "signet-sync violations show PATH, then restore or accept it",
-    "vanished": "signet-sync violations restore PATH brings it back, accept settles that it is gone; signet-sync remove"
-    " removes the whole session",
+    # In place of "mutated" if what is there is not a file.
+    "replaced": "signet-sync violations restore PATH moves it away and writes the sealed file back",
+    "vanished": "signet-sync violations restore PATH brings it back, accept confirms that it is gone; signet-sync"
+    " remove removes the whole session",
     "conflict-copy": "compare it with the original and delete the one you do not want",
     "foreign-name": "not one of our files; it is left alone",
     "temporary": "a temporary file of another program; it is left alone",
@@ -116,7 +118,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class CliffRule:
-    """The limits above which missing files halt a pass (contracts, *The cliff*)."""
+    """The limits above which missing files halt a pass."""
 
     fraction: float = 0.5
     minimum: int = 20
@@ -493,7 +495,7 @@ def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
     if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
-        message = "its text is not the one that was written (content_sha256 differs)"
+        message = "the text does not match content_sha256"
         raise FieldProblem("hash-mismatch", "content_sha256", message)
     return body
 
@@ -535,13 +537,13 @@ def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
     sealed = unpack(seal.packed)
     if sealed is None or not redacts(raw, sealed):
         return judgement
-    return replace(judgement, message="an older version of it came back, with what was redacted", sealed=sealed)
+    return replace(judgement, message="an older, unredacted version came back", sealed=sealed)
 
 
 def _changes(seal: Seal, digest: str, actual: str) -> str:
     if actual != seal.body_sha256:
-        return "its text and content_sha256 are not the sealed ones"
-    return "fields of its frontmatter are not the sealed ones" if digest != seal.digest else ""
+        return "its text and content_sha256 differ from the sealed version"
+    return "fields of its frontmatter differ from the sealed version" if digest != seal.digest else ""
 
 
 def _format_notes(source: Source) -> tuple[Note, ...]:

@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 @contextmanager
 def reading(place: Place) -> Iterator[Database]:
-    """Opens the index read-only; if it is damaged, leaves a note for the next pass.
+    """Opens the index read-only; if it is damaged, marks it, so that the next pass checks every page.
 
     Raises `WorkspaceError` if there is nothing to index, `DatabaseError` if there is no index yet, or it fails.
     """

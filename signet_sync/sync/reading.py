@@ -64,7 +64,7 @@ def read_and_write(
             if judgement.unlink and not workspace.touch_nothing and unlink(workspace, judgement, outcome):
                 judgement = replace(judgement, row=None)
             if judgement.redacted:
-                workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
+                workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are deleted here too")
             outcome.read += 1
             judgements[path] = judgement
         writer.write(judgements)

@@ -1,6 +1,6 @@
 """Checks memory sentences: by Signet's rule those that we read, by our stricter one those that we write; the fallback.
 
-The model proposes, the rules decide (contracts, *Sentences*; seed 000, *Per-session sentence quality floor*).
+The model proposes, the rules decide.
 """
 
 from __future__ import annotations

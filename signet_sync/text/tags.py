@@ -1,4 +1,4 @@
-"""Derives concept tags: the few words that name what a text is about, found by rules alone (seed 004).
+"""Derives concept tags: the few words that name what a text is about, found by rules alone.
 
 Candidates, in this order: terms of the glossary, tokens joined by `. _ / -`, words after UAX #29. Each is normalized or
 refused; the first different ones are the tags. Where we deviate from the original, a comment names the correction;

@@ -1,4 +1,4 @@
-"""Estimates how many tokens a text costs a model (contracts: *Projection*).
+"""Estimates how many tokens a text costs a model.
 
 The estimate is of cl100k's count and needs none of its tables, so that every machine renders the same bytes. Each
 character is reduced to its class, one byte, and patterns of classes are then counted by `bytes.count`: cl100k, too,
@@ -93,9 +93,9 @@ _CLASS_OF = _class_table()
 def estimate_tokens(text: str) -> int:
     """Estimates the tokens of cl100k in a text: 0 for the empty text, else at least 1; any text is accepted.
 
-    Contracts: *Projection* (one token counter, no optional ones). Linear in the text's length. Lines may be estimated
-    one by one and added up: `estimate(a + "\\n" + b) <= estimate(a) + estimate(b) + 1`, equal unless a line is blank;
-    and adding a line never lowers it.
+    Linear in the text's length. Lines may be estimated one by one and added up:
+    `estimate(a + "\\n" + b) <= estimate(a) + estimate(b) + 1`, equal unless a line is blank; and adding a line never
+    lowers it.
     """
     return max(1, _tokens(text)) if text else 0
 

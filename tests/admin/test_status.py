@@ -163,7 +163,10 @@ def test_what_is_wrong_with_files_is_counted_and_named(indexed: Vault) -> None:
     found = status(indexed)
     assert (found["counts"]["violations"], found["counts"]["invalid"]) == (1, 1)
     assert found["violations"] == [f"memory/{path.name}"]
-    assert "signet-sync violations list" in indexed.call("status").out
+    assert "→ signet-sync violations list, signet-sync check\n" in indexed.call("status").out
+    (indexed.memory / path.name.replace("summary", "compaction")).unlink()
+    indexed.reindex()
+    assert "→ signet-sync violations list\n" in indexed.call("status").out  # check without the index may show none
 
 
 @pytest.mark.parametrize("damage", ["garbage", "text", "header only", "newer"])

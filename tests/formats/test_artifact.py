@@ -1,4 +1,4 @@
-"""The models: every field of seed 000 in every state of wrongness, and heads that Obsidian saved again."""
+"""The models: every field in every state of wrongness, and heads that Obsidian saved again."""
 
 import re
 

@@ -65,9 +65,11 @@ def test_what_is_put_in_the_place_of_a_sealed_file_is_a_violation_and_moved_away
     ODD[kind](vault / path)
     document = vault.reindex()
     assert document["counts"]["violation"] == 1 and document["counts"]["invalid"] == 0
+    hint = f"signet-sync violations restore {path} moves it away and writes the sealed file back"
+    assert [one["hint"] for one in document["problems"]] == [hint]  # accept refuses it
     assert opened(vault) == {path: "mutated"} and vault.hits("number1x")
     checked = vault.call("check", "--with-index", "--json").json["problems"]
-    assert [(one["path"], one["code"]) for one in checked] == [(path, "mutated")]
+    assert [(one["path"], one["code"], one["hint"]) for one in checked] == [(path, "mutated", hint)]
     assert "# Session 1" in vault.call("violations", "show", path).out
     refused = vault.call("violations", "accept", path, "--reason", "r", "--json")
     assert refused.code == 2 and "violations restore" in refused.json["error"]["hint"]

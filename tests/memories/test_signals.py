@@ -102,7 +102,7 @@ def test_a_clock_that_was_set_back_makes_a_hit_no_newer_than_now():
 
 
 def test_days_of_the_same_query_are_no_diversity():
-    """The original takes the larger of queries and days (1.0 here); the seed says distinct queries."""
+    """The original takes the larger of queries and days (1.0 here), the specification distinct queries."""
     daily = totals([RecallEvent("tea", 1.0, NOW - day * DAY) for day in range(5)])
     assert (at(daily).diversity, at(daily).unique_days) == (0.2, 5)
 

@@ -1,4 +1,4 @@
-"""The validation list of seed 000, end to end: each test named after its item."""
+"""The validation list of the specification, end to end: each test is named after its item."""
 
 from __future__ import annotations
 

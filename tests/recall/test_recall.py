@@ -16,7 +16,7 @@ from workbench import ROOT, Vault, sampled
 
 from benchmarks import recall as benchmark
 from signet_sync.recall.operations import recall
-from signet_sync.recall.passages import REACH, Finder
+from signet_sync.recall.passages import REACH, PassageFinder
 from signet_sync.recall.query import MOST_TERMS, read
 from signet_sync.recall.rank import KEPT, TIERS, RecallCandidate, choose, for_prompt, weights, why
 from signet_sync.recall.snippets import SNIPPET, label_with_snippet, speaker
@@ -113,7 +113,7 @@ def test_folding_leaves_every_character_where_it_stands(text):
 
 def best(query, text, given=None):
     asked = read(query)
-    return Finder(asked.terms, [term.share for term in asked.terms]).best(text, given)
+    return PassageFinder(asked.terms, [term.share for term in asked.terms]).best(text, given)
 
 
 FILLER = "The keeper trimmed the wick and wrote the hour into the book. "

@@ -1,4 +1,4 @@
-"""Flows that stop half-way: each partial failure of seed 000 is brought about, named, and finished by one pass."""
+"""Flows that stop half-way: each partial failure is brought about, named, and finished by one pass."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def finished(vault: Vault, sentence: str = SENTENCE, quality: str = "ok") -> Non
     assert replay == json.loads(answer) | {"idempotent_replay": True}
 
 
-# ── the six of seed 000 ──
+# ── the six partial failures ──
 
 
 def test_transcript_written_summary_failed(vault):

@@ -1,4 +1,4 @@
-"""Valid artifacts, manifests and tombstones as bytes, made through the contracts, for the tests of every room.
+"""Valid artifacts, manifests and tombstones as bytes, made by the models, for the tests of every package.
 
 Every maker of a file gives `(file name, bytes)`. Keyword overrides replace fields as they are written, after the hash
 and the name were made of the ordinary values, so that one thing at a time can be wrong; `ABSENT` leaves a field out,

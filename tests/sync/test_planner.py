@@ -1,4 +1,4 @@
-"""The planner, read as a specification: one line a case, every verdict and code of the contracts, the first applies."""
+"""The planner, read as a specification: one line a case, every verdict and code, the first applies."""
 
 from __future__ import annotations
 
@@ -239,9 +239,9 @@ def test_first_sight(made, expected, code, notes):
         assert judgement.signature == SIGNATURE and not judgement.links
 
 
-def test_every_code_of_the_contracts_has_a_hint_and_stands_in_a_table():
+def test_every_code_has_a_hint_and_stands_in_a_table():
     codes = {code for _, _, code, _ in FRESH.values() if code} | {named[1] for named in NAMES.values() if named}
-    codes |= {"mutated", "vanished", "tombstoned", "tombstone-invalid"}
+    codes |= {"mutated", "replaced", "vanished", "tombstoned", "tombstone-invalid"}
     assert codes == set(HINTS)
     assert all(HINTS.values())
 

@@ -543,7 +543,9 @@ def test_one_save_that_mutates_many_files_is_one_violation(vault):
         ("2026-03-29T12:10:00.000Z", 3),
         ("2026-03-29T12:20:00.000Z", 1),
     ]
-    assert "(3 files in one save)" in vault.call("violations", "list").out
+    shown = vault.call("violations", "list").out
+    assert "(3 files found in one pass)" in shown
+    assert "restore PATH · accept PATH" in shown and "signet-sync remove SESSION" in shown
 
 
 def test_an_unreadable_file_keeps_its_row(vault):

@@ -72,9 +72,12 @@ def _kept(document: Mapping[str, Any]) -> str:
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:
-    found = _found_wrong(document["counts"])
+    counts = document["counts"]
+    found = _found_wrong(counts)
     if found:
-        yield _line("problems", f"{found} → signet-sync violations list, signet-sync check", fg="red")
+        commands = {"violations": "signet-sync violations list", "invalid": "signet-sync check"}
+        shown = ", ".join(command for name, command in commands.items() if counts[name])
+        yield _line("problems", f"{found} → {shown}", fg="red")
     if drifted := _drifted(document):
         yield _line("" if found else "problems", f"{drifted} → signet-sync entity drift", fg="red")
 

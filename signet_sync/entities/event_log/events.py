@@ -1,6 +1,6 @@
 """Encodes and decodes the lines of the event log: events, and outcomes of their writes, linked by hashes.
 
-Each is one line of canonical JSON, in the order of writing (seed 003, *Notes*). A line's hash covers the previous hash
+Each is one line of canonical JSON, in the order of writing. A line's hash covers the previous hash
 and all its fields but those that a removal may erase, which have a hash of their own: so a payload can be erased while
 the chain stays valid.
 """
@@ -34,7 +34,7 @@ TORN = "torn-"
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-# JSON escapes C0; these end a line for some readers or are not valid UTF-8 (contracts: *Frontmatter, as written*).
+# JSON escapes C0; these end a line for some readers or are not valid UTF-8.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _MESSAGES = {
     "not-json": "the line is not JSON",

@@ -1,4 +1,4 @@
-"""Stores recall events, the hits of `recall` on memories (seed 004), and counts them for the signals."""
+"""Stores recall events, the hits of `recall` on memories, and counts them for the signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads what an agent's full text contains of a query's terms, and the rows behind it. Imports no slow module."""
+"""Finds the full-text rows, of all agents, with a query's terms, and reads an agent's rows behind them.
+
+Imports no slow module.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
 
 
 class MatchedLine(NamedTuple):
-    """What a line was made from. `about` is its subject, for the user: a project, a thread; `kind` what it is."""
+    """What a line was made from. `about` names the project or thread as shown to the user; `kind` is its type."""
 
     id: str
     kind: str
@@ -151,7 +154,7 @@ def has_any(database: Database, agent_id: str, tier: str) -> bool:
 
 
 def narrowed(database: Database, agent_id: str, tier: str) -> set[int] | None:
-    """Returns the rows of an agent's lines of a tier that has few, found by their ids; None for other tiers."""
+    """Returns the row numbers of an agent's lines in a tier with few lines (`_IDS`); None for other tiers."""
     if tier not in _IDS:
         return None
     rows: set[int] = set()
@@ -161,7 +164,7 @@ def narrowed(database: Database, agent_id: str, tier: str) -> set[int] | None:
     return rows
 
 
-# `cross join` makes SQLite start with the matches: no statistics are gathered from which it would know to.
+# `cross join` makes SQLite start with the matches: the fixed statistics do not show how few they are.
 def first(
     database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]], limit: int, private: bool
 ) -> list[str]:

@@ -108,7 +108,7 @@ def not_buffered(
 def buffer(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
 ) -> None:
-    """Adds turns returned by `news`, in the caller's transaction."""
+    """Adds turns returned by `not_buffered`, in the caller's transaction."""
     database.executemany(
         "insert into session_transcripts(agent_id, session_key, session_id, turn, role, content, at)"
         " values(?, ?, ?, ?, ?, ?, ?)",

@@ -84,7 +84,7 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
 
 
 def protect(connection: apsw.Connection, wait_ms: int) -> None:
-    """Protects us from a hostile file; writes nothing."""
+    """Hardens the connection against a hostile file; writes nothing."""
     connection.set_busy_timeout(wait_ms)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -329,7 +329,10 @@ class Database:
         self._files = self._identities()
 
     def execute(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yields the rows of a statement; every value is bound. Raises `DatabaseCorrupt` for text that is no UTF-8."""
+        """Yields the rows of a statement; every value is bound.
+
+        Raises `DatabaseCorrupt` for text that is not valid UTF-8.
+        """
         return self._rows(self.connection.execute(sql, bindings))
 
     def _rows(self, cursor: apsw.Cursor) -> Iterator[tuple[Any, ...]]:

@@ -280,7 +280,7 @@ NATIVE: tuple[Table, ...] = (
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
     native(
-        "turns of running sessions, sanitized, until their artifacts are written (seed 000). `session_id` is "
+        "turns of running sessions, sanitized, until their artifacts are written. `session_id` is "
         "empty where only the key is known",
         """create table session_transcripts(
         agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
@@ -379,7 +379,7 @@ NATIVE: tuple[Table, ...] = (
         json=("items",),
     ),
     native(
-        "every hit of `recall` on a memory (seed 004): the query, sanitized, and 1/rank",
+        "every hit of `recall` on a memory: the query, sanitized, and 1/rank",
         """create table recall_events(
         id integer primary key, agent_id text not null, memory_id text not null, query text not null,
         score real not null, at_us integer not null)""",

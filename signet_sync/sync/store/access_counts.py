@@ -21,7 +21,7 @@ class NodeAccesses(NamedTuple):
 
 
 def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now_iso: str) -> bool:
-    """One more access for each (agent, path); False where the database was busy: no answer waits for a counter."""
+    """Adds an access for each (agent, path). Returns False if the database is busy."""
     if not artifacts:
         return True
     try:
@@ -50,9 +50,9 @@ def accesses(database: Database, agent_id: str | None = None) -> list[tuple[str,
 
 
 def count_nodes(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
-    """One more access on a UTC day (`YYYY-MM-DD`) for each id of the graph; what is no such id is left out.
+    """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of the graph; other ids are skipped.
 
-    False where the database was busy: no answer waits for a counter. What was counted up to the last day before stays
+    Returns False if the database is busy. What was counted up to the last day before stays
     known beside it, because a page shows what counted when its day began.
     """
     found = sorted({node_id for node_id in ids if len(node_id) == ID_LENGTH and HANDLE.fullmatch(node_id)})

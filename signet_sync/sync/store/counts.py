@@ -15,13 +15,14 @@ _NEXT_AGENT = """select min(agent_id) from (
 
 
 class Problem(NamedTuple):
-    """A file that is not simply indexed."""
+    """A file that is not simply indexed; `is_file` is False for a changed one in whose place is no regular file."""
 
     path: str
     verdict: str
     code: str
     message: str
     agent_id: str | None
+    is_file: bool
 
 
 class StoredNote(NamedTuple):
@@ -55,9 +56,9 @@ def verdict_counts(database: Database) -> dict[str, int]:
 def problems(database: Database) -> list[Problem]:
     """Every file that is not simply indexed, by path. A file without a row belongs to the agent of its seal, if any."""
     return [
-        Problem(*row)
-        for row in database.execute(
-            "select f.path, f.verdict, f.code, f.message, coalesce(f.agent_id, s.agent_id) from files f"
+        Problem(path, verdict, code, message, agent_id, code != "mutated" or bool(found_sha256))
+        for path, verdict, code, message, agent_id, found_sha256 in database.execute(
+            "select f.path, f.verdict, f.code, f.message, coalesce(f.agent_id, s.agent_id), f.found_sha256 from files f"
             " left join seals s on s.path = f.path"
             " where f.verdict <> 'indexed' and f.verdict <> 'tombstone' order by f.path"
         )
@@ -142,7 +143,7 @@ def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
 
 
 def nowhere_else(database: Database) -> dict[str, int]:
-    """How much there is of what neither files nor harnesses could give again."""
+    """How much there is of rows that cannot be rebuilt from files or harnesses."""
     left = "(select path from violations union select path from acceptances where gone = 1)"
     last_copies = f"{left} v join seals s on s.path = v.path where length(s.packed) > 0"
     running = "(select distinct agent_id, session_key, session_id from session_transcripts)"

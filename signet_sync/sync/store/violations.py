@@ -9,9 +9,9 @@ from signet_sync.storage.database.connection import Database
 
 
 class OpenViolation(NamedTuple):
-    """A sealed file that is not what it was; `restorable`: the sealed bytes are still there.
+    """A sealed file that is changed or missing; `restorable`: the sealed bytes are still there.
 
-    `acceptable`: it went, or a file stands there whose content could be sealed. Agent and session are those of the
+    `acceptable`: the file is missing, or a file with sealable content exists. Agent and session are those of the
     seal; None where a database was lost together with it.
     """
 
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
     """Open violations by the pass that found them, the oldest first.
 
-    With an agent its own, and those of which nobody knows whose they are.
+    With an agent its own, and those whose agent is unknown.
     """
     found: dict[str, Batch] = {}
     for batch, found_at, path, code, message, kept, acceptable, *whose in database.execute(
@@ -94,7 +94,10 @@ def accept_gone(database: Database, paths: Iterable[str], at: str, reason: str) 
 
 
 def forget_returned(database: Database) -> None:
-    """Drops the marks of files that are there again: should one go once more, that is news. In a transaction."""
+    """Drops the marks of files that are there again: if one disappears again, it is a new violation.
+
+    In a transaction.
+    """
     database.execute(
         "delete from acceptances where gone = 1"
         " and exists(select 1 from files f where f.path = acceptances.path and f.code <> 'vanished')"

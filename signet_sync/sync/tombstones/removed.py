@@ -24,7 +24,7 @@ def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str)
         path = tombstones_files.path_of(agent_id, covered)
         if not known and files.status_of(workspace.root, path) is not None:
             _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
-            # An unreadable tombstone covers all of its token (contracts, *Tombstones*).
+            # An unreadable tombstone covers all of its token.
             if tombstone is None or tombstone.covers(agent_id, session_id):
                 return True
         if any(tombstone.covers(agent_id, session_id) for tombstone in known):

@@ -110,7 +110,7 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
 def _held(database: Database, request: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, request.agent)
     wrong = [
-        FileProblem(one.path, one.verdict, one.message, hint_for(one.code, one.path))
+        FileProblem(one.path, one.verdict, one.message, hint_for(one.code, one.path, is_file=one.is_file))
         for one in counts.problems(database)
         if one.verdict in _WRONG and one.agent_id in (None, request.agent)
     ]
