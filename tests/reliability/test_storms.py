@@ -23,6 +23,7 @@ from workbench import Vault, tree
 
 from signet_sync.app.scheduler import Scheduler
 from signet_sync.app.workspace import open_workspace
+from signet_sync.errors import DatabaseUnfinished
 from signet_sync.settings.model import Settings
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
@@ -77,7 +78,10 @@ def processor(pid: int) -> float:
 
 def indexed(vault: Vault) -> int:
     """How many files the index holds as good."""
-    return int(vault.rows("select count(*) from files where verdict = 'indexed'")[0][0])
+    try:
+        return int(vault.rows("select count(*) from files where verdict = 'indexed'")[0][0])
+    except DatabaseUnfinished:  # a first index of many files cannot be read until it is whole
+        return 0
 
 
 def shown(vault: Vault) -> set[str]:
