@@ -14,7 +14,7 @@ from signet_sync.backup.incoming import Incoming, drop_removed
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import marks
-from signet_sync.graph.store.marks import Loose
+from signet_sync.graph.store.marks import Orphans
 from signet_sync.memories import operations as memories_operations
 from signet_sync.sessions import live
 from signet_sync.sessions.store import live as live_store
@@ -245,11 +245,11 @@ def preview_merge(workspace: Workspace, incoming: Incoming, now_us: int, *, abse
     return merge.missing(workspace.database, incoming.rows)
 
 
-def _drop_loose_marks(workspace: Workspace, agents: frozenset[str], taken: dict[str, int]) -> None:
+def _drop_orphaned_marks(workspace: Workspace, agents: frozenset[str], taken: dict[str, int]) -> None:
     """Deletes imported pins and accesses of removed sessions, which only the graph identifies; corrects the counts."""
     with workspace.database.transaction():
         before = merge.counts(workspace.database)
-        marks.forget_loose_marks(workspace.database, Loose(set(), set(agents)))
+        marks.forget_orphaned_marks(workspace.database, Orphans(set(), set(agents)))
         for table, count in merge.counts(workspace.database).items():
             taken[table] = max(taken[table] - (before[table] - count), 0)
 
@@ -273,7 +273,7 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int, *, absent:
         if taken["session_transcripts"] and outcome.cliff is None:
             live.drop_recorded(workspace, live_store.handed_over(incoming.rows))
         if incoming.dropped.agents and outcome.cliff is None:
-            _drop_loose_marks(workspace, incoming.dropped.agents, taken)
+            _drop_orphaned_marks(workspace, incoming.dropped.agents, taken)
         back_up(workspace, iso(now_us))
         if before is not None:  # only now: the restored backup may be one of those deleted
             _rotate(workspace, before)

@@ -27,15 +27,15 @@ class RemovedWords(Eraser):
         return scrub.gather(run, removed)
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: tuple[set[str], set[str]]) -> Callable[[], None]:
-        """Deletes queries and marks; returns what deletes loose marks once derived rows are up to date."""
+        """Deletes queries and marks; returns what deletes orphaned marks once derived rows are up to date."""
         from signet_sync.graph.store import marks  # as above
         from signet_sync.memories.store import recall_events
 
         database, (queries, lines) = run.database, gathered
         recall_events.forget_queries(database, queries)
         tombstones_store.remember_lines(database, lines)
-        loose = marks.forget_marks(database, removed)
-        return lambda: marks.forget_loose_marks(database, loose)
+        orphans = marks.forget_marks(database, removed)
+        return lambda: marks.forget_orphaned_marks(database, orphans)
 
 
 class RemovedEvidence(Eraser):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
 
 
-class Loose(NamedTuple):
-    """What may have lost its ground by removals: condensations (agent, id), and agents whose vanished sessions went.
+class Orphans(NamedTuple):
+    """What removals may have orphaned: condensations (agent, id), and agents whose vanished sessions were removed.
 
     `scopes` are sessions of removals that were not followed by their scrub yet.
     """
@@ -27,37 +27,37 @@ class Loose(NamedTuple):
     scopes: Sequence[Scope] = ()
 
 
-def forget_marks(database: Database, tombstones: Sequence[Tombstone]) -> Loose:
-    """Forgets accesses and pins of what the tombstones cover, while the graph tells what that is.
+def forget_marks(database: Database, tombstones: Sequence[Tombstone]) -> Orphans:
+    """Deletes accesses and pins of what the tombstones cover, before the rows that identify it are deleted.
 
-    `forget_loose_marks` has to follow, once the graph has followed.
+    Call `forget_orphaned_marks` once the graph is updated.
     """
     fresh = tombstones_store.pending(database) if tombstones else ()
-    loose = Loose(
+    orphans = Orphans(
         set(),
         set(),
         [tombstones_store.scope_of(one) for one in tombstones if (one.agent_id, one.session_token) in fresh],
     )
     for tombstone in tombstones:
-        loose.above.update(
+        orphans.above.update(
             nodes.forget_accesses(database, tombstone.agent_id, tombstone.session_token, tombstone.session_ids)
         )
         scope, bindings = within(tombstones_store.scope_of(tombstone))
         if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
-            loose.agents.add(tombstone.agent_id)
-    return loose
+            orphans.agents.add(tombstone.agent_id)
+    return orphans
 
 
-def forget_loose_marks(database: Database, loose: Loose) -> None:
-    """Forgets accesses and pins of condensations that the rest is too little for, and of what vanished sessions were.
+def forget_orphaned_marks(database: Database, orphans: Orphans) -> None:
+    """Deletes accesses and pins of condensations that no longer exist, and of what vanished sessions were.
 
-    The ids of these stand nowhere. While another vanished session of the agent may come back, they may be its own.
-    Derived rows of removed sessions that nothing else has dropped go, too.
+    The ids of these are in no row. While another vanished session of the agent may come back, they may be its own.
+    Also deletes derived rows of removed sessions that are left.
     """
-    for scope in loose.scopes:
+    for scope in orphans.scopes:
         drop_session(database, scope, "derived")
-    nodes.forget_accesses_of_gone(database, loose.above)
-    for agent_id in loose.agents:
+    nodes.forget_accesses_of_gone(database, orphans.above)
+    for agent_id in orphans.agents:
         waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
         if not database.value(waiting, (agent_id,)):
             nodes.forget_orphaned_accesses(database, agent_id)
