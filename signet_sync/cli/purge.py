@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.history.purge import Begun
-from signet_sync.history.purge_plan import PurgeResult
 from signet_sync.text.phrases import counted
+
+if TYPE_CHECKING:
+    from signet_sync.history.purge import Begun
+    from signet_sync.history.purge_plan import PurgeResult
 
 
 def document(done: PurgeResult) -> dict[str, object]:
@@ -47,6 +49,8 @@ def show(done: PurgeResult, again: str) -> None:
 
 def preview_document(purge: Begun | PurgeResult) -> dict[str, Any]:
     """Returns what a purge would do, for JSON."""
+    from signet_sync.history.purge import Begun  # slow import, which the help has no use for
+
     document: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}
     if isinstance(purge, Begun):
         return {**document, **asdict(purge)}
@@ -55,9 +59,10 @@ def preview_document(purge: Begun | PurgeResult) -> dict[str, Any]:
 
 def show_preview(purge: Begun | PurgeResult) -> None:
     """Prints what a purge would do."""
-    if isinstance(purge, Begun):
-        commits, messages = counted(purge.commits, "commit"), counted(purge.messages, "message")
-        versions = f"{counted(purge.versions, 'version')} of files"
-        click.echo(f"git history: {commits} would be rewritten, for {versions} and {messages}")
-    else:
-        click.echo(f"git history: nothing would be rewritten: {purge.refused or purge.nothing}")
+    would = preview_document(purge)
+    if refused := would["refused"] or would["nothing"]:
+        click.echo(f"git history: nothing would be rewritten: {refused}")
+        return
+    commits, messages = counted(would["commits"], "commit"), counted(would["messages"], "message")
+    versions = f"{counted(would['versions'], 'version')} of files"
+    click.echo(f"git history: {commits} would be rewritten, for {versions} and {messages}")

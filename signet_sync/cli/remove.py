@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,17 +13,15 @@ from signet_sync.cli import purge
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.errors import Halted, UsageError
 from signet_sync.formats.paths import display
-from signet_sync.history.purge import Begun
-from signet_sync.history.purge_plan import PurgeResult
-from signet_sync.privacy import quotes
-from signet_sync.privacy import remove as removals
-from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
-from signet_sync.sync.engine import run_pass
 from signet_sync.sync.read_only import require_index
-from signet_sync.sync.request import Request
-from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitize_line
+
+if TYPE_CHECKING:
+    from signet_sync.history.purge import Begun
+    from signet_sync.history.purge_plan import PurgeResult
+    from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
+    from signet_sync.sync.workspace import Workspace
 
 
 @click.command()
@@ -71,6 +70,9 @@ def remove(
     """
     if undo and (reason is not None or purge_history or quoting is not None):
         raise click.UsageError("--undo cannot be combined with --reason, --purge-history or --quoting")
+    from signet_sync.privacy import quotes  # slow imports, which the help has no use for
+    from signet_sync.privacy import remove as removals
+
     reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     if dry_run:
         require_index(context.place())
@@ -106,6 +108,9 @@ def remove(
 
 def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
     """Updates the index, so that no outdated list is agreed to. Raises `Halted` if the files are missing."""
+    from signet_sync.sync.engine import run_pass  # slow imports, which the help has no use for
+    from signet_sync.sync.request import Request
+
     outcome = run_pass(workspace, Request(now_us=instant, project=False))
     if outcome.cliff is not None:
         raise Halted(
@@ -214,6 +219,8 @@ def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
 
 
 def _undo(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> int:
+    from signet_sync.privacy import remove as removals  # slow import, which the help has no use for
+
     undo = removals.undoable(workspace, context.agent, name)
     tombstone = undo.tombstone
     if not dry_run:
