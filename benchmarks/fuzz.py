@@ -56,9 +56,9 @@ from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
-from signet_sync.sessions.digest.summary import digest
 from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge, judge_tombstone
 from signet_sync.text import chunking, tags
+from signet_sync.text.digest.summary import digest
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
 

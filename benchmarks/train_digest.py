@@ -6,7 +6,7 @@ It learns from labelled sentences (`digest_sentences.tsv` and the tests' `digest
 (`digest_dialogues/`) and sessions with what came out of them (`digest_sessions/tuning` and `training`): multinomial
 logistic regression by stochastic gradient descent (AdaGrad, 15 rounds, a fixed seed, 64-bit floats), whose weights are
 then rounded to signed bytes with one scale. The features are the product's
-(`signet_sync.sessions.digest.classifier.features`), so train anew when what they look at changes: the rules, the cues,
+(`signet_sync.text.digest.classifier.features`), so train anew when what they look at changes: the rules, the cues,
 the candidates. The same texts and rules give the same file, byte for byte.
 """
 
@@ -28,13 +28,13 @@ from benchmarks.digest import INSIDE, Record, holds, records, sessions_of
 from benchmarks.digest import KINDS as SECTIONS
 from signet_sync.capture.harnesses import claude_code
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.sessions.digest import classifier
-from signet_sync.sessions.digest.classifier import HEADER, KINDS, ROWS, features
-from signet_sync.sessions.digest.conversation import Kind
-from signet_sync.sessions.digest.cues import Cues, cues
-from signet_sync.sessions.digest.replies import asks, asks_for_fact
-from signet_sync.sessions.digest.session import outcome
-from signet_sync.sessions.digest.statements import SentenceContext, kind_by_rules
+from signet_sync.text.digest import classifier
+from signet_sync.text.digest.classifier import HEADER, KINDS, ROWS, features
+from signet_sync.text.digest.conversation import Kind
+from signet_sync.text.digest.cues import Cues, cues
+from signet_sync.text.digest.replies import asks, asks_for_fact
+from signet_sync.text.digest.session import outcome
+from signet_sync.text.digest.statements import SentenceContext, kind_by_rules
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 ROUNDS, RATE, DECAY, SEED = 15, 0.1, 1e-4, 1
@@ -120,8 +120,8 @@ def candidates(session: Record) -> list[tuple[SentenceContext, Cues]]:
     lines = [json.dumps(record).encode() for record in records(session)]
     entries = claude_code.read(lines, file_name=f"{session['id']}.jsonl").entries
     with (
-        patch("signet_sync.sessions.digest.person.kind_of", asked),
-        patch("signet_sync.sessions.digest.reports.kind_of", asked),
+        patch("signet_sync.text.digest.person.kind_of", asked),
+        patch("signet_sync.text.digest.reports.kind_of", asked),
     ):
         outcome(sanitize_transcript_v2(render(entries)))
     return list(heard.values())

@@ -7,7 +7,7 @@ from signet_sync.sync.stages import InFull, Pipeline
 DERIVERS = (
     "signet_sync.graph.nodes_stage:Graph",
     "signet_sync.graph.threads_stage:Threads",
-    "signet_sync.facts.stage:Facts",
+    "signet_sync.graph.facts_stage:Facts",
     "signet_sync.pages.session_log_stage:SessionLog",
     "signet_sync.recall.stage:RecallLines",
 )

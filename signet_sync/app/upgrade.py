@@ -28,7 +28,7 @@ _LOADED_LATE = (
     "signet_sync.entities.erase",
     "signet_sync.entities.relation_items",
     "signet_sync.formats.artifact",
-    "signet_sync.sessions.digest.segments",
+    "signet_sync.text.digest.segments",
     "signet_sync.storage.database.salvage",
     "signet_sync.llm.prompts",
     "yaml",

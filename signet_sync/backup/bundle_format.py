@@ -21,13 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.functional_validators import AfterValidator
 
 from signet_sync.formats.filename import is_artifact_path
-from signet_sync.formats.paths import storable
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage.database import table as database_table
 from signet_sync.storage.database.older import rows_of
 from signet_sync.storage.database.table import PATTERNS, Escaped, Instant, Table, When, bare, is_bytes, is_json
 from signet_sync.storage.database.tables import TABLES, backed_up
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.text.stored_names import storable_path
 
 FORMAT = "signet-sync bundle"
 VERSION = 1
@@ -100,7 +100,7 @@ _CHECKS: dict[Any, Any] = {
     Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
     database_table.Micros: _from(0, 253_402_300_800_000_000),
     database_table.Number: _from(-(2**63), 2**63),  # the integers that SQLite stores
-    database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
+    database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable_path)],
     database_table.SanitizedLine: _Said,
     When: _When,
     **dict.fromkeys((bytes, database_table.FileBytes), str),  # base64

@@ -18,12 +18,11 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, recall_events
-from signet_sync.privacy import remove
 from signet_sync.storage import files
 from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
-from signet_sync.sync import planner
+from signet_sync.sync import planner, removals
 from signet_sync.sync.planner import JudgeContext, Seal, Tombstones
 from signet_sync.sync.stages import Eraser
 from signet_sync.sync.tombstones import files as tombstones_files
@@ -162,7 +161,7 @@ def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int, *, absen
         for tombstone in undone:
             tombstones_store.lift(rows, tombstone.agent_id, tombstone.session_token)
         dropped.undone += len(undone)
-        here = remove.all_tombstones(workspace)
+        here = removals.all_tombstones(workspace)
         tombstones = _all(here, tombstones_store.mirrored(rows))
         if tombstones:
             _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)

@@ -18,7 +18,7 @@ from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.body import utf8
-from signet_sync.formats.ids import agent_for, is_session_id, session_name, session_value
+from signet_sync.formats.ids import agent_for, is_session_id
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
@@ -30,6 +30,7 @@ from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.stored_names import session_name, session_value
 from signet_sync.text.turn_words import words_of
 
 READERS: Mapping[str, Callable[..., Conversation]] = {

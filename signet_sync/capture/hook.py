@@ -4,8 +4,8 @@ The user waits for it: only the standard library is imported at the top, and wha
 error may fail the session: the exit code is 0 and the reason is in `logs/hook.log` of the state folder (never a word of
 the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
-A session start prints what `context` composes, between the markers that the parsers remove again, without MEMORY.md
-if others read the session (`formats.scope`). Claude Code, Codex and Gemini CLI get JSON
+A session start prints the context that the caller composes, between the markers that the parsers remove again, without
+MEMORY.md if others read the session (`formats.scope`). Claude Code, Codex and Gemini CLI get JSON
 (`hookSpecificOutput.additionalContext`), the others (through our plugin) plain text. Gemini CLI accepts only JSON and
 gets `{}` if there is nothing to print.
 """
@@ -18,15 +18,16 @@ import re
 import select
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from signet_sync.capture import spool
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats.ids import GUARDS, TRIAL, agent_for, is_project, is_session_id, session_name
-from signet_sync.formats.paths import display, storable
+from signet_sync.formats.ids import GUARDS, TRIAL, agent_for, is_project, is_session_id
+from signet_sync.formats.paths import display
 from signet_sync.formats.scope import is_shared
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder, write_all
+from signet_sync.text.stored_names import session_name, storable_path
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
@@ -57,18 +58,22 @@ LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
+# The context of a workspace (root, agent, whether others read it) between its markers; "" if there is none.
+StartContext = Callable[[str, str, bool], str]
+
+
 class _Refused(Exception):
     """Why an event is refused, without words of the payload."""
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], context: StartContext) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
     words, workspace, strict = _parsed(arguments)
     harness = words[0] if words else ""
     call, trouble = None, ""
     try:
         if not _guarded(os.environ):
-            call = _Call(harness, locations.locate_workspace(workspace))
+            call = _HookEvent(harness, locations.locate_workspace(workspace), context)
             call.run()
     except (_Refused, SignetSyncError) as error:
         trouble = display(str(error))
@@ -110,12 +115,13 @@ def _guarded(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name, "0") not in ("", "0") for name in GUARDS)
 
 
-class _Call:
+class _HookEvent:
     """One event of one harness."""
 
-    def __init__(self, harness: str, root: str) -> None:
+    def __init__(self, harness: str, root: str, context: StartContext) -> None:
         self.harness = harness
         self.root = root
+        self.context = context
         self.answered = False
         self.folder = locations.locate(root)
 
@@ -135,19 +141,16 @@ class _Call:
         agent = agent_for(project, os.environ, _rules(self.root, self.folder))
         try:
             if event == "session-start":
-                self._tell_context(name, agent, shared=is_shared(self.harness, payload))
+                self._print_context(name, agent, shared=is_shared(self.harness, payload))
         finally:
             job = self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
-    def _tell_context(self, name: str, agent: str, *, shared: bool) -> None:
+    def _print_context(self, name: str, agent: str, *, shared: bool) -> None:
         if not os.path.isdir(self.root):
             return
-        from signet_sync.pages.context import room, wrapped
-        from signet_sync.pages.session_context import compose
-
-        text = wrapped(compose(self.root, agent, shared=shared, limit=room(self.root)).text, self.root)
+        text = self.context(self.root, agent, shared)
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -185,7 +188,7 @@ class _Call:
             harness=self.harness,
             session_id=str(session_id),
             transcript_path=path if isinstance(path, str) else None,
-            cwd=storable(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
+            cwd=storable_path(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
             agent_id=agent,
             at=_now(),
             reason=_word(

@@ -13,7 +13,6 @@ from signet_sync.capture.spool import Job
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
-from signet_sync.formats.ids import session_name
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.sessions.live import refuse_removed
@@ -21,6 +20,7 @@ from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveTurn
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.stored_names import session_name
 
 
 def source_of(job: Job) -> TranscriptSource | None:

@@ -25,10 +25,11 @@ from hashlib import sha256
 
 from signet_sync.formats.ids import is_session_id
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import AGENT_ID, storable
+from signet_sync.formats.paths import AGENT_ID
 from signet_sync.storage import durable
 from signet_sync.storage.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
 from signet_sync.storage.locations import process_alive
+from signet_sync.text.stored_names import storable_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -353,7 +354,7 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
 def _give_up(job: Job) -> None:
     """Moves a job to `bad/`, without the secrets in its paths, which are no longer needed."""
     path, cwd = job.transcript_path, job.cwd
-    job.transcript_path, job.cwd = path and storable(path), cwd and storable(cwd)
+    job.transcript_path, job.cwd = path and storable_path(path), cwd and storable_path(cwd)
     if (path, cwd) != (job.transcript_path, job.cwd):
         _write(job, durable=True)
     _put_aside(job.place, "given-up")

@@ -1,6 +1,6 @@
 """Records which transcripts were read and their state then; for removed sessions, only a hash of the place.
 
-A path or id that contains a secret is stored only as `storable` makes it.
+A path or id that contains a secret is stored only as `storable_path` makes it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import NamedTuple
 
-from signet_sync.formats.paths import storable
 from signet_sync.formats.session_token import token_of
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.stored_names import storable_path
 
 # The outcome for a transcript whose session was removed.
 REMOVED = "removed-session"
@@ -58,7 +58,7 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Tra
     """
     clean = _storable(path, session_id)
     place = clean
-    seen = seen._replace(conversation=storable(seen.conversation))
+    seen = seen._replace(conversation=storable_path(seen.conversation))
     if seen.outcome == REMOVED:
         place = _hidden(*clean)
         seen = TranscriptState(seen.size, seen.mtime_ns, "", REMOVED)
@@ -112,7 +112,7 @@ def redact(database: Database) -> None:
     """Redacts secrets in rows that an earlier sanitizer wrote. In the caller's transaction."""
     columns = ("path", "session_id", "conversation")
     for harness, *said in list(database.execute(f"select harness, {', '.join(columns)} from captures")):
-        if (clean := [storable(text) for text in said]) != said:
+        if (clean := [storable_path(text) for text in said]) != said:
             database.execute(
                 "update or replace captures set path = ?, session_id = ?, conversation = ?"
                 " where harness = ? and path = ? and session_id = ?",
@@ -138,7 +138,7 @@ def _of(database: Database, agent_id: str, ids: Collection[str], token: str | No
 
 
 def _storable(path: str, session_id: str) -> tuple[str, str]:
-    return storable(path), storable(session_id)
+    return storable_path(path), storable_path(session_id)
 
 
 def _hidden(path: str, session_id: str) -> tuple[str, str]:

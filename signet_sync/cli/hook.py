@@ -1,9 +1,10 @@
-"""`hook` for click: only its help, since `signet_sync.capture.hook` runs it before click is imported."""
+"""`hook` for click: only its help, since `signet_sync.app.hook` runs it before click is imported."""
 
 from __future__ import annotations
 
 import click
 
+from signet_sync.app.hook import main
 from signet_sync.capture.hook import HARNESSES
 from signet_sync.cli.main import Context, pass_context
 
@@ -18,7 +19,5 @@ def hook(context: Context, harness: str, strict: bool) -> int:
     Called by harnesses. It always exits with 0, so that no session fails because of it; errors are written to
     logs/hook.log of the state folder.
     """
-    from signet_sync.capture.hook import main
-
     place = [] if context.workspace_flag is None else ["--workspace", context.workspace_flag]
     return main([*place, "hook", harness, *(["--strict"] if strict else [])])

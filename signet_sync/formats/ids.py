@@ -1,29 +1,22 @@
-"""Checks and shortens ids of harness sessions, and finds their agent; cheap to import, because every hook uses it."""
+"""Checks ids of harness sessions, and finds their agent; cheap to import, because every hook uses it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import js_trim, utf8, well_formed
+from signet_sync.formats.body import js_trim, well_formed
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 
-VALUE_LIMIT = 16_000  # characters
-NAME_BYTES = 24_000  # of an id or a key in frontmatter, which holds 64 KiB in all
 # A session that does not exist: `doctor` calls hooks with it, and no job is made of it.
 TRIAL = "signet-sync-doctor"
 # Any of these keeps hooks from doing anything: we started the harness ourselves, or a person wants them silent.
 GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
-# Ids of most harnesses, and ids too short for a secret: they never change, and this check is fast.
-_PLAIN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{26}|[\w.-]{1,15}", re.ASCII)
-_MOST_LOOKS = 8
 
 
 def is_session_id(value: object) -> bool:
     """Whether this may be the id of a session: any text that is not blank, and that a row can hold."""
-    return isinstance(value, str) and bool(js_trim(value)) and value == _storable(value)
+    return isinstance(value, str) and bool(js_trim(value)) and value == storable_text(value)
 
 
 def is_project(value: object) -> bool:
@@ -31,73 +24,9 @@ def is_project(value: object) -> bool:
     return isinstance(value, str) and value.startswith("/")
 
 
-def session_name(text: str) -> str:
-    """Returns the id or key of a session as it is stored: exact, but for secrets and excess length.
-
-    A changed one ends in a hash of the original, so that two sessions never become one. Its own result is returned as
-    is.
-    """
-    if _PLAIN.fullmatch(text):
-        return text
-    for _ in range(_MOST_LOOKS):  # what is left after a cut may look like a secret
-        before, text = text, _without_secrets(text)
-        if text != before and text != _storable(before):
-            text = f"{text}#{_hash(before)}"
-        text = _cut_name(text)
-        if text == before:
-            break
-    return text
-
-
-def session_value(text: str) -> str:
-    """Returns a project or a harness as it is stored: exact, but for secrets and all after 16,000 characters."""
-    for _ in range(_MOST_LOOKS):
-        before, text = text, _without_secrets(text)[:VALUE_LIMIT]
-        if text == before:
-            break
-    return text
-
-
-def written_size(text: str) -> int:
-    """Returns how many bytes a text takes in frontmatter, without its quotes."""
-    from signet_sync.formats.frontmatter import scalar_text
-
-    return len(utf8(scalar_text(text))) - 2
-
-
-def cut_to(text: str, size: int) -> str:
-    """Returns the longest beginning of a text that takes at most `size` bytes in frontmatter."""
-    if len(text) * 6 <= size or written_size(text) <= size:
-        return text
-    low, high = 0, min(len(text), size)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if written_size(text[:middle]) <= size else (low, middle - 1)
-    return text[:low]
-
-
-def _storable(text: str) -> str:
+def storable_text(text: str) -> str:
     """Returns what UTF-8 and SQLite can hold: no lone surrogate, no NUL."""
     return well_formed(text).replace("\0", "\ufffd")
-
-
-def _without_secrets(text: str) -> str:
-    from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_line_counted
-
-    exact = redact(_storable(text))[0]
-    # A secret that control characters split is found only without them.
-    return sanitize_line(text) if sanitize_line_counted(exact)[1] else exact
-
-
-def _cut_name(text: str) -> str:
-    if len(text) <= VALUE_LIMIT and (len(text) * 6 <= NAME_BYTES or written_size(text) <= NAME_BYTES):
-        return text
-    tail = f"#{_hash(text)}"
-    return cut_to(text[: VALUE_LIMIT - len(tail)], NAME_BYTES - len(tail)) + tail
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequence[str]) -> str:

@@ -82,16 +82,3 @@ def escaped_character(character: str) -> str:
     if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` represents it
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape").decode("ascii")
-
-
-def storable(path: str) -> str:
-    """Returns a path outside the workspace, or a name, as a row may hold it: secrets redacted, kept distinct by a hash.
-
-    The same path gives the same text, and its own result is returned as is.
-    """
-    from hashlib import sha256
-
-    from signet_sync.text.sanitizer import sanitize_line  # hooks import this module and have no time for it
-
-    clean = sanitize_line(path)
-    return path if clean == path else f"{clean}#{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

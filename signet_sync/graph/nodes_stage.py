@@ -22,7 +22,7 @@ from signet_sync.text import digest_mark
 from signet_sync.text.sentences import flatten, is_template
 
 if TYPE_CHECKING:
-    from signet_sync.sessions.digest.segments import DerivedDigest
+    from signet_sync.text.digest.segments import DerivedDigest
 
 _Thing = TypeVar("_Thing")
 
@@ -153,7 +153,7 @@ def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     if not transcripts:
         return None
-    from signet_sync.sessions.digest.segments import derive_digest
+    from signet_sync.text.digest.segments import derive_digest
 
     return derive_digest(transcripts)
 

@@ -241,7 +241,7 @@ def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
     """The sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
-    from signet_sync.sessions.digest.segments import derive_digest  # slow import, needed for few pages
+    from signet_sync.text.digest.segments import derive_digest  # slow import, needed for few pages
 
     sentence = derive_digest(transcripts).sentence
     return [flatten(sentence)] if sentence is not None else []

@@ -57,6 +57,11 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
     return SessionContext(text, sources, troubles, crowded=bool(sources) and not text)
 
 
+def opening(root: str, agent_id: str, *, shared: bool) -> str:
+    """Returns the context between its markers, as a harness gets it at a session's start; "" if it is empty."""
+    return context.wrapped(compose(root, agent_id, shared=shared, limit=context.room(root)).text, root)
+
+
 def beginning(raw: bytes, enough: int) -> str:
     """Returns the text, or its beginning in whole lines if there are any, so that no secret is cut in two."""
     end = len(raw)

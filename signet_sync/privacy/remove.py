@@ -14,9 +14,9 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_fastpath import TOMBSTONE_VERSION
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
-from signet_sync.formats.paths import MEMORY, TOMBSTONES, display, head_page
+from signet_sync.formats.paths import MEMORY, display, head_page
 from signet_sync.formats.session_token import token_of
-from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
@@ -32,8 +32,8 @@ from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import engine
-from signet_sync.sync.planner import judge_tombstone
 from signet_sync.sync.publishing import publish_pages
+from signet_sync.sync.removals import all_tombstones
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import passes, sessions
 from signet_sync.sync.store.sessions import SessionRef
@@ -568,17 +568,3 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
                 tombstones_store.lift(workspace.database, agent_id, tombstone.session_token)
             capture_store.forget_removed(workspace.database)
     return undo
-
-
-def all_tombstones(workspace: Workspace) -> list[Tombstone]:
-    """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
-    found = {
-        (tombstone.agent_id, tombstone.session_token): tombstone
-        for tombstone in tombstones_store.mirrored(workspace.database)
-    }
-    for name in files.listing(workspace.root, TOMBSTONES, ""):
-        path = f"{TOMBSTONES}/{name}"
-        _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
-        if tombstone is not None:
-            found[tombstone.agent_id, tombstone.session_token] = tombstone
-    return list(found.values())

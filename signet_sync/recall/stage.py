@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from signet_sync.entities import store as entities_store
-from signet_sync.facts.stage import FACT, Facts
 from signet_sync.facts.store import facts
+from signet_sync.graph.facts_stage import FACT, Facts
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import ThreadSummary
 from signet_sync.graph.threads_stage import NODE, THREAD, Threads

@@ -8,9 +8,9 @@ from typing import Any
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.ids import cut_to, session_name, session_value, written_size
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.text.stored_names import cut_to, session_name, session_value, written_size
 
 # Bytes for id, key, project and harness: frontmatter may have 64 KiB, and also holds the sentence.
 HEAD_TEXTS = 52_000

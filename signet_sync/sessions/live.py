@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.ids import session_name
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.turn import Turn
 from signet_sync.sessions import live_files
@@ -23,6 +22,7 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
+from signet_sync.text.stored_names import session_name
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone

@@ -522,10 +522,10 @@ def _bodies(
     """Returns the texts to write, and the fallback sentence made from this and earlier segments."""
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
-    from signet_sync.sessions.digest.headline import headline
-    from signet_sync.sessions.digest.segments import SEGMENTS, join_outcomes
-    from signet_sync.sessions.digest.session import outcome
-    from signet_sync.sessions.digest.summary import summary as digest_summary
+    from signet_sync.text.digest.headline import headline
+    from signet_sync.text.digest.segments import SEGMENTS, join_outcomes
+    from signet_sync.text.digest.session import outcome
+    from signet_sync.text.digest.summary import summary as digest_summary
 
     identity = request.identity
     found = outcome(new.words)

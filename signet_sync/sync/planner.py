@@ -20,7 +20,6 @@ from signet_sync.formats.artifact_fastpath import FieldProblem, Record, read_rec
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, Source, open_source, parse
-from signet_sync.formats.ids import session_name, session_value
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_matches, token_of
@@ -35,6 +34,7 @@ from signet_sync.text.digest_mark import says_nothing
 from signet_sync.text.redaction import redacts
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.text.sentences import SentenceSubject, acceptable, fallback
+from signet_sync.text.stored_names import session_name, session_value
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone

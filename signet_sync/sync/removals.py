@@ -96,6 +96,20 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 
+def all_tombstones(workspace: Workspace) -> list[Tombstone]:
+    """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
+    found = {
+        (tombstone.agent_id, tombstone.session_token): tombstone
+        for tombstone in tombstones_store.mirrored(workspace.database)
+    }
+    for name in files.listing(workspace.root, TOMBSTONES, ""):
+        path = f"{TOMBSTONES}/{name}"
+        _, tombstone = planner.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+        if tombstone is not None:
+            found[tombstone.agent_id, tombstone.session_token] = tombstone
+    return list(found.values())
+
+
 def _let_go(workspace: Workspace, tombstone: Tombstone) -> str:
     """Completes an undo made on another machine, or interrupted here; returns the tombstone's path.
 

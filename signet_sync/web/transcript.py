@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from signet_sync.sessions.digest.lines import Speaker, call_of, is_ours, turn_of
 from signet_sync.text import chunking
 from signet_sync.text.chunking import ChunkSpan
+from signet_sync.text.digest.lines import Speaker, call_of, is_ours, turn_of
 from signet_sync.web.markdown import MarkdownBlock, blocks, numbered, open_fence
 
 PART = 8_000  # tokens: about ten screens

@@ -12,6 +12,7 @@ import platformdirs
 import pytest
 from workbench import ROOT, Answer, Vault, call, spawn, spawn_ordinary
 
+from signet_sync.app.hook import main as run_hook
 from signet_sync.app.workspace import establish
 from signet_sync.capture import hook, spool
 from signet_sync.capture.hook import EVENTS, HARNESSES
@@ -70,7 +71,7 @@ def take(vault, harness, given, *flags):
         try:
             for number, stream in enumerate((into, out, err)):
                 os.dup2(stream.fileno(), number)
-            code = hook.main(["--workspace", str(vault.root), "hook", harness, *flags])
+            code = run_hook(["--workspace", str(vault.root), "hook", harness, *flags])
         finally:
             for number, descriptor in enumerate(held):
                 os.dup2(descriptor, number)
@@ -450,7 +451,7 @@ def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monke
     if there:
         spool.prepare(before.spool)
     monkeypatch.setattr(spool, "put", put)
-    told = hook._Call("claude-code", str(vault.root))
+    told = hook._HookEvent("claude-code", str(vault.root), lambda *_: "")
     at = "2026-03-28T00:00:00.000Z"
     told._put(spool.Job(event="end", harness="claude-code", session_id="s", agent_id="default", at=at))
     after = locations.locate(str(vault.root))

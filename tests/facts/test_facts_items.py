@@ -18,7 +18,7 @@ from signet_sync.facts.items import (
     slot_of,
 )
 from signet_sync.formats.fact import SECTION_OF
-from signet_sync.sessions.digest.summary import LIMIT, digest
+from signet_sync.text.digest.summary import LIMIT, digest
 
 
 def said(body: str) -> list[tuple[str, str]]:

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.facts.extract import distil
-from signet_sync.facts.stage import FACT
 from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
 from signet_sync.formats.fact import Distilled, Item
+from signet_sync.graph.facts_stage import FACT
 from signet_sync.recall.stage import RecallLines
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS, SOURCES

@@ -20,13 +20,13 @@ from workbench import Vault, sampled
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.ids import session_value
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
 from signet_sync.text.sanitizer import redact, sanitize_line
 from signet_sync.text.sentences import passes_signet
+from signet_sync.text.stored_names import session_value
 
 # ── the reader ──
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.sessions.digest.headline import headline
-from signet_sync.sessions.digest.session import outcome
+from signet_sync.text.digest.headline import headline
+from signet_sync.text.digest.session import outcome
 from signet_sync.text.sentences import SentenceSubject, passes_signet, passes_strict
 
 DAY = "2026-03-28"

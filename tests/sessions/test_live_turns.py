@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from talks import at
 
 from signet_sync.formats.body import normalize
-from signet_sync.sessions.digest.lines import is_ours
-from signet_sync.sessions.digest.turns import SpokenMessage
-from signet_sync.sessions.digest.turns import turns as turns_of
 from signet_sync.sessions.live_turns import (
     SpokenTurn,
     canonical,
@@ -29,6 +26,9 @@ from signet_sync.sessions.live_turns import (
 )
 from signet_sync.sessions.states import new_words
 from signet_sync.text import chunking
+from signet_sync.text.digest.lines import is_ours
+from signet_sync.text.digest.turns import SpokenMessage
+from signet_sync.text.digest.turns import turns as turns_of
 
 
 def said(*turns: str, begin: int = 0) -> list[SpokenTurn]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.ids import session_name
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.stored_names import session_name
 
 
 class SessionRef(NamedTuple):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from signet_sync.formats.timestamps import day_of
-from signet_sync.sessions.digest.conversation import OutcomeItem, SessionOutcome
-from signet_sync.sessions.digest.headline import headline
-from signet_sync.sessions.digest.selection import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
-from signet_sync.sessions.digest.sentences import IS_CJK, stems
-from signet_sync.sessions.digest.session import outcome
-from signet_sync.sessions.digest.summary import summary
+from signet_sync.text.digest.conversation import OutcomeItem, SessionOutcome
+from signet_sync.text.digest.headline import headline
+from signet_sync.text.digest.selection import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
+from signet_sync.text.digest.sentences import IS_CJK, stems
+from signet_sync.text.digest.session import outcome
+from signet_sync.text.digest.summary import summary
 from signet_sync.text.digest_mark import Status, says_nothing
 from signet_sync.text.sentences import SentenceSubject
 

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem
-from signet_sync.sessions.digest.sentences import overlap, stems
+from signet_sync.text.digest.conversation import Dialogue, OutcomeItem
+from signet_sync.text.digest.sentences import overlap, stems
 
 ITEM_LENGTH = 200
 # At most so many statements and sentences are compared; a session has a handful.

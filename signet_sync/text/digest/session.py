@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem, SessionOutcome, Status
-from signet_sync.sessions.digest.current import distinct, still_valid
-from signet_sync.sessions.digest.person import statements_of_person
-from signet_sync.sessions.digest.reports import possible_blockers, prose_statements, reports, section_statements
-from signet_sync.sessions.digest.selection import select_results
-from signet_sync.sessions.digest.sentences import stems
-from signet_sync.sessions.digest.status import is_trivial, parting_words, status_of
+from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, SessionOutcome, Status
+from signet_sync.text.digest.current import distinct, still_valid
+from signet_sync.text.digest.person import statements_of_person
+from signet_sync.text.digest.reports import possible_blockers, prose_statements, reports, section_statements
+from signet_sync.text.digest.selection import select_results
+from signet_sync.text.digest.sentences import stems
+from signet_sync.text.digest.status import is_trivial, parting_words, status_of
 
 ITEMS = 24
 

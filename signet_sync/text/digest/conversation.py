@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.cues import cues, languages_of
-from signet_sync.sessions.digest.lines import EDITORS, SHELLS
-from signet_sync.sessions.digest.sentences import sentences, unpasted
-from signet_sync.sessions.digest.turns import HarnessNote, SpokenMessage, ToolCall, turns
+from signet_sync.text.digest.cues import cues, languages_of
+from signet_sync.text.digest.lines import EDITORS, SHELLS
+from signet_sync.text.digest.sentences import sentences, unpasted
+from signet_sync.text.digest.turns import HarnessNote, SpokenMessage, ToolCall, turns
 from signet_sync.text.digest_mark import Status as Status
 
 Kind = Literal["decision", "constraint", "blocker", "next", "preference"]

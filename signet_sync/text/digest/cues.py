@@ -51,7 +51,7 @@ class Cue(NamedTuple):
 @cache
 def table() -> tuple[Cue, ...]:
     """Returns the lines of the table."""
-    text = (resources.files("signet_sync.sessions.digest") / "cues.tsv").read_text("utf-8")
+    text = (resources.files("signet_sync.text.digest") / "cues.tsv").read_text("utf-8")
     return tuple(Cue(*line.split("\t")) for line in text.split("\n") if line and not line.startswith("#"))
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem, Status
-from signet_sync.sessions.digest.reports import Report, has_label
-from signet_sync.sessions.digest.sentences import is_question, split, stems
-from signet_sync.sessions.digest.statements import ORDERS, PUT_OFF, SentenceContext, bare, is_errand, kind_by_rules
-from signet_sync.sessions.digest.turns import ToolCall
+from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, Status
+from signet_sync.text.digest.reports import Report, has_label
+from signet_sync.text.digest.sentences import is_question, split, stems
+from signet_sync.text.digest.statements import ORDERS, PUT_OFF, SentenceContext, bare, is_errand, kind_by_rules
+from signet_sync.text.digest.turns import ToolCall
 
 # Steps without which a task is not finished.
 _MUST_FOLLOW = late(

@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 
 from signet_sync.formats.lazy_pattern import Caseless, late
-from signet_sync.sessions.digest.cues import any_of
-from signet_sync.sessions.digest.sentences import is_question, sentences, split, stems
-from signet_sync.sessions.digest.statements import bare
+from signet_sync.text.digest.cues import any_of
+from signet_sync.text.digest.sentences import is_question, sentences, split, stems
+from signet_sync.text.digest.statements import bare
 
 _PICK = late(
     r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d"

@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 from zlib import crc32
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Kind
-from signet_sync.sessions.digest.cues import Cues
-from signet_sync.sessions.digest.replies import EITHER_OR, asks, question_of
-from signet_sync.sessions.digest.sentences import is_question, stems, unquoted
-from signet_sync.sessions.digest.statements import (
+from signet_sync.text.digest.conversation import Kind
+from signet_sync.text.digest.cues import Cues
+from signet_sync.text.digest.replies import EITHER_OR, asks, question_of
+from signet_sync.text.digest.sentences import is_question, stems, unquoted
+from signet_sync.text.digest.statements import (
     ORDERS,
     POINTS_BACK,
     SentenceContext,
@@ -58,7 +58,7 @@ class FeatureGroup(NamedTuple):
 @cache
 def weights() -> ClassifierWeights:
     """Returns the packaged weights; read at first use."""
-    packed = (resources.files("signet_sync.sessions.digest") / "weights.bin").read_bytes()
+    packed = (resources.files("signet_sync.text.digest") / "weights.bin").read_bytes()
     (scale,) = HEADER.unpack_from(packed)
     rows = memoryview(packed)[HEADER.size :].cast("b")
     return ClassifierWeights(scale, tuple(rows[kind * ROWS : (kind + 1) * ROWS] for kind in range(len(KINDS))))

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.blocks import MessagePassage, passages
-from signet_sync.sessions.digest.classifier import kind_of
-from signet_sync.sessions.digest.conversation import Dialogue, Kind, OutcomeItem
-from signet_sync.sessions.digest.cues import Cues
-from signet_sync.sessions.digest.replies import PLANS
-from signet_sync.sessions.digest.sentences import IS_CJK, is_question, split, stems
-from signet_sync.sessions.digest.statements import POINTS_BACK, SentenceContext
-from signet_sync.sessions.digest.turns import SpokenMessage
+from signet_sync.text.digest.blocks import MessagePassage, passages
+from signet_sync.text.digest.classifier import kind_of
+from signet_sync.text.digest.conversation import Dialogue, Kind, OutcomeItem
+from signet_sync.text.digest.cues import Cues
+from signet_sync.text.digest.replies import PLANS
+from signet_sync.text.digest.sentences import IS_CJK, is_question, split, stems
+from signet_sync.text.digest.statements import POINTS_BACK, SentenceContext
+from signet_sync.text.digest.turns import SpokenMessage
 
 # Reports are parsed, nothing else: the best one, those nearly as good, and what is said last.
 _REPORTS, _REPORT_TEXT = 12, 200_000

@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import Caseless, late
-from signet_sync.sessions.digest.conversation import Kind
-from signet_sync.sessions.digest.cues import Cues, any_of
-from signet_sync.sessions.digest.sentences import IS_CJK, is_question, stems, unquoted
+from signet_sync.text.digest.conversation import Kind
+from signet_sync.text.digest.cues import Cues, any_of
+from signet_sync.text.digest.sentences import IS_CJK, is_question, stems, unquoted
 
 
 class SentenceContext(NamedTuple):

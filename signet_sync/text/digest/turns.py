@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, note_of, turn_of
+from signet_sync.text.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, note_of, turn_of
 
 # The kept part of a message is its beginning, that of a call's output its end.
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 4_000, 12

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.classifier import kind_of
-from signet_sync.sessions.digest.conversation import Dialogue, Kind, OutcomeItem
-from signet_sync.sessions.digest.replies import asks, asks_for_fact, chosen_option, completed, proposal
-from signet_sync.sessions.digest.sentences import is_question, stems
-from signet_sync.sessions.digest.statements import POINTS_BACK, SentenceContext, bare, is_ack, is_errand, on_topic
+from signet_sync.text.digest.classifier import kind_of
+from signet_sync.text.digest.conversation import Dialogue, Kind, OutcomeItem
+from signet_sync.text.digest.replies import asks, asks_for_fact, chosen_option, completed, proposal
+from signet_sync.text.digest.sentences import is_question, stems
+from signet_sync.text.digest.statements import POINTS_BACK, SentenceContext, bare, is_ack, is_errand, on_topic
 
 _SENTENCES = 40  # per turn; a longer one is not conversation
 _LATE = 200  # sentences that the classifier may read

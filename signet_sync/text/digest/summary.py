@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Kind, SessionOutcome
-from signet_sync.sessions.digest.headline import results_text
-from signet_sync.sessions.digest.session import outcome
+from signet_sync.text.digest.conversation import Kind, SessionOutcome
+from signet_sync.text.digest.headline import results_text
+from signet_sync.text.digest.session import outcome
 from signet_sync.text.digest_mark import opening
 from signet_sync.text.sentences import flatten
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.cues import Cues
+from signet_sync.text.digest.cues import Cues
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem, Status
-from signet_sync.sessions.digest.current import item_text
-from signet_sync.sessions.digest.reports import Report, has_label
-from signet_sync.sessions.digest.sentences import IS_CJK, is_question, overlap, split, stems
-from signet_sync.sessions.digest.turns import ToolCall
+from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, Status
+from signet_sync.text.digest.current import item_text
+from signet_sync.text.digest.reports import Report, has_label
+from signet_sync.text.digest.sentences import IS_CJK, is_question, overlap, split, stems
+from signet_sync.text.digest.turns import ToolCall
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
