@@ -39,7 +39,8 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.facts.extract import distil
 from signet_sync.formats import frontmatter, managed_block, turn
 from signet_sync.formats.artifact import MODELS, validate_tombstone
-from signet_sync.formats.artifact_fastpath import FieldProblem, manifest_fields
+from signet_sync.formats.artifact_fastpath import manifest_fields
+from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.entity_paths import shapes
 from signet_sync.formats.filename import artifact_file_name, artifact_name, ignored_code, tombstone_file_name

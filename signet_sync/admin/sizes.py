@@ -6,6 +6,10 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from signet_sync.integrity import store as integrity_store
+from signet_sync.memories.store import recall_events
+from signet_sync.storage.database.connection import list_set_aside
+
 if TYPE_CHECKING:
     from signet_sync.storage.database.connection import Database
     from signet_sync.storage.state_dir import StateFolder
@@ -16,8 +20,6 @@ def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
 
     `damaged` are databases that were moved aside.
     """
-    from signet_sync.storage.database.connection import list_set_aside
-
     return {
         "database": _size(database),
         "wal": _size(f"{database}-wal"),
@@ -35,9 +37,6 @@ def inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
 
     `unused` is space in the database's file that dropped rows have left and new ones will fill.
     """
-    from signet_sync.integrity import store as integrity_store
-    from signet_sync.memories.store import recall_events
-
     kept = {"seals": integrity_store.bytes_used(database), "recall_events": recall_events.bytes_used(database)}
     unused = database.value("pragma freelist_count") * database.value("pragma page_size")
     rows = {name: count for name, (count, _) in kept.items()}

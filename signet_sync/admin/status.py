@@ -11,9 +11,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.admin import sizes
+from signet_sync.capture import spool
+from signet_sync.errors import DatabaseError
+from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.pages.signet_daemon import HOLD, replaced
+from signet_sync.sessions import journal
+from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import LARGE_LOG, Database, list_set_aside, log_size, note_damage
+from signet_sync.storage.locations import has_settings
+from signet_sync.storage.state_dir import SILENCE
+from signet_sync.sync import outbox
+from signet_sync.sync.store import counts, passes
 
 if TYPE_CHECKING:
-    from signet_sync.storage.database.connection import Database
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.read_only import Place
 
@@ -37,15 +47,11 @@ class Liveness(NamedTuple):
     @property
     def responding(self) -> bool | None:
         """Returns whether its heartbeat is recent; None if it does not run."""
-        from signet_sync.storage.state_dir import SILENCE
-
         return self.silence is not None and self.silence < SILENCE if self.running else None
 
 
 def liveness(place: Place) -> Liveness:
     """Returns what is known of the agent without opening the index."""
-    from signet_sync.storage import state_dir
-
     folder = place.state()
     shut = state_dir.is_inaccessible(folder)
     # The kernel decides, by the run lock. Files prove nothing after kill -9 or a reboot.
@@ -93,8 +99,6 @@ def status_document(place: Place) -> dict[str, Any]:
 
 def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, running: bool) -> str:
     """Returns why the status is missing or incomplete, and what to do about it."""
-    from signet_sync.storage import state_dir
-
     if not running and os.path.islink(root) and not os.path.exists(root):
         return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
     if not running and not os.path.isdir(root):
@@ -105,8 +109,6 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
 
 
 def _settings_trouble(root: str) -> str:
-    from signet_sync.storage.locations import has_settings
-
     if not has_settings(root):
         return ""
     from signet_sync.settings import model
@@ -134,9 +136,6 @@ def _index(path: str, root: str) -> _Index:
     """Reads what the database reports; a problem with it is a line of the answer and does not end it."""
     import apsw
 
-    from signet_sync.errors import DatabaseError
-    from signet_sync.storage.database.connection import Database, note_damage
-
     found = _Index()
     try:
         database = Database(path, readonly=True, wait_ms=1000)
@@ -158,9 +157,6 @@ def _index(path: str, root: str) -> _Index:
 
 
 def _count(database: Database, found: _Index) -> None:
-    from signet_sync.sync import outbox
-    from signet_sync.sync.store import counts, passes
-
     with database.connection:  # one transaction, so that all numbers are of one moment
         verdicts = counts.verdict_counts(database)
         found.counts = {
@@ -181,9 +177,6 @@ def _count(database: Database, found: _Index) -> None:
 
 def _held(database: Database, root: str) -> str:
     """Returns why pages are held back without a visible Signet daemon; a running agent reports that itself."""
-    from signet_sync.pages.signet_daemon import HOLD, replaced
-    from signet_sync.sync.store import counts
-
     path, age = replaced(root, database, counts.agents(database))
     if not path or age >= HOLD:
         return ""
@@ -195,8 +188,6 @@ def _held(database: Database, root: str) -> str:
 
 
 def _log_trouble(path: str) -> str:
-    from signet_sync.storage.database.connection import LARGE_LOG, log_size
-
     size = log_size(path)
     if size <= LARGE_LOG:
         return ""
@@ -205,14 +196,10 @@ def _log_trouble(path: str) -> str:
 
 def _set_aside(path: str) -> list[str]:
     """Returns damaged databases that were moved aside; `doctor` names the remedy."""
-    from signet_sync.storage.database.connection import list_set_aside
-
     return [os.path.basename(name) for name in list_set_aside(path)]
 
 
 def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
-    from signet_sync.storage import state_dir
-
     if live.get("last_full_pass"):
         return str(live["last_full_pass"])
     found = (state_dir.read_json(os.path.join(folder.path, "last-pass.json")) or {}).get("last_full_pass")
@@ -221,10 +208,6 @@ def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
 
 def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
     """Reports on capture: which harnesses feed this workspace, what waits, what was begun, what was given up."""
-    from signet_sync.capture import spool
-    from signet_sync.sessions import journal
-    from signet_sync.storage import state_dir
-
     marked = spool.marked(folder.spool)
     return {
         "harnesses": sorted(state_dir.read_json(folder.harnesses) or {}),
@@ -238,8 +221,6 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
 
 def _lag(folder: StateFolder) -> float:
     """Returns how long the oldest job of a hook has waited, in seconds; 0 if none waits."""
-    from signet_sync.capture import spool
-
     oldest = spool.oldest(folder.spool)
     return 0.0 if oldest is None else round(max(time.time() - oldest, 0.0), 1)
 
@@ -277,7 +258,6 @@ def healthy(document: dict[str, Any]) -> bool:
     """Returns whether it is alive and responding, not halted, and its last full pass younger than two intervals."""
     if not document["responding"] or str(document["state"]).startswith(("halted", "degraded", "waiting")):
         return False
-    from signet_sync.formats.timestamps import SECOND, parse_instant
 
     last = parse_instant(document["last_full_pass"] or "")
     if last is None:

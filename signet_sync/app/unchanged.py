@@ -22,6 +22,7 @@ from hashlib import sha256
 
 from signet_sync import __version__
 from signet_sync.formats.paths import BEGUN_PURGE, MEMORY, OWN, TEMPORARY, TOMBSTONES
+from signet_sync.formats.timestamps import iso
 from signet_sync.storage import locations
 from signet_sync.storage.durable import READ, publish, unlink
 from signet_sync.storage.locations import SNAPSHOT
@@ -98,7 +99,6 @@ def answer(current: CurrentInputs, now_us: int) -> dict[str, Any] | None:
         document: dict[str, Any] = {**saved["document"]}
     except (OSError, EOFError, AttributeError, LookupError, TypeError, ValueError, struct.error):
         return None  # another program wrote it, with a correct digest
-    from signet_sync.formats.timestamps import iso
 
     document["now"] = iso(now_us)
     data = json.dumps({"last_full_pass": document["now"]}) + "\n"

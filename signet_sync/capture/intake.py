@@ -23,6 +23,7 @@ from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, Usa
 from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.graph import enrichment
 from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose
@@ -111,7 +112,6 @@ def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[st
     """Adds facts and paragraphs of a language model, if one is set, once no job waits; see `graph.enrichment`."""
     if not may_ask_model(workspace.settings):
         return  # the usual case: nothing for models is imported
-    from signet_sync.graph import enrichment
 
     def waiting() -> bool:
         instant = now_us()

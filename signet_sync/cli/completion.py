@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from signet_sync.cli.main import group
+
 # Where each shell searches by default.
 _PLACES = {
     "bash": "~/.local/share/bash-completion/completions/signet-sync",
@@ -22,8 +24,6 @@ _MORE = {
 def completion(shell: str) -> int:
     """Print the completion script of a shell; its first lines say where to save it."""
     from click.shell_completion import get_completion_class
-
-    from signet_sync.cli.main import group
 
     kind = get_completion_class(shell)
     assert kind is not None

@@ -15,6 +15,10 @@ import click
 from signet_sync import __version__
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.paths import DEFAULT_AGENT, display
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import locate_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -147,23 +151,17 @@ class Context:
     def now_us(self) -> int:
         """`--now` as microseconds since 1970 UTC; without it the time of the first call."""
         if self.now is None:
-            from signet_sync.storage.clock import now_us
-
             self.now = now_us()
         return self.now
 
     @property
     def root(self) -> str:
         """The workspace root, absolute."""
-        from signet_sync.storage.locations import locate_workspace
-
         return locate_workspace(self.workspace_flag)
 
     def command_line(self, words: str, root: str | None = None) -> str:
         """Returns a command line that can be pasted into a shell; it names the workspace only if necessary."""
         import shlex
-
-        from signet_sync.storage.locations import locate_workspace
 
         root = root or self.root
         place = "" if root == locate_workspace(None) else f"--workspace {shlex.quote(root)} "
@@ -171,8 +169,6 @@ class Context:
 
     def state(self) -> StateFolder:
         """Returns the state folder, located without writing."""
-        from signet_sync.storage import state_dir
-
         return state_dir.locate(self.root)
 
     @property
@@ -422,7 +418,6 @@ def show_by_hand(lines: Sequence[str]) -> None:
 def _instant(text: str | None) -> int | None:
     if text is None:
         return None
-    from signet_sync.formats.timestamps import parse_instant
 
     instant = parse_instant(text)
     if instant is None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
-from signet_sync.formats.artifact_fastpath import TOMBSTONE_VERSION, FieldProblem, Instant, Record, digest_of
+from signet_sync.formats.artifact_record import TOMBSTONE_VERSION, FieldProblem, Instant, Record, digest_of
 from signet_sync.formats.body import HASH_SCOPE, js_trim
 from signet_sync.formats.filename import TOKEN, is_artifact_path
 from signet_sync.formats.timestamps import parse_instant

@@ -7,70 +7,17 @@ be validated by one regular expression; only others pay for YAML and pydantic. B
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from signet_sync.formats.artifact_record import FieldProblem, Instant, Record, digest_of
 from signet_sync.formats.body import HASH_SCOPE
 from signet_sync.formats.frontmatter import HEAD_LIMIT, read
 from signet_sync.formats.timestamps import parse_instant
 
-LEDGER_HEADING = "Session Ledger (Last 30 Days)"
-SENTENCE_VERSION = "memory_sentence_v1"
-TOMBSTONE_VERSION = 1
-
-
-class Instant(NamedTuple):
-    """A timestamp as written, and its microseconds since 1970 UTC."""
-
-    text: str
-    micros: int
-
-
-class FieldProblem(ValueError):
-    """A field that is absent or wrong; `code` is a verdict's code, the message names the field."""
-
-    def __init__(self, code: str, field: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.field = field
-
-
-class Record(NamedTuple):
-    """What the index and the planner need of an artifact; `digest` covers every known field, typed."""
-
-    kind: str
-    agent_id: str
-    session_id: str
-    session_key: str | None
-    project: str | None
-    harness: str | None
-    captured_at: Instant
-    started_at: Instant | None
-    ended_at: Instant | None
-    links: tuple[tuple[str, str], ...]
-    source_node_id: str | None
-    content_sha256: str | None
-    memory_sentence: str | None
-    memory_sentence_quality: str | None
-    refs: tuple[str, ...]
-    revision: int | None
-    digest: str
-
-
-def digest_of(values: list[Any]) -> str:
-    """Returns the SHA-256 of typed values: texts with their length, instants and numbers as integers, blank as null."""
-    parts = [
-        "~"
-        if value is None
-        else f"{value.micros}@"
-        if type(value) is Instant
-        else f"{len(value)}:{value}"
-        if type(value) is str
-        else repr(value)
-        for value in values
-    ]
-    return sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Content, Manifest, Tombstone
 
 
 # A text that is not blank and holds neither quote nor backslash: it does not begin with white space of any kind.
@@ -116,13 +63,25 @@ def read_record(kind: str, head: str) -> Record:
 
 def read_full_record(kind: str, head: str) -> Record:
     """Reads the record of any readable frontmatter, by the models."""
-    from signet_sync.formats.artifact import validate
-
     fields = read(head)
     found = fields.get("kind")
     if isinstance(found, str) and found.strip() and found.strip() != kind:
         raise FieldProblem("kind-mismatch", "kind", f"the name says {kind}, the frontmatter says another kind")
     return validate(kind, fields).record()
+
+
+def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
+    """Does what `artifact.validate` does; the models are imported for files in another form only."""
+    from signet_sync.formats import artifact  # pydantic takes longer to import than most passes take
+
+    return artifact.validate(kind, fields)
+
+
+def validate_tombstone(fields: Mapping[str, Any]) -> Tombstone:
+    """Does what `artifact.validate_tombstone` does; only a vault with tombstones pays for the models."""
+    from signet_sync.formats import artifact  # as above
+
+    return artifact.validate_tombstone(fields)
 
 
 MANIFEST_FIELDS = (
@@ -135,8 +94,6 @@ MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope"))
 def manifest_fields(head: str) -> dict[str, Any]:
     """Reads the fields of a manifest in model order, as written. Raises `FrontmatterProblem`, `FieldProblem`."""
     if read_written_record("manifest", head) is None:
-        from signet_sync.formats.artifact import validate
-
         return validate("manifest", read(head)).fields()
     given = read(head)
     fields = {name: given[name] for name in MANIFEST_FIELDS}

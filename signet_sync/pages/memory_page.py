@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from signet_sync.formats.artifact_fastpath import LEDGER_HEADING
+from signet_sync.formats.artifact_record import LEDGER_HEADING
 from signet_sync.formats.handle import handle
 from signet_sync.formats.paths import month_page
 from signet_sync.formats.session_log_rows import MonthView as MonthView

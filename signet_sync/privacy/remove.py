@@ -12,7 +12,7 @@ from signet_sync.capture import spool
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
-from signet_sync.formats.artifact_fastpath import TOMBSTONE_VERSION
+from signet_sync.formats.artifact_record import TOMBSTONE_VERSION
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
 from signet_sync.formats.paths import MEMORY, display, head_page
 from signet_sync.formats.session_token import token_of

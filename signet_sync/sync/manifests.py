@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from signet_sync.errors import RevisionConflict
-from signet_sync.formats.artifact_fastpath import MANIFEST_FIELDS, MANIFEST_KEYS, FieldProblem, manifest_fields
+from signet_sync.formats.artifact_fastpath import MANIFEST_FIELDS, MANIFEST_KEYS, manifest_fields
+from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.frontmatter import (
     HEAD_LIMIT,

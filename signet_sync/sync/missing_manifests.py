@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
-from signet_sync.formats.artifact_fastpath import LEDGER_HEADING
+from signet_sync.formats.artifact_record import LEDGER_HEADING
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import token_matches

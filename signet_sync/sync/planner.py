@@ -16,7 +16,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.formats import filename, wikilinks
-from signet_sync.formats.artifact_fastpath import FieldProblem, Record, read_record
+from signet_sync.formats.artifact_fastpath import read_record, validate_tombstone
+from signet_sync.formats.artifact_record import FieldProblem, Record
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, Source, open_source, parse
@@ -371,8 +372,6 @@ def judge_missing(path: str, known: Known, judging: JudgeContext) -> Judgement |
 
 def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombstone | None]:
     """Judges a file in `memory/tombstones/`; a broken tombstone still removes by its name."""
-    from signet_sync.formats.artifact import validate_tombstone
-
     name = path.rpartition("/")[2]
     parts = filename.tombstone_name(name)
     signature = found.signature

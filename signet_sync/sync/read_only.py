@@ -9,9 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from signet_sync.errors import DatabaseError, WorkspaceError
+from signet_sync.formats.timestamps import instant_of, iso
+from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
+from signet_sync.storage.database.connection import Database, note_damage
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync.store import access_counts, counts
+from signet_sync.sync.store.access_counts import count_accesses
+
 if TYPE_CHECKING:
     from signet_sync.settings.model import Settings
-    from signet_sync.storage.database.connection import Database
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.workspace import Workspace
 
@@ -33,8 +41,6 @@ class Place(NamedTuple):
 
     def state(self) -> StateFolder:
         """Returns the state folder, located without writing."""
-        from signet_sync.storage import state_dir
-
         return state_dir.locate(self.root)
 
     @property
@@ -55,10 +61,6 @@ def reading(place: Place) -> Iterator[Database]:
     """
     import apsw
 
-    from signet_sync.errors import DatabaseError
-    from signet_sync.storage.database.connection import note_damage
-    from signet_sync.sync.store import counts
-
     database = _readable(place)
     try:
         if counts.half_enforced(database):
@@ -73,15 +75,10 @@ def reading(place: Place) -> Iterator[Database]:
 
 
 def _readable(place: Place) -> Database:
-    from signet_sync.errors import DatabaseError
-    from signet_sync.storage.database.connection import Database
-
     path = place.database
     try:
         return Database(path, readonly=True)
     except FileNotFoundError:
-        from signet_sync.storage.safe_paths import require_root
-
         if place.chosen is None:
             require_root(place.root)
         hint = f"run {place.command_line('reindex')} once"
@@ -93,11 +90,8 @@ def _finish_removal(place: Place) -> None:
 
     Raises `WorkspaceError` if it cannot be completed now.
     """
-    from signet_sync.errors import WorkspaceError
-    from signet_sync.storage.clock import now_us
     from signet_sync.sync import engine
     from signet_sync.sync.request import Request
-    from signet_sync.sync.store import counts
 
     with place.opened() as workspace:
         engine.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
@@ -109,8 +103,6 @@ def _finish_removal(place: Place) -> None:
 
 def require_index(place: Place) -> None:
     """Raises `DatabaseError` if there is no index yet, so that a reader does not create one."""
-    from signet_sync.storage.safe_paths import require_root
-
     require_root(place.root)
     with reading(place):
         pass
@@ -119,9 +111,6 @@ def require_index(place: Place) -> None:
 @contextmanager
 def counting(place: Place, *, wanted: bool) -> Iterator[Database | None]:
     """Opens the index to count accesses; None if nothing is to be counted or it cannot be written at once."""
-    from signet_sync.errors import DatabaseError
-    from signet_sync.storage.database.connection import Database
-
     path = place.database
     database = None
     if wanted and path != ":memory:":
@@ -138,9 +127,6 @@ def count_artifacts(place: Place, found: list[tuple[str, str]]) -> None:
     """Counts accesses to artifacts, each an agent and a path; does not wait for a busy database."""
     from datetime import UTC, datetime
 
-    from signet_sync.formats.timestamps import instant_of, iso
-    from signet_sync.sync.store.access_counts import count_accesses
-
     with counting(place, wanted=bool(found)) as database:
         if database is not None:
             count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
@@ -149,8 +135,6 @@ def count_artifacts(place: Place, found: list[tuple[str, str]]) -> None:
 def count_nodes(place: Place, agent: str, ids: list[str]) -> None:
     """Counts accesses to nodes; does not wait for a busy database."""
     from datetime import UTC, datetime
-
-    from signet_sync.sync.store import access_counts
 
     with counting(place, wanted=bool(ids)) as database:
         if database is not None:

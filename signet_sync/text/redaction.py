@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from signet_sync.formats.artifact_fastpath import validate
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import FrontmatterProblem, Raw, parse, unknown_entries, write
 from signet_sync.formats.timestamps import parse_instant
@@ -88,13 +89,10 @@ def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
 
     Unknown fields stay, redacted. Raises `FrontmatterProblem`, `FieldProblem` for what is no artifact.
     """
-    from signet_sync.formats.artifact import Content, validate
-
     document = parse(raw)
     body = normalize(document.body)
     clean = normalize(cleaning.body(body))
     artifact = validate(kind, {**document.fields, "content_sha256": body_sha256(clean)})
-    assert isinstance(artifact, Content)
     found, fields = rules(body, clean), artifact.fields()
     for name in _LINES:
         value = fields.get(name)
@@ -138,7 +136,7 @@ def redacts(before: bytes, after: bytes) -> bool:
 
     Neither the hash in its frontmatter nor unknown fields are compared.
     """
-    from signet_sync.formats.artifact import Transcript
+    from signet_sync.formats.artifact import Transcript  # the models are slow to import
 
     try:
         old, new = parse(before), parse(after)

@@ -11,12 +11,11 @@ from signet_sync.formats.artifact import Manifest, Transcript, validate, validat
 from signet_sync.formats.artifact_fastpath import (
     MANIFEST_FIELDS,
     MANIFEST_KEYS,
-    FieldProblem,
-    Instant,
     read_full_record,
     read_record,
     read_written_record,
 )
+from signet_sync.formats.artifact_record import FieldProblem, Instant
 from signet_sync.formats.frontmatter import parse, read, read_written, serialize, write
 
 AT = "2026-03-28T22:34:06.792Z"

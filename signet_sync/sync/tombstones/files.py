@@ -10,7 +10,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact_fastpath import FieldProblem
+from signet_sync.formats.artifact_fastpath import validate_tombstone
+from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.filename import tombstone_file_name
 from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
 from signet_sync.formats.paths import TOMBSTONES
@@ -104,8 +105,6 @@ def _is_lifted(root: str, tombstone: Tombstone, names: Collection[str]) -> bool:
 
 def _put_aside(root: str, tombstone: Tombstone) -> Tombstone | None:
     """Returns what was last lifted of a tombstone's token."""
-    from signet_sync.formats.artifact import validate_tombstone
-
     found = files.read(root, lifted_path(tombstone.agent_id, tombstone.session_token), TOMBSTONE_LIMIT)
     try:
         aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from signet_sync.formats.artifact_fastpath import validate_tombstone
 from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.session_token import token_of
 from signet_sync.storage.database.connection import Database, damaged
@@ -45,9 +46,6 @@ def tombstone_of(
         "removed_paths": json.loads(paths),
         "session_ids": json.loads(session_ids) if session_ids else None,
     }
-    # Only a vault with tombstones pays for the models.
-    from signet_sync.formats.artifact import validate_tombstone
-
     return validate_tombstone(fields)
 
 
@@ -74,8 +72,6 @@ def mirror(database: Database, tombstones: Sequence[Tombstone]) -> None:
 
 def by_name(agent_id: str, token: str, now_iso: str) -> Tombstone:
     """The tombstone that a file's name alone stands for: every session of the token, until the file can be read."""
-    from signet_sync.formats.artifact import validate_tombstone
-
     return validate_tombstone(
         {
             "kind": "tombstone",
