@@ -64,7 +64,7 @@ def _escaped(record: Record) -> None:
     The traceback is rendered here, by the standard library, which shows no local values, and is added to the message as
     lines.
     """
-    from signet_sync.text.sanitizer import redact
+    from signet_sync.text.sanitizer import redact  # slow import; most processes log nothing
 
     lines = [_printable(record["message"])]
     exception = record["exception"]

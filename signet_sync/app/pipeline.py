@@ -18,8 +18,8 @@ RECOVERIES = (
     "signet_sync.app.recovery:UnfinishedFlows",
 )
 ERASERS = (
-    "signet_sync.privacy.stage:RemovedWords",
-    "signet_sync.privacy.stage:RemovedEvidence",
+    "signet_sync.privacy.erasers:RemovedWords",
+    "signet_sync.privacy.erasers:RemovedEvidence",
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
     "signet_sync.capture.stage:Captures",

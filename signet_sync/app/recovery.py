@@ -44,7 +44,7 @@ class LiveTurns(Recovery, Eraser):
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> None:
         """Deletes the files, while the rows that name them still exist."""
-        from signet_sync.sessions import live
+        from signet_sync.sessions import live  # as above
 
         live.forget_removed(run.workspace, removed)
 
@@ -112,7 +112,7 @@ def _is_away(run: Pass) -> bool:
 
 def _go_on_with(workspace: Workspace, flow: Flow) -> bool:
     """Advances a flow; one that cannot continue now is left to the next pass and does not stop this one."""
-    from signet_sync.sessions import flow as sessions_flow
+    from signet_sync.sessions import flow as sessions_flow  # as above
 
     try:
         sessions_flow.advance(workspace, flow)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from signet_sync.sync.request import Outcome
-    from signet_sync.sync.workspace import Workspace
 
 _HEAD = f"signet-sync snapshot 2 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 # File-system clocks tick every few milliseconds: a younger file may be written again and keep its signature.
@@ -156,40 +155,6 @@ def _read(place: str) -> dict[str, Any] | None:
 
 
 # ── written by a pass ──
-
-
-def lasts_until(workspace: Workspace, now_us: int) -> int | None:
-    """Returns until when time alone changes nothing after a pass that found nothing to do; None if something waits."""
-    from signet_sync.formats.timestamps import DAY, iso
-    from signet_sync.integrity import store as integrity_store
-    from signet_sync.memories.score import day_start
-    from signet_sync.memories.store import recall_events
-    from signet_sync.pages.store import candidates, pages
-    from signet_sync.storage.database import native_backup
-    from signet_sync.sync import outbox
-    from signet_sync.sync.store import counts, passes
-    from signet_sync.sync.tombstones import store as tombstones_store
-
-    database, settings = workspace.database, workspace.settings
-    if passes.any_due(database) or native_backup.is_due(database):
-        return None
-    if tombstones_store.unscrubbed(database) or counts.dated_after(database, now_us) is not None:
-        return None
-    if outbox.any_waits(database):
-        return None
-    until = day_start(now_us) + DAY
-    for agent_id in counts.agents(database):
-        for instant in (
-            pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
-            candidates.next_change(database, agent_id, now_us),
-        ):
-            until = min(until, instant) if instant is not None else until
-    if settings.seals_keep_days and integrity_store.older(database, iso(until - int(settings.seals_keep_days * DAY))):
-        return None
-    hits = settings.recall_retention_days
-    if hits and recall_events.any_before(database, until - int(hits * DAY)):
-        return None
-    return until
 
 
 def save(current: CurrentInputs, outcome: Outcome, document: dict[str, Any], now_us: int, until_us: int | None) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import apsw
+
 from signet_sync.capture import spool
 from signet_sync.errors import SignetSyncError
+from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import reading
 
 if TYPE_CHECKING:
@@ -26,10 +29,7 @@ def catch_up(place: Place, agent_id: str) -> None:
     folder = place.state()
     if not spool.markers(folder.spool):
         return
-    import apsw  # slow imports, needed only while a session runs
-
-    from signet_sync.capture import worker
-    from signet_sync.storage.clock import now_us
+    from signet_sync.capture import worker  # slow imports, needed only while a session runs
     from signet_sync.sync.workspace import Workspace
 
     instant = now_us()
@@ -39,7 +39,7 @@ def catch_up(place: Place, agent_id: str) -> None:
             moved = [(job, shape) for job, shape in worker.unread(seen, instant) if job.agent_id == agent_id]
         if not moved:
             return
-        from signet_sync.capture import intake
+        from signet_sync.capture import intake  # parsers of transcripts
 
         left = _MOST_READ
         with place.opened() as workspace:

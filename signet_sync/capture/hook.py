@@ -289,7 +289,7 @@ def _word(value: object) -> str | None:
 def _sanitized(value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    from signet_sync.text.sanitizer import sanitize_transcript_v2
+    from signet_sync.text.sanitizer import sanitize_transcript_v2  # slow; most events hold no text
 
     return sanitize_transcript_v2(value)
 
@@ -298,7 +298,7 @@ def _prompt(value: object) -> str | None:
     """Returns the user's prompt, sanitized and without what hooks put before it."""
     if not isinstance(value, str):
         return None
-    from signet_sync.capture.harnesses.texts import prompt_of
+    from signet_sync.capture.harnesses.texts import prompt_of  # as above
 
     return _sanitized(prompt_of(value))
 
@@ -312,7 +312,7 @@ def _rules(root: str, folder: locations.StateFolder) -> tuple[str, ...]:
     places = (locations.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
     if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
         return ()
-    from signet_sync.settings import model
+    from signet_sync.settings import model  # for those who have such a setting
 
     rules, remarks = model.agent_rules(root)
     for remark in remarks:

@@ -111,7 +111,7 @@ def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
 def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[str, str]) -> None:
     """Adds facts and paragraphs of a language model, if one is set, once no job waits; see `graph.enrichment`."""
     if not may_ask_model(workspace.settings):
-        return  # the usual case: nothing for models is imported
+        return
 
     def waiting() -> bool:
         instant = now_us()

@@ -414,6 +414,6 @@ def _remove(path: str) -> bool:
 
 def _moment(at: str) -> float:
     """Returns a job's time in seconds since 1970; 0 for an invalid date, so that such a job counts as old."""
-    from signet_sync.formats.timestamps import SECOND, parse_instant
+    from signet_sync.formats.timestamps import SECOND, parse_instant  # a hook does not read jobs
 
     return (parse_instant(at) or 0) / SECOND

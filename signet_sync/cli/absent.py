@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context
 from signet_sync.errors import DatabaseError
 from signet_sync.sync.read_only import reading
 
+if TYPE_CHECKING:
+    from signet_sync.cli.main import Context
 
-def check_named(error: click.MissingParameter) -> None:
+
+def check_named(error: click.MissingParameter, context: Context) -> None:
     """Raises `UsageError` or `WorkspaceError` if the thing that the command names is known to be absent."""
     if error.ctx is None or not isinstance(error.param, click.Option):
-        return
-    context = error.ctx.find_object(Context)
-    if context is None:
         return
     with suppress(DatabaseError):  # without an index it is unknown
         _check(context, error.ctx.command_path.split()[1:], error.ctx.params)

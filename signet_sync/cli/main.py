@@ -198,12 +198,10 @@ class Context:
 
         `lasting` refuses a database in memory.
         """
-        from signet_sync.app.workspace import opened
-
         if lasting:
             self.require_database_file()
         settings = settings or self.settings()
-        with opened(self.root, settings, database=self.chosen_database, touch_nothing=touch_nothing) as workspace:
+        with _opened(self.root, settings, database=self.chosen_database, touch_nothing=touch_nothing) as workspace:
             yield workspace
             for event in workspace.events:
                 self.say(event)
@@ -212,15 +210,10 @@ class Context:
         """Returns where the workspace and its index are, for reading; `anyway` as in `settings`."""
         from functools import partial
 
-        from signet_sync.sync.read_only import Place
-
-        def opener(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
-            from signet_sync.app.workspace import opened
-
-            return opened(*given, **options)
+        from signet_sync.sync.read_only import Place  # loads the database, which not every command opens
 
         settings = partial(self.settings, anyway=anyway)
-        return Place(self.root, self.chosen_database, settings, self.command_line, opener)
+        return Place(self.root, self.chosen_database, settings, self.command_line, _opened)
 
     def settings(self, *, anyway: bool = False) -> Settings:
         """Returns the settings; prints problems of the workspace's own file to stderr.
@@ -228,7 +221,7 @@ class Context:
         With `anyway` also prints problems of the user's file instead of raising `ConfigError`: for commands that
         programs call and that could not be repeated.
         """
-        from signet_sync.settings import model
+        from signet_sync.settings import model  # eighty settings, which reading commands do without
 
         settings, remarks = model.load(self.root, anyway=anyway)
         self.warnings += map(str, remarks)
@@ -238,7 +231,7 @@ class Context:
 
     def log_to_person(self) -> None:
         """Sends log lines to stderr as plain text from now on; no warnings if quiet."""
-        from signet_sync import log
+        from signet_sync import log  # loads loguru
 
         log.for_people("ERROR" if self.quiet else "WARNING")
 
@@ -253,6 +246,12 @@ class Context:
             emit(document)
         else:
             show()
+
+
+def _opened(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
+    from signet_sync.app.workspace import opened  # loads the pass, which reading commands do without
+
+    return opened(*given, **options)
 
 
 pass_context = click.make_pass_decorator(Context)
@@ -320,10 +319,12 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
     if not isinstance(error, click.UsageError):
         return UsageError(error.format_message())
     if isinstance(error, click.MissingParameter):
-        from signet_sync.cli import absent
+        from signet_sync.cli import absent  # only for this error
 
+        context = error.ctx.find_object(Context) if error.ctx is not None else None
         try:
-            absent.check_named(error)
+            if context is not None:
+                absent.check_named(error, context)
         except SignetSyncError as first:
             return first
     command = error.ctx.command_path if error.ctx is not None else "signet-sync"

@@ -13,6 +13,7 @@ from signet_sync.cli.main import Context, agent_option, pass_context
 from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.host import local_port
+from signet_sync.host.harness_settings.mcp_server import INSTALL
 
 if TYPE_CHECKING:
     from signet_sync.mcp_server.memory import ServedMemory
@@ -47,28 +48,25 @@ def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | N
     try:
         import mcp_types  # noqa: F401
     except ImportError:
-        from signet_sync.host.harness_settings.mcp_server import INSTALL
-
         raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=INSTALL) from None
-    from signet_sync.mcp_server.memory import ServedMemory
-    from signet_sync.mcp_server.server import made
+    from signet_sync.mcp_server import memory as served  # of the extra
+    from signet_sync.mcp_server import server, stdio
 
     context.log_to_person()
-    memory = ServedMemory(context.place(anyway=True), context.agent, shared=scope == "shared", read_only=read_only)
+    memory = served.ServedMemory(
+        context.place(anyway=True), context.agent, shared=scope == "shared", read_only=read_only
+    )
     if http:
         return _over_http(context, memory, port or 0)
-    from signet_sync.mcp_server import stdio as mcp_server_stdio
-
     if sys.stdin.isatty():
         context.say(
             f"serving the memory of agent {context.agent} to a coding agent on stdin and stdout; Ctrl-C ends it"
         )
-    return mcp_server_stdio.serve(made(memory))
+    return stdio.serve(server.made(memory))
 
 
 def _over_http(context: Context, memory: ServedMemory, port: int) -> int:
-    from signet_sync.mcp_server import http as mcp_server_http
-    from signet_sync.mcp_server.server import made
+    from signet_sync.mcp_server import http  # of the extra
 
     chosen = os.environ.get(_TOKEN)
     if chosen is not None and (len(chosen) < _SHORTEST or not chosen.isascii() or not chosen.isprintable()):
@@ -79,8 +77,8 @@ def _over_http(context: Context, memory: ServedMemory, port: int) -> int:
         )
     token = chosen or secrets.token_urlsafe(32)
     listener = local_port.listening(port, code="port-taken")
-    url = f"http://{local_port.HOST}:{listener.getsockname()[1]}{mcp_server_http.PATH}"
+    url = f"http://{local_port.HOST}:{listener.getsockname()[1]}{http.PATH}"
     click.echo(f"serving the memory of agent {memory.agent_id} at {url}", err=True)
     if chosen is None:
         click.echo(f"Authorization: Bearer {token}", err=True)
-    return mcp_server_http.serve(made(memory), listener, token)
+    return http.serve(made(memory), listener, token)

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.app import unchanged
-from signet_sync.app.unchanged import CurrentInputs
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from signet_sync.sync.workspace import Workspace
 
 
 @click.command()
@@ -37,7 +34,10 @@ def reindex(
     current = unchanged.CurrentInputs(context.root, context.chosen_database) if plain else None
     document = unchanged.answer(current, context.now_us) if current is not None else None
     if document is None:
-        document = _pass(context, current, full, index_only, agent, accept_removals)
+        from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
+
+        progress = progress_bar("indexing", show=not context.as_json and not context.quiet)
+        document = reindex_pass.run(context, current, progress, full, index_only, agent, accept_removals)
     if context.as_json or not context.quiet:
         context.answer(document, partial(show, document))
     if document["halted"]:
@@ -45,60 +45,6 @@ def reindex(
     counts = document["counts"]
     wrong = counts["invalid"] or counts["violation"] or counts["tombstoned"] or document["entity_drift"]
     return 1 if strict and wrong else 0
-
-
-def _pass(
-    context: Context,
-    current: CurrentInputs | None,
-    full: bool,
-    index_only: bool,
-    agent: str | None,
-    accept_removals: bool,
-) -> dict[str, Any]:
-    """Runs the pass and returns its document; saves what shows the next one that nothing changed."""
-    # None of these is loaded if nothing has changed.
-    from signet_sync.app.workspace import opened
-    from signet_sync.integrity import report
-    from signet_sync.sync.damage import run_pass_mending
-    from signet_sync.sync.request import Request
-
-    if current is not None:
-        unchanged.drop(current)
-    settings, instant = context.settings(), context.now_us
-    until = None
-    with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
-        with progress_bar("indexing", show=not context.as_json and not context.quiet) as advance:
-            request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
-            outcome = run_pass_mending(workspace, request)
-        if not index_only and outcome.cliff is None and _take_spool(context, workspace):
-            outcome = run_pass_mending(workspace, Request(now_us=instant))
-        document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
-        if current is not None and not outcome.read:
-            until = unchanged.lasts_until(workspace, instant)
-    if current is not None and not context.warnings:
-        unchanged.save(current, outcome, document, instant, until)
-    return document
-
-
-def _take_spool(context: Context, workspace: Workspace) -> bool:
-    """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
-    from signet_sync.capture import spool
-    from signet_sync.storage.clock import now_us
-
-    if not spool.jobs(workspace.state.spool, now_us()):
-        return False  # the usual case, in which the worker is not imported
-    from signet_sync.capture.worker import due
-
-    if next(due(workspace, now_us()), None) is None:
-        return False
-    from signet_sync.capture import intake
-
-    context.log_to_person()
-    done = intake.run_capture(workspace, now_us=now_us)
-    written = sum(captured.wrote for captured in done.captured)
-    failed = f", {len(done.failed)} failed" if done.failed else ""
-    context.say(f"{counted(written, 'session')} captured from hooks{failed}")
-    return written > 0
 
 
 def show(document: dict[str, Any]) -> None:

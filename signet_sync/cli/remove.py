@@ -108,10 +108,9 @@ def remove(
 
 def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
     """Updates the index, so that no outdated list is agreed to. Raises `Halted` if the files are missing."""
-    from signet_sync.sync.engine import run_pass  # slow imports, which the help has no use for
-    from signet_sync.sync.request import Request
+    from signet_sync.sync import engine, request  # slow imports, which the help has no use for
 
-    outcome = run_pass(workspace, Request(now_us=instant, project=False))
+    outcome = engine.run_pass(workspace, request.Request(now_us=instant, project=False))
     if outcome.cliff is not None:
         raise Halted(
             f"nothing can be {what} while files are missing: {outcome.cliff.message}",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,8 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import AcceptedGone, Batch, accepted_gone, batches
 from signet_sync.text.phrases import counted
 
-# The modules of a pass are imported where they are used: `list`, which only reads, takes a quarter of the time without.
 if TYPE_CHECKING:
     from signet_sync.integrity.operations import BatchResult, ViolationFilter
-    from signet_sync.sync.workspace import Workspace
 
 
 @click.group()
@@ -74,7 +71,7 @@ def _show(found: list[Batch]) -> None:
 @pass_context
 def show(context: Context, path: str) -> int:
     """Show the difference between the sealed text and the present one."""
-    from signet_sync.integrity.operations import difference
+    from signet_sync.integrity.operations import difference  # slow import, which list does without
 
     limit = context.settings().max_file_bytes
     with reading(context.place()) as database:
@@ -102,7 +99,7 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
         accepted: bool = False,
         **own: Any,
     ) -> int:
-        from signet_sync.integrity.operations import ViolationFilter
+        from signet_sync.integrity.operations import ViolationFilter  # as above
 
         if accepted and (everything or vanished or batch):
             raise click.UsageError("--accepted cannot be combined with --all, --vanished or --batch")
@@ -127,21 +124,8 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
     return decorated
 
 
-@contextmanager
-def _selected(
-    context: Context, which: ViolationFilter, question: str, *, yes: bool
-) -> Iterator[tuple[Workspace, list[str]]]:
-    """Opens the workspace with verdicts as of now, and the chosen paths, after a person agreed unless one was named."""
-    from signet_sync.integrity.operations import select
-    from signet_sync.sync.engine import run_pass
-    from signet_sync.sync.request import Request
-
-    with context.opened() as workspace:
-        run_pass(workspace, Request(now_us=context.now_us, project=False))
-        paths = select(workspace.database, which)
-        if paths and not which.is_one:
-            confirm(context, f"{question.format(counted(len(paths), 'file'))}?", yes=yes)
-        yield workspace, paths
+def _asking(context: Context, question: str, yes: bool) -> Callable[[int], None]:
+    return lambda count: confirm(context, f"{question.format(counted(count, 'file'))}?", yes=yes)
 
 
 def _answer(context: Context, settled: BatchResult, what: str, **more: object) -> int:
@@ -168,17 +152,11 @@ def restore(context: Context, which: ViolationFilter, yes: bool) -> int:
     whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and the
     rest continues; run the same command again for what is left.
     """
-    from signet_sync.integrity import operations
-    from signet_sync.sync.engine import run_pass
-    from signet_sync.sync.request import Request
+    from signet_sync.integrity import settling  # as above
 
-    with _selected(context, which, "restore {} to the sealed content", yes=yes) as (workspace, paths):
-        if which.is_one:
-            kept = operations.restore(workspace, paths[0], context.now_us)
-            settled = operations.BatchResult(paths, {} if kept is None else {paths[0]: kept})
-        else:
-            settled = operations.restore_all(workspace, paths, context.now_us)
-        run_pass(workspace, Request(now_us=context.now_us))
+    ask = _asking(context, "restore {} to the sealed content", yes)
+    with context.opened() as workspace:
+        settled = settling.restore(workspace, which, context.now_us, ask)
     return _answer(context, settled, "restored", kept=settled.kept)
 
 
@@ -191,16 +169,10 @@ def accept(context: Context, which: ViolationFilter, yes: bool, reason: str) -> 
     The seal of a file that is gone stays: violations list --accepted shows it, and restore PATH brings it back.
     PATTERN and failures are treated as by restore.
     """
-    from signet_sync.integrity import operations
-    from signet_sync.sync.engine import run_pass
-    from signet_sync.sync.request import Request
+    from signet_sync.integrity import settling  # as above
 
-    with _selected(context, which, "accept {} as they are", yes=yes) as (workspace, paths):
-        if which.is_one:
-            operations.accept(workspace, paths[0], reason, context.now_us)
-            settled = operations.BatchResult(paths)
-        else:
-            settled = operations.accept_all(workspace, paths, reason, context.now_us)
-        run_pass(workspace, Request(now_us=context.now_us, reread=frozenset(settled.done)))
+    ask = _asking(context, "accept {} as they are", yes)
+    with context.opened() as workspace:
+        settled = settling.accept(workspace, which, reason, context.now_us, ask)
     accepted = settled.done[0] if which.is_one else settled.done
     return _answer(context, settled, "accepted", accepted=accepted, reason=reason)

@@ -139,6 +139,7 @@ def mirror(workspace: Workspace, now_us: int) -> None:
     moved = differing(workspace)
     if not moved:
         return
+    # Slow import, needed only if an entity changed.
     from signet_sync.entities.repository import EntityRepository, document_of
 
     owners = {
@@ -222,7 +223,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
     if not moved and ledger == entities_store.remembered(workspace.database, agent_id, "ledger"):
         return
     _reopen_returned_removals(workspace, agent_id, moved)
-    from signet_sync.entities import observe, relation_items
+    from signet_sync.entities import observe, relation_items  # slow imports, needed only if an entity changed
 
     queued = entities_store.drift(workspace.database, agent_id)
     look = observe.observe(workspace, agent_id, moved, now_us)
@@ -259,7 +260,7 @@ def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult)
     day = day_of(now_us)
     if passes.days_told_on(workspace.database) == day:
         return
-    from signet_sync.entities import daily_summary
+    from signet_sync.entities import daily_summary  # slow import, needed once a day
 
     try:
         written = daily_summary.summarize_days(workspace, now_us)

@@ -153,7 +153,7 @@ def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     if not transcripts:
         return None
-    from signet_sync.text.digest.segments import derive_digest
+    from signet_sync.text.digest.segments import derive_digest  # slow import, needed for few sessions
 
     return derive_digest(transcripts)
 

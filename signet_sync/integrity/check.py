@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from signet_sync.entities import check as entities_check
 from signet_sync.entities import scan
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats import baseline, locate
@@ -31,6 +32,7 @@ from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.store import violations
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.digest.segments import derive_digest
 from signet_sync.text.sentences import flatten, is_template
 
 # What fails a check.
@@ -174,8 +176,6 @@ def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) 
 def _entities(
     root: str, settings: Settings, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
 ) -> None:
-    from signet_sync.entities import check as entities_check  # slow import, needed with entities only
-
     remarks = entities_check.check(root, settings, agent, database, now_us)
     checked.problems += remarks.problems
     for entry in remarks.problems:
@@ -241,7 +241,6 @@ def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
     """The sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
-    from signet_sync.text.digest.segments import derive_digest  # slow import, needed for few pages
 
     sentence = derive_digest(transcripts).sentence
     return [flatten(sentence)] if sentence is not None else []

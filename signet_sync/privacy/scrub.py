@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.capture import spool
 from signet_sync.capture.harnesses.texts import UUID
 from signet_sync.capture.spool import Job
+from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.filename import artifact_name, ignored_code
@@ -219,7 +220,6 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
             workspace, tombstone.agent_id
         ):
             continue
-        from signet_sync.entities import erase  # slow import, needed with entities only
 
         scope = _scope(tombstone)
         known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)

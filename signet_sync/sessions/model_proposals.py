@@ -12,10 +12,10 @@ from signet_sync.settings.model import Settings, may_ask_model
 def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
     """Returns the proposer by the settings; None without a provider, or with an unusable one (logged once)."""
     if not may_ask_model(settings):
-        return None  # the usual case: import nothing of `llm`
+        return None
     from loguru import logger
 
-    from signet_sync.llm import providers, synthesis
+    from signet_sync.llm import providers, synthesis  # nearly nobody uses a model
 
     try:
         provider = synthesis.provider_for(settings, root, environ)

@@ -43,6 +43,10 @@ from signet_sync.sync.store import artifacts, counts, redactions
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.digest.headline import headline
+from signet_sync.text.digest.segments import SEGMENTS, join_outcomes
+from signet_sync.text.digest.session import outcome
+from signet_sync.text.digest.summary import summary as digest_summary
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject
@@ -522,10 +526,6 @@ def _bodies(
     """Returns the texts to write, and the fallback sentence made from this and earlier segments."""
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
-    from signet_sync.text.digest.headline import headline
-    from signet_sync.text.digest.segments import SEGMENTS, join_outcomes
-    from signet_sync.text.digest.session import outcome
-    from signet_sync.text.digest.summary import summary as digest_summary
 
     identity = request.identity
     found = outcome(new.words)

@@ -550,13 +550,11 @@ def last_good_values(
     Of the person's file, too, only what a workspace may set: a kept value can neither run, send nor delete anything.
     What the sanitizer would change is not kept at all.
     """
-    from signet_sync.text.sanitizer import sanitize_line
-
     layers = _Layers(root, environ, anyway=True, kept=kept)
     good: dict[str, object] = {}
     for name, found in ((_OF_WORKSPACE, layers.of_workspace()), (_OF_USER, layers.of_user())):
         values = {f.metadata["key"]: found[f.name] for f in fields(Settings) if f.name in found and spec(f)[3]}
-        plain = {key: value for key, value in values.items() if sanitize_line(repr(value)) == repr(value)}
+        plain = {key: value for key, value in values.items() if _shown(value) == repr(value)}
         if plain:
             good[name] = plain
     return good
@@ -744,10 +742,14 @@ def _split(raw: str) -> list[str]:
 
 def _display(value: object) -> str:
     """Shows a refused value in an error without leaking it: it may be a key that was put on the wrong line."""
-    from signet_sync.text.sanitizer import sanitize_line
-
-    shown = sanitize_line(repr(value))
+    shown = _shown(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def _shown(value: object) -> str:
+    from signet_sync.text.sanitizer import sanitize_line  # slow, and seldom is a value shown or kept
+
+    return sanitize_line(repr(value))
 
 
 def _check_rules(rules: Iterable[str], source: str) -> None:

@@ -90,11 +90,10 @@ def _finish_removal(place: Place) -> None:
 
     Raises `WorkspaceError` if it cannot be completed now.
     """
-    from signet_sync.sync import engine
-    from signet_sync.sync.request import Request
+    from signet_sync.sync import engine, request  # the pass, which nearly no reader needs
 
     with place.opened() as workspace:
-        engine.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
+        engine.run_pass(workspace, request.Request(now_us=now_us(), patience=_PATIENCE))
         if counts.half_enforced(workspace.database):
             raise WorkspaceError(
                 "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"

@@ -137,7 +137,7 @@ def _unless_busy() -> Iterator[None]:
 
 
 def _examine(database: Database, tables: Iterable[str]) -> None:
-    from signet_sync.storage.database import salvage
+    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
 
     try:
         found = database.problems(closely=tables) or salvage.implausible_rows(database)
@@ -166,7 +166,7 @@ def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
     source = last_set_aside(database.path)
     if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
         return
-    from signet_sync.storage.database import salvage
+    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
 
     total = sum(salvage.salvage(database, source).values())
     if total:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from workbench import NOW, Vault, contents, numbered, spawn, tree
 
-from signet_sync.app import unchanged
+from signet_sync.app import next_change, unchanged
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage.database.connection import Database
@@ -262,7 +262,7 @@ def test_a_commit_drops_it_before_it_counts(vault):
 
 def test_what_another_command_commits_during_a_pass_leaves_none(vault, told, monkeypatch):
     snapshot(vault).unlink()
-    ask = unchanged.lasts_until
+    ask = next_change.lasts_until
 
     def meanwhile(workspace, now_us):
         other = Database(str(vault.db))
@@ -271,21 +271,21 @@ def test_what_another_command_commits_during_a_pass_leaves_none(vault, told, mon
         other.connection.close()
         return ask(workspace, now_us)
 
-    monkeypatch.setattr(unchanged, "lasts_until", meanwhile)
+    monkeypatch.setattr(next_change, "lasts_until", meanwhile)
     vault.reindex()
     assert not snapshot(vault).exists()
 
 
 def test_a_page_edited_during_a_pass_leaves_none(vault, monkeypatch):
     snapshot(vault).unlink()
-    ask = unchanged.lasts_until
+    ask = next_change.lasts_until
 
     def meanwhile(workspace, now_us):
         with (vault / "MEMORY.md").open("a") as page:
             page.write("a person's line\n")
         return ask(workspace, now_us)
 
-    monkeypatch.setattr(unchanged, "lasts_until", meanwhile)
+    monkeypatch.setattr(next_change, "lasts_until", meanwhile)
     vault.reindex()
     assert not snapshot(vault).exists()
 

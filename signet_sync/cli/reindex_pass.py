@@ -1,0 +1,65 @@
+"""Runs the full pass of `reindex`; apart from the command, which answers without it if nothing has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from signet_sync.app import next_change, unchanged
+from signet_sync.app.unchanged import CurrentInputs
+from signet_sync.app.workspace import opened
+from signet_sync.capture import spool
+from signet_sync.cli.main import Context
+from signet_sync.integrity import report
+from signet_sync.storage.clock import now_us
+from signet_sync.sync.damage import run_pass_mending
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
+
+
+def run(
+    context: Context,
+    current: CurrentInputs | None,
+    progress: AbstractContextManager[Callable[[int, int], None] | None],
+    full: bool,
+    index_only: bool,
+    agent: str | None,
+    accept_removals: bool,
+) -> dict[str, Any]:
+    """Runs the pass and returns its document; saves what shows the next one that nothing changed."""
+    if current is not None:
+        unchanged.drop(current)
+    settings, instant = context.settings(), context.now_us
+    until = None
+    with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
+        with progress as advance:
+            request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
+            outcome = run_pass_mending(workspace, request)
+        if not index_only and outcome.cliff is None and _take_spool(context, workspace):
+            outcome = run_pass_mending(workspace, Request(now_us=instant))
+        document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
+        if current is not None and not outcome.read:
+            until = next_change.lasts_until(workspace, instant)
+    if current is not None and not context.warnings:
+        unchanged.save(current, outcome, document, instant, until)
+    return document
+
+
+def _take_spool(context: Context, workspace: Workspace) -> bool:
+    """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
+    if not spool.jobs(workspace.state.spool, now_us()):
+        return False
+    from signet_sync.capture.worker import due  # nearly always the agent has taken them
+
+    if next(due(workspace, now_us()), None) is None:
+        return False
+    from signet_sync.capture import intake  # parsers of transcripts
+
+    context.log_to_person()
+    done = intake.run_capture(workspace, now_us=now_us)
+    written = sum(captured.wrote for captured in done.captured)
+    failed = f", {len(done.failed)} failed" if done.failed else ""
+    context.say(f"{counted(written, 'session')} captured from hooks{failed}")
+    return written > 0

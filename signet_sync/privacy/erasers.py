@@ -1,0 +1,50 @@
+"""Deletes the words of removed sessions, and what is based on them, while rows still contain them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from signet_sync.errors import WorkspaceError
+from signet_sync.graph.store import marks
+from signet_sync.memories.store import recall_events
+from signet_sync.privacy import scrub
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Eraser
+from signet_sync.sync.tombstones import store as tombstones_store
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+
+
+class RemovedWords(Eraser):
+    """Deletes removed sessions' words from kept copies, queries and marks, while rows still contain them."""
+
+    name = "removed words"
+
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
+        """Cleans kept copies; returns queries, and digests of lines that cannot be deleted now."""
+        return scrub.gather(run, removed)
+
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: tuple[set[str], set[str]]) -> Callable[[], None]:
+        """Deletes queries and marks; returns what deletes orphaned marks once derived rows are up to date."""
+        database, (queries, lines) = run.database, gathered
+        recall_events.forget_queries(database, queries)
+        tombstones_store.remember_lines(database, lines)
+        orphans = marks.forget_marks(database, removed)
+        return lambda: marks.forget_orphaned_marks(database, orphans)
+
+
+class RemovedEvidence(Eraser):
+    """Deletes from entities what is based on removed sessions, while rows still contain their words."""
+
+    name = "removed evidence"
+
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> None:
+        """Cleans the entity files and their event logs."""
+        # Later only paths and names identify it. A disk error is therefore raised and the pass repeated; a forbidden
+        # file is not waited for.
+        if not run.workspace.touch_nothing:
+            with suppress(PermissionError, WorkspaceError):
+                scrub.clean_entities(run.workspace, removed, run.request.now_us)
