@@ -111,7 +111,7 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
 def _settings_trouble(root: str) -> str:
     if not has_settings(root):
         return ""
-    from signet_sync.settings import model
+    from signet_sync.settings import model  # eighty settings; most workspaces set none
 
     return model.in_one_line(model.load(root, anyway=True)[1])
 

@@ -201,7 +201,9 @@ class Context:
         if lasting:
             self.require_database_file()
         settings = settings or self.settings()
-        with _opened(self.root, settings, database=self.chosen_database, touch_nothing=touch_nothing) as workspace:
+        with open_to_write(
+            self.root, settings, database=self.chosen_database, touch_nothing=touch_nothing
+        ) as workspace:
             yield workspace
             for event in workspace.events:
                 self.say(event)
@@ -213,7 +215,7 @@ class Context:
         from signet_sync.sync.read_only import Place  # loads the database, which not every command opens
 
         settings = partial(self.settings, anyway=anyway)
-        return Place(self.root, self.chosen_database, settings, self.command_line, _opened)
+        return Place(self.root, self.chosen_database, settings, self.command_line, open_to_write)
 
     def settings(self, *, anyway: bool = False) -> Settings:
         """Returns the settings; prints problems of the workspace's own file to stderr.
@@ -248,7 +250,8 @@ class Context:
             show()
 
 
-def _opened(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
+def open_to_write(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
+    """Opens a workspace, as `app.workspace.opened` does."""
     from signet_sync.app.workspace import opened  # loads the pass, which reading commands do without
 
     return opened(*given, **options)
@@ -341,7 +344,7 @@ def _system_error(error: Exception) -> SignetSyncError:
     if type(error).__module__.partition(".")[0] == "apsw":
         import apsw
 
-        from signet_sync.storage.database.connection import translate
+        from signet_sync.storage.database.connection import translate  # loaded, if the error is one of its own
 
         if isinstance(error, apsw.Error):
             return translate(error, None)

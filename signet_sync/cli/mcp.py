@@ -81,4 +81,4 @@ def _over_http(context: Context, memory: ServedMemory, port: int) -> int:
     click.echo(f"serving the memory of agent {memory.agent_id} at {url}", err=True)
     if chosen is None:
         click.echo(f"Authorization: Bearer {token}", err=True)
-    return http.serve(made(memory), listener, token)
+    return http.serve(server.made(memory), listener, token)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from signet_sync.cli.input import read_json
-from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
+from signet_sync.cli.main import Context, json_option, open_to_write, pass_context, show_redactions
 from signet_sync.errors import UsageError
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.model_proposals import proposer
@@ -93,12 +93,11 @@ def take_spool(context: Context, sweep: bool) -> None:
     from loguru import logger
 
     from signet_sync import log
-    from signet_sync.app.workspace import opened
     from signet_sync.capture import intake
-    from signet_sync.history import operations as history_operations
+    from signet_sync.history import operations as history_operations  # off by default
 
     settings, remarks = model.load(context.root, anyway=True)
-    with opened(context.root, settings, database=context.chosen_database) as workspace:
+    with open_to_write(context.root, settings, database=context.chosen_database) as workspace:
         log.set_up(
             settings.log_level,
             folder=workspace.state.logs,
