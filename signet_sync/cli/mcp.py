@@ -53,9 +53,8 @@ def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | N
     from signet_sync.mcp_server import server, stdio
 
     context.log_to_person()
-    memory = served.ServedMemory(
-        context.place(anyway=True), context.agent, shared=scope == "shared", read_only=read_only
-    )
+    place, shared = context.place(anyway=True), scope == "shared"
+    memory = served.ServedMemory(place, context.agent, shared=shared, read_only=read_only)
     if http:
         return _over_http(context, memory, port or 0)
     if sys.stdin.isatty():
@@ -66,7 +65,7 @@ def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | N
 
 
 def _over_http(context: Context, memory: ServedMemory, port: int) -> int:
-    from signet_sync.mcp_server import http  # of the extra
+    from signet_sync.mcp_server import http, server  # of the extra
 
     chosen = os.environ.get(_TOKEN)
     if chosen is not None and (len(chosen) < _SHORTEST or not chosen.isascii() or not chosen.isprintable()):
