@@ -39,7 +39,7 @@ from signet_sync.entities.event_log.replay import by_entity, fold
 from signet_sync.entities.evidence import ENTROPY, ulid_at
 from signet_sync.entities.repository import Entity, EntityRepository, FileContent, path_of
 from signet_sync.entities.write_ahead import EditPlan, EventStamp, event_of
-from signet_sync.formats.entity_paths import KINDS, File, Kind, Place, ledger_page, new_id, parse_path
+from signet_sync.formats.entity_paths import KINDS, EntityPlace, File, Kind, ledger_page, new_id, parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
@@ -98,7 +98,7 @@ def _life(
     for step in range(events):
         repo.now_us = begun + step * (YEAR - DAY) // events
         file: File = "notes" if step == 1 else "profile"
-        at = Place(AGENT, kind, f"{kind}-{number}", entity_id, file)
+        at = EntityPlace(AGENT, kind, f"{kind}-{number}", entity_id, file)
         op: Operation = "create"
         section = None
         if step < 2:

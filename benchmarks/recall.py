@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.ground import PROJECT
-from signet_sync.recall.operations import RecallHit, recall
+from signet_sync.recall.operations import RankedHit, recall
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import SOURCES
 from signet_sync.sync.store.bodies import text_of
@@ -108,7 +108,7 @@ def ask(database: Database, question: Question) -> Outcome:
     return Outcome(question, None, None, took)
 
 
-def leads_to(database: Database, agent: str, hit: RecallHit) -> set[str]:
+def leads_to(database: Database, agent: str, hit: RankedHit) -> set[str]:
     """The artifacts that a hit names: its own, for a fact all that state it."""
     if hit.tier != "fact":
         return {hit.path} if hit.path else set()

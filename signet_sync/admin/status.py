@@ -25,7 +25,7 @@ from signet_sync.sync.store import counts, passes
 
 if TYPE_CHECKING:
     from signet_sync.storage.state_dir import StateFolder
-    from signet_sync.sync.read_only import Place
+    from signet_sync.sync.read_only import IndexPlace
 
 
 class Liveness(NamedTuple):
@@ -50,7 +50,7 @@ class Liveness(NamedTuple):
         return self.silence is not None and self.silence < SILENCE if self.running else None
 
 
-def liveness(place: Place) -> Liveness:
+def liveness(place: IndexPlace) -> Liveness:
     """Returns what is known of the agent without opening the index."""
     folder = place.state()
     shut = state_dir.is_inaccessible(folder)
@@ -61,7 +61,7 @@ def liveness(place: Place) -> Liveness:
     return Liveness(running, heartbeat, beat is not None, state_dir.silence(folder) if running else None, shut)
 
 
-def status_document(place: Place) -> dict[str, Any]:
+def status_document(place: IndexPlace) -> dict[str, Any]:
     """Returns the document of `status --json`."""
     folder = place.state()
     life = liveness(place)

@@ -13,14 +13,14 @@ from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import reading
 
 if TYPE_CHECKING:
-    from signet_sync.sync.read_only import Place
+    from signet_sync.sync.read_only import IndexPlace
 
 # Transcripts of running sessions longer than this in total are left to the agent.
 _MOST_READ = 64 * 1024 * 1024  # bytes
 _MOMENT_MS = 500
 
 
-def catch_up(place: Place, agent_id: str) -> None:
+def catch_up(place: IndexPlace, agent_id: str) -> None:
     """Reads what was added to an agent's running sessions since the last read, so that a search finds it.
 
     Works whether or not an agent is running, also for a session that was killed a moment ago. If nothing was added,

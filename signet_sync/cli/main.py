@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from signet_sync.settings.model import Settings
     from signet_sync.storage.state_dir import StateFolder
-    from signet_sync.sync.read_only import Place
+    from signet_sync.sync.read_only import IndexPlace
     from signet_sync.sync.workspace import Workspace
 
 # Name: module and one line of help; the module contains a click command of the same name ("-" as "_"). No module may be
@@ -208,14 +208,14 @@ class Context:
             for event in workspace.events:
                 self.say(event)
 
-    def place(self, *, anyway: bool = False) -> Place:
+    def place(self, *, anyway: bool = False) -> IndexPlace:
         """Returns where the workspace and its index are, for reading; `anyway` as in `settings`."""
         from functools import partial
 
-        from signet_sync.sync.read_only import Place  # loads the database, which not every command opens
+        from signet_sync.sync.read_only import IndexPlace  # loads the database, which not every command opens
 
         settings = partial(self.settings, anyway=anyway)
-        return Place(self.root, self.chosen_database, settings, self.command_line, open_to_write)
+        return IndexPlace(self.root, self.chosen_database, settings, self.command_line, open_to_write)
 
     def settings(self, *, anyway: bool = False) -> Settings:
         """Returns the settings; prints problems of the workspace's own file to stderr.

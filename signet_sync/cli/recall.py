@@ -9,7 +9,7 @@ import click
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.operations import RecallHit
+from signet_sync.recall.operations import RankedHit
 from signet_sync.sync.read_only import reading
 
 
@@ -36,7 +36,7 @@ def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
     return 0
 
 
-def _show(context: Context, hits: Sequence[RecallHit]) -> None:
+def _show(context: Context, hits: Sequence[RankedHit]) -> None:
     if not hits:
         context.say("nothing found")
     for hit in hits:

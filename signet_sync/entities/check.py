@@ -14,7 +14,7 @@ from signet_sync.entities.event_log import chain
 from signet_sync.entities.repository import EntityRepository, FileContent, parsed
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats import locate
-from signet_sync.formats.entity_paths import FILES, Place, ledger_page
+from signet_sync.formats.entity_paths import FILES, EntityPlace, ledger_page
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
@@ -101,7 +101,7 @@ def _files(repo: EntityRepository, remarks: EntityReport) -> None:
             remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")
 
 
-def _seen(repo: EntityRepository) -> Iterator[tuple[Place, FileContent]]:
+def _seen(repo: EntityRepository) -> Iterator[tuple[EntityPlace, FileContent]]:
     for places in repo.places().values():
         for place in places:
             for file in FILES:

@@ -14,7 +14,7 @@ from signet_sync.entities.repository import EntityRepository, FileContent, docum
 from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import File, Place, kind_of
+from signet_sync.formats.entity_paths import EntityPlace, File, kind_of
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
@@ -81,7 +81,7 @@ def _read(repo: EntityRepository, entity_id: str, file: File) -> FileContent:
         return repo.read(places[0]._replace(file=file))
     if kind is None or slug is None:
         raise UsageError("its events do not contain it", hint="signet-sync entity log", code="events-incomplete")
-    return repo.read(Place(repo.agent_id, kind, slug, entity_id, file))
+    return repo.read(EntityPlace(repo.agent_id, kind, slug, entity_id, file))
 
 
 def _keep_file(repo: EntityRepository, seen: FileContent) -> Event:
@@ -119,7 +119,9 @@ def _keep_events(repo: EntityRepository, seen: FileContent) -> Event:
     return event
 
 
-def _record(repo: EntityRepository, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
+def _record(
+    repo: EntityRepository, place: EntityPlace | None, file_after: str | None, payload: Mapping[str, Any]
+) -> Event:
     """Records the decision. It needs no outcome: the file exists already, or its events describe it already."""
     where = {} if place is None else {"entity_id": place.id, "file": place.file}
     event = repo.record("human_edit", "maintainer", payload, **where, file_after=file_after)

@@ -16,7 +16,7 @@ from signet_sync.entities.results import Erasure
 from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import utf8
-from signet_sync.formats.entity_paths import FILES, File, Place
+from signet_sync.formats.entity_paths import FILES, EntityPlace, File
 from signet_sync.storage import files
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve
@@ -113,13 +113,13 @@ def _clean_files(repo: EntityRepository, removed: _RemovedText, gone: list[Event
     return cleaned
 
 
-def _present_place(repo: EntityRepository, place: Place, known: Collection[Place]) -> Place:
+def _present_place(repo: EntityRepository, place: EntityPlace, known: Collection[EntityPlace]) -> EntityPlace:
     """Returns where the folder is now: a renamed profile takes the notes along. Copies of the folder do not count."""
     now = repo.places([place.id]).get(place.id, [])
     return place if place in now else next((one for one in now if one not in known), place)
 
 
-def _clean_name(repo: EntityRepository, place: Place, removed: _RemovedText) -> list[str]:
+def _clean_name(repo: EntityRepository, place: EntityPlace, removed: _RemovedText) -> list[str]:
     """Gives a folder whose name contains removed text the name of its kind, even if its files are drift."""
     if not removed.holds(place.slug):
         return []
@@ -130,7 +130,7 @@ def _clean_name(repo: EntityRepository, place: Place, removed: _RemovedText) -> 
 
 
 def _clean_file(
-    repo: EntityRepository, place: Place, removed: _RemovedText, *, again: bool, tombstone: str
+    repo: EntityRepository, place: EntityPlace, removed: _RemovedText, *, again: bool, tombstone: str
 ) -> str | None:
     for _ in range(_TRIES):
         seen = repo.read(place)
@@ -159,7 +159,7 @@ def _clean_file(
     raise WorkspaceError("it is being saved again and again", path=folder_of(place), hint="it is tried again by itself")
 
 
-def _waits(repo: EntityRepository, place: Place) -> bool:
+def _waits(repo: EntityRepository, place: EntityPlace) -> bool:
     """Checks whether a file is drift: it must not be recorded as the content that its events describe."""
     queue = entities_store.drift(repo.workspace.database, repo.agent_id)
     return any(one.path == path_of(place) for one in queue)
@@ -180,7 +180,7 @@ def _clean_bytes(repo: EntityRepository, seen: FileContent, removed: _RemovedTex
     return seen.path
 
 
-def _without(document: EntityDocument, place: Place, removed: _RemovedText) -> EntityDocument | None:
+def _without(document: EntityDocument, place: EntityPlace, removed: _RemovedText) -> EntityDocument | None:
     """Returns the file without items, lines and fields that contain removed text; replaces such titles and headings.
 
     Returns None if no entity file would be left.

@@ -30,7 +30,7 @@ from signet_sync.entities.repository import (
 from signet_sync.entities.store import DriftedFile, EntityFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import FILES, File, Place, kind_of, ledger_page, parse_path
+from signet_sync.formats.entity_paths import FILES, EntityPlace, File, kind_of, ledger_page, parse_path
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
@@ -178,7 +178,7 @@ def _carried_out(repo: EntityRepository, event: Event) -> bool:
     return True
 
 
-def _place_of(repo: EntityRepository, event: Event) -> Place | None:
+def _place_of(repo: EntityRepository, event: Event) -> EntityPlace | None:
     """Returns where the file of an event is, or should be."""
     if event.entity_id is None or event.file is None:
         return None
@@ -187,7 +187,7 @@ def _place_of(repo: EntityRepository, event: Event) -> Place | None:
     kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
     if kind is None or not isinstance(slug, str):
         return None
-    return Place(repo.agent_id, kind, slug, event.entity_id, event.file)
+    return EntityPlace(repo.agent_id, kind, slug, event.entity_id, event.file)
 
 
 # ── files on disk ──
@@ -265,7 +265,7 @@ class _Examination:
         self,
         repo: EntityRepository,
         entity_id: str,
-        folders: list[Place],
+        folders: list[EntityPlace],
         rows: Collection[str],
         found: Observations,
         *,
@@ -421,7 +421,7 @@ class _Examination:
         ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
         return {"at": first, "id": next(ulid for ulid in ids if ulid not in known)}
 
-    def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
+    def _queue(self, place: EntityPlace, code: str, message: str, hint: str, sha256: str) -> None:
         path = path_of(place)
         at = iso(self.repo.now_us)
         self.queue[path] = DriftedFile(path, self.repo.agent_id, self.id, place.file, code, message, hint, at, sha256)
@@ -454,7 +454,7 @@ class _Examination:
                 if entities_store.put_drift(self.database, drift):
                     self.found.drifted.append(path)
 
-    def _profile(self) -> Place:
+    def _profile(self) -> EntityPlace:
         """Returns where the profile of a missing entity should be."""
         for path in self.rows:
             place = parse_path(path)
@@ -463,7 +463,7 @@ class _Examination:
         kind, slug = kind_of(self.id), self.repo.replay(self.id).slug
         if kind is None:
             raise ValueError(self.id)
-        return Place(self.repo.agent_id, kind, slug or "unnamed", self.id, "profile")
+        return EntityPlace(self.repo.agent_id, kind, slug or "unnamed", self.id, "profile")
 
 
 _PUT_BACK = "put the folder back, or have it rewritten from its events"

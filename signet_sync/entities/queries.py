@@ -16,12 +16,12 @@ from signet_sync.entities.results import EntityFinding, EntitySummary, EntityVie
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import FILES, File, Kind, parse_path
-from signet_sync.sync.read_only import Place, reading
+from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.workspace import Workspace
 
 
 @contextmanager
-def open_read_only(place: Place, agent_id: str, now_us: int) -> Iterator[EntityRepository]:
+def open_read_only(place: IndexPlace, agent_id: str, now_us: int) -> Iterator[EntityRepository]:
     """Opens an agent's entities over a read-only index; only the functions of this module may use them.
 
     Raises as `sync.read_only.reading`, and `UsageError` for an invalid agent name.

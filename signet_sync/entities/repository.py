@@ -22,9 +22,9 @@ from signet_sync.formats.entity_paths import (
     FOLDERS,
     KINDS,
     SCHEMA_VERSION,
+    EntityPlace,
     File,
     Kind,
-    Place,
     Shape,
     entity_folder,
     notes_path,
@@ -58,7 +58,7 @@ class FileContent:
     """
 
     path: str
-    place: Place
+    place: EntityPlace
     raw: bytes | None = None
     text: str | None = None
     sha256: str = ""
@@ -96,12 +96,12 @@ class EntityRepository:
 
     # ── files ──
 
-    def places(self, ids: Collection[str] | None = None) -> dict[str, list[Place]]:
+    def places(self, ids: Collection[str] | None = None) -> dict[str, list[EntityPlace]]:
         """Returns the profiles that exist or should exist, by id; more than one for an id whose folder was copied.
 
         With `ids`, only those of these entities.
         """
-        found: dict[str, list[Place]] = {}
+        found: dict[str, list[EntityPlace]] = {}
         for kind in KINDS:
             folder = f"{agent_folder(self.agent_id)}entities/{FOLDERS[kind]}"
             for name in files.listing(self.workspace.root, folder, ""):
@@ -112,7 +112,7 @@ class EntityRepository:
                     found.setdefault(place.id, []).append(place)
         return {each: places if len(places) == 1 else self._filled(places) for each, places in found.items()}
 
-    def _filled(self, places: list[Place]) -> list[Place]:
+    def _filled(self, places: list[EntityPlace]) -> list[EntityPlace]:
         """Keeps, of several folders of one entity, those that contain a file: a sync service may leave an empty one."""
         root = self.workspace.root
         filled = [
@@ -122,7 +122,7 @@ class EntityRepository:
         ]
         return filled or places[:1]
 
-    def read(self, place: Place) -> FileContent:
+    def read(self, place: EntityPlace) -> FileContent:
         """Reads a file."""
         path = path_of(place)
         read = files.read(self.workspace.root, path, _BYTES)
@@ -137,7 +137,7 @@ class EntityRepository:
             )
         return FileContent(path, place, read.raw, text, sha, read.signature)
 
-    def read_both(self, place: Place) -> dict[File, FileContent]:
+    def read_both(self, place: EntityPlace) -> dict[File, FileContent]:
         """Reads profile and notes of an entity."""
         return {file: self.read(place._replace(file=file)) for file in FILES}
 
@@ -247,7 +247,7 @@ class EntityRepository:
             signature=seen.signature,
         )
 
-    def _core(self, place: Place, document: EntityDocument) -> dict[str, str]:
+    def _core(self, place: EntityPlace, document: EntityDocument) -> dict[str, str]:
         common = {shape.anchor for shape in COMMON}
         wanted = {shape.anchor for shape in self.shapes_of(place.kind, "profile", document)} - common
         found = {section.anchor or "": text_of(section) for section in document.sections if section.anchor in wanted}
@@ -264,13 +264,13 @@ class EntityRepository:
             entities_store.set_log_end(self.workspace.database, self.agent_id, LogEnd(last.hash, last.id, count))
 
 
-def path_of(place: Place) -> str:
+def path_of(place: EntityPlace) -> str:
     """Returns the path of a file."""
     make = notes_path if place.file == "notes" else profile_path
     return make(place.agent_id, place.kind, place.slug, place.id)
 
 
-def folder_of(place: Place) -> str:
+def folder_of(place: EntityPlace) -> str:
     """Returns the folder of an entity's files."""
     return entity_folder(place.agent_id, place.kind, place.slug, place.id)
 
@@ -291,7 +291,7 @@ def document_of(text: str | None) -> EntityDocument | None:
     return found if isinstance(found, EntityDocument) else None
 
 
-def foreign_field(place: Place, document: EntityDocument) -> str | None:
+def foreign_field(place: EntityPlace, document: EntityDocument) -> str | None:
     """Returns the field of a file that differs from the folder it is in; None if it belongs there."""
     wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
     return next((key for key, value in wanted.items() if document.fields.get(key) != value), None)

@@ -19,7 +19,7 @@ from signet_sync.entities.repository import Entity, EntityRepository, FileConten
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
-from signet_sync.formats.entity_paths import File, Place, parse_path
+from signet_sync.formats.entity_paths import EntityPlace, File, parse_path
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage import files, rename
 
@@ -181,7 +181,7 @@ def put(repo: EntityRepository, seen: FileContent, text: str) -> Signature:
     return replaced.signature
 
 
-def _left_no_file(repo: EntityRepository, place: Place, event: Event) -> bool:
+def _left_no_file(repo: EntityRepository, place: EntityPlace, event: Event) -> bool:
     """Checks that a failed write has left no file.
 
     Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
@@ -191,7 +191,7 @@ def _left_no_file(repo: EntityRepository, place: Place, event: Event) -> bool:
     return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after
 
 
-def move(repo: EntityRepository, place: Place, slug: str) -> str:
+def move(repo: EntityRepository, place: EntityPlace, slug: str) -> str:
     """Renames an entity's folder to a slug, if that name is free; returns the slug that it has afterwards."""
     if slug != place.slug:
         name = folder_of(place._replace(slug=slug)).rpartition("/")[2]
@@ -235,7 +235,7 @@ def load(repo: EntityRepository, row: EntityFile) -> Entity | None:
     return load_at(repo, place)
 
 
-def load_at(repo: EntityRepository, place: Place) -> Entity | None:
+def load_at(repo: EntityRepository, place: EntityPlace) -> Entity | None:
     """Reads the entity whose folder is there; returns None as `load`."""
     seen = repo.read_both(place)
     documents: dict[File, EntityDocument] = {}

@@ -100,7 +100,7 @@ Texts = Annotated[tuple[str, ...], PlainValidator(_texts)]
 Count = Annotated[int, PlainValidator(_count)]
 
 
-class _Record(BaseModel):
+class _FileModel(BaseModel):
     """What all files of the vault have in common: unknown keys are ignored, values never change."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -121,7 +121,7 @@ class _Record(BaseModel):
         }
 
 
-class Content(_Record):
+class Content(_FileModel):
     """The frontmatter of an immutable artifact."""
 
     links: ClassVar[tuple[str, ...]] = ("manifest_path",)
@@ -181,7 +181,7 @@ class Transcript(Content):
     sanitizer_version: Text
 
 
-class Manifest(_Record):
+class Manifest(_FileModel):
     """The one mutable file of a session: its identity and its newest links."""
 
     links: ClassVar[tuple[str, ...]] = ("summary_path", "transcript_path", "compaction_path")
@@ -231,7 +231,7 @@ def _artifacts(paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(path for path in paths if is_artifact_path(path))
 
 
-class Tombstone(_Record):
+class Tombstone(_FileModel):
     """A removed session: no content, no sentence, no project."""
 
     kind: Annotated[Literal["tombstone"], BeforeValidator(_text)]

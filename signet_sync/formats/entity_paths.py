@@ -70,7 +70,7 @@ COMMON: tuple[Shape, ...] = (
 NOTES: tuple[Shape, ...] = tuple(_narrative(heading, 600) for heading in ("Inbox", "Focus", "Parking Lot"))
 
 
-class Place(NamedTuple):
+class EntityPlace(NamedTuple):
     """The entity to which a path belongs: `file` is `profile` or `notes`."""
 
     agent_id: str
@@ -128,7 +128,7 @@ def ledger_page(agent_id: str, month: str) -> str:
     return f"{agent_folder(agent_id)}entities/ledger/{month}.jsonl"
 
 
-def parse_path(path: str) -> Place | None:
+def parse_path(path: str) -> EntityPlace | None:
     """Parses the path of a profile or notes; None for every other path, and if folder and id are of two kinds."""
     match = _FILE.fullmatch(path)
     if match is None:
@@ -137,7 +137,7 @@ def parse_path(path: str) -> Place | None:
     kind = _KIND_OF_FOLDER[folder]
     if kind_of(entity_id) != kind:
         return None
-    return Place(agent_id or DEFAULT_AGENT, kind, slug, entity_id, "profile" if file == "profile" else "notes")
+    return EntityPlace(agent_id or DEFAULT_AGENT, kind, slug, entity_id, "profile" if file == "profile" else "notes")
 
 
 def parse_ledger_page(path: str) -> tuple[str, str] | None:

@@ -80,7 +80,7 @@ def parse(raw: bytes) -> Document:
     return Document(read(source.head), source.body, source.head, source.bom, source.crlf)
 
 
-class Source(NamedTuple):
+class FileParts(NamedTuple):
     """The parts of a file before parsing: frontmatter, body (newlines LF), and oddities of its bytes."""
 
     head: str
@@ -89,7 +89,7 @@ class Source(NamedTuple):
     crlf: bool
 
 
-def open_source(raw: bytes) -> Source:
+def open_source(raw: bytes) -> FileParts:
     """Splits a file into frontmatter and body. Raises `FrontmatterProblem`: `not-utf8` or `frontmatter-missing`."""
     try:
         text = raw.decode("utf-8")
@@ -102,7 +102,7 @@ def open_source(raw: bytes) -> Source:
     if crlf:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     head, body = split(text)
-    return Source(head, body, bom, crlf)
+    return FileParts(head, body, bom, crlf)
 
 
 def read(head: str) -> dict[str, Value]:

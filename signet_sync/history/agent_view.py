@@ -11,7 +11,7 @@ from signet_sync.history.operations import CommitList
 from signet_sync.pages.readable import belongs
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import Place, reading
+from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import counts, sessions
 from signet_sync.text.phrases import counted
 
@@ -20,7 +20,7 @@ _NOT_COMMITTED = "Not committed:"
 ANOTHER_AGENT = "another"
 
 
-def list_commits(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) -> CommitList:
+def list_commits(place: IndexPlace, agent_id: str, limit: int, *, with_diff: bool = False) -> CommitList:
     """Returns the newest commits; of other agents' only time and kind, and of the diff only lines that still exist.
 
     Other lines are not shown: what was removed or forgotten must not come back through the history. Raises what

@@ -63,7 +63,7 @@ class Purged:
 
 
 @dataclass(slots=True)
-class _Record:
+class _PurgeRecord:
     """A begun purge. `note` is the caller's; `doomed` are objects to delete from a repository that is not ours."""
 
     note: dict[str, str]
@@ -109,7 +109,7 @@ def begin(root: str, workspace_id: str, rules: RewriteRules, note: Note) -> Begu
         with NewObjects(repository.git) as new:
             rulings = _scan(root, repository, store, rules, new.add)
             new.flush()
-    record = _read(root) or _Record({}, RewriteDecisions(), set())
+    record = _read(root) or _PurgeRecord({}, RewriteDecisions(), set())
     record.note = dict(note)
     record.rulings.add(rulings)
     _write(root, record)
@@ -262,7 +262,7 @@ def finish(root: str, workspace_id: str) -> Purged:
     )
 
 
-def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
+def _prepare(root: str, workspace_id: str, record: _PurgeRecord) -> _Next:
     """Writes the new objects durably and prepares the next state; no ref moves."""
     with _ready(root, workspace_id) as repository:
         store = ObjectStore(repository.git)
@@ -327,7 +327,7 @@ def _roots(root: str, repository: OpenRepository, store: ObjectStore) -> set[byt
     return {oid for oid in found if store.has(oid)}
 
 
-def _switch(root: str, workspace_id: str, record: _Record, next_state: _Next) -> int | None:
+def _switch(root: str, workspace_id: str, record: _PurgeRecord, next_state: _Next) -> int | None:
     """Moves refs and index, and deletes what is not kept; None if refs have moved meanwhile."""
     with _ready(root, workspace_id) as repository:
         with _locked(repository, next_state.index) as lock:
@@ -416,7 +416,7 @@ def _below(root: str, path: str) -> Iterator[str]:
 # ── the record ──
 
 
-def _write(root: str, record: _Record) -> None:
+def _write(root: str, record: _PurgeRecord) -> None:
     document = {
         "version": _VERSION,
         "note": record.note,
@@ -430,7 +430,7 @@ def _write(root: str, record: _Record) -> None:
     files.replace(root, BEGUN_PURGE, json.dumps(document).encode("ascii"), None)
 
 
-def _read(root: str) -> _Record | None:
+def _read(root: str) -> _PurgeRecord | None:
     """Reads the record of a begun purge, None if there is none. Raises `WorkspaceError` if it is invalid."""
     found = files.read(root, BEGUN_PURGE, OWN_LIMIT)
     if not isinstance(found, Found):
@@ -447,7 +447,7 @@ def _read(root: str) -> _Record | None:
         }
         messages = {_oid(oid): message.encode("latin-1") for oid, message in document["messages"].items()}
         note = {str(key): str(value) for key, value in document["note"].items()}
-        return _Record(note, RewriteDecisions(versions, messages), {_oid(oid) for oid in document["doomed"]})
+        return _PurgeRecord(note, RewriteDecisions(versions, messages), {_oid(oid) for oid in document["doomed"]})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _unreadable(f"{type(error).__name__}") from None
 

@@ -171,7 +171,7 @@ def read_summary(answer: str, transcript: str) -> str | None:
     text = clean_summary(answer)
     if text is None:
         return None
-    record = _Record(_plain(transcript))
+    record = _CheckedText(_plain(transcript))
     alike = _is_english(transcript)
     kept: list[str] = []
     stated = gone = 0
@@ -190,7 +190,7 @@ def read_summary(answer: str, transcript: str) -> str | None:
 def read_sentence(answer: str, record: str) -> str | None:
     """Returns the sentence in an answer if the record contains every name in it; the gate is applied later."""
     sentence = clean_sentence(answer)
-    return sentence if sentence is not None and _Record(_plain(record)).names_all_of(_plain(sentence)) else None
+    return sentence if sentence is not None and _CheckedText(_plain(record)).names_all_of(_plain(sentence)) else None
 
 
 def _without_empty_sections(lines: Sequence[str]) -> list[str]:
@@ -323,7 +323,7 @@ def read_facts(answer: str, content: str) -> tuple[Item, ...] | None:
         return None
     # What was done or dropped is not new; the deterministic items contain it.
     lines = ["" if _DONE.search(line) else _plain(line) for line in _lead_of(content).split("\n")]
-    record = _Record(" ".join(lines))
+    record = _CheckedText(" ".join(lines))
     found = (_supported_item(one, lines, record) for one in stated)
     return merge_items((), [item for item in found if item is not None])[:MOST_FACTS]
 
@@ -351,7 +351,7 @@ def read_paragraph(answer: str, content: str) -> str | None:
     paragraph = _shortened(_checked_text(" ".join(filter(None, lines)), LINE_LIMIT) or "")
     if len(paragraph.split()) < MIN_WORDS:
         return None
-    return paragraph if _Record(_plain(content)).names_all_of(paragraph) else None
+    return paragraph if _CheckedText(_plain(content)).names_all_of(paragraph) else None
 
 
 def _objects(answer: str) -> Iterator[dict[str, Any]]:
@@ -376,7 +376,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _supported_item(stated: dict[str, Any], lines: Sequence[str], record: _Record) -> Item | None:
+def _supported_item(stated: dict[str, Any], lines: Sequence[str], record: _CheckedText) -> Item | None:
     aspect, text, quote = (stated.get(key) for key in ("aspect", "text", "quote"))
     if not (isinstance(aspect, str) and isinstance(text, str) and isinstance(quote, str)):
         return None
@@ -401,7 +401,7 @@ def _checked_text(text: str, limit: int) -> str | None:
     return text if len(text) <= limit else None
 
 
-class _Record:
+class _CheckedText:
     """The words and the text of a record, to check a model's words against."""
 
     def __init__(self, text: str) -> None:

@@ -201,11 +201,11 @@ class HttpProvider:
         # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
         limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
         document = {"model": self.model, "messages": messages, limit: max_tokens, "stream": False}
-        call = _Call(self, json.dumps(document).encode("ascii"))
+        call = _HttpCall(self, json.dumps(document).encode("ascii"))
         return _content(call.answer())
 
 
-class _Call:
+class _HttpCall:
     """One request in its own thread, because httpx's timeouts cover neither name look-ups nor slow streams.
 
     At the deadline the connection is shut down, which ends the thread; its answer is not waited for.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from signet_sync.sync.read_only import Place
+from signet_sync.sync.read_only import IndexPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class ServedMemory:
     `read_only` leaves out the tools that write.
     """
 
-    place: Place
+    place: IndexPlace
     agent_id: str
     shared: bool = False
     read_only: bool = False

@@ -40,7 +40,7 @@ _FORGOTTEN = late(r"- (\d{1,9}) forgotten since", re.ASCII)
 _PROMOTED = "### Promoted"
 
 
-class _Entry(NamedTuple):
+class _SweepEntry(NamedTuple):
     """A part of the page: the id of its (first) sweep, whether it promoted nothing, and its text."""
 
     id: str
@@ -72,7 +72,7 @@ def _is_quiet(sweep: SweepView) -> bool:
     return sweep.promoted <= 0 and not sweep.dreams
 
 
-def _promotion_entry(sweep: SweepView, gone: Collection[str]) -> _Entry:
+def _promotion_entry(sweep: SweepView, gone: Collection[str]) -> _SweepEntry:
     """Returns the entry of a sweep that promoted something."""
     dreams = sorted(sweep.dreams, key=lambda dream: (-dream.score, -dream.last_us, dream.memory_id))
     bullets = [_bullet(dream, dream.text) for dream in dreams if dream.text is not None and dream.memory_id not in gone]
@@ -90,7 +90,7 @@ def _promotion_entry(sweep: SweepView, gone: Collection[str]) -> _Entry:
         *bullets,
         *_forgotten_line(promoted - len(bullets)),
     ]
-    return _Entry(sweep.id, False, "\n".join(lines))
+    return _SweepEntry(sweep.id, False, "\n".join(lines))
 
 
 def _bullet(dream: DreamView, text: str) -> str:
@@ -130,31 +130,31 @@ def _forgotten_line(count: int) -> list[str]:
     return [f"- {count} forgotten since"] if count > 0 else []
 
 
-def _quiet(sweeps: Iterable[SweepView], entry_ids: Sequence[str]) -> list[_Entry]:
+def _quiet(sweeps: Iterable[SweepView], entry_ids: Sequence[str]) -> list[_SweepEntry]:
     """Returns the sweeps that promoted nothing, those between two of the entries `entry_ids` (ids in order) as one."""
     ordered = sorted(sweeps, key=lambda sweep: sweep.id)
     runs = groupby(ordered, key=lambda sweep: bisect(entry_ids, sweep.id))
     return [_quiet_entry(list(run)) for _, run in runs]
 
 
-def _quiet_entry(sweeps: Sequence[SweepView]) -> _Entry:
+def _quiet_entry(sweeps: Sequence[SweepView]) -> _SweepEntry:
     first, last = day_of(sweeps[0].at_us), day_of(sweeps[-1].at_us)
     days = first if first == last else f"{first} to {last}"
     heading = f"## {days}: {counted(len(sweeps), 'quiet sweep')}, nothing new rose"
-    return _Entry(sweeps[0].id, True, f"{heading}\n<!-- quiet {sweeps[0].id} -->")
+    return _SweepEntry(sweeps[0].id, True, f"{heading}\n<!-- quiet {sweeps[0].id} -->")
 
 
-def _entries(text: str) -> Iterator[_Entry]:
+def _entries(text: str) -> Iterator[_SweepEntry]:
     """Yields the entries of DREAMS.md: second-level headings, each identified by the hidden line below it."""
     seen: set[tuple[str, str]] = set()
     for part in _HEADING.split(text.replace("\r\n", "\n")):
         key = _KEY.match(part)
         if key is not None and key.groups() not in seen:
             seen.add((key[1], key[2]))
-            yield _Entry(key[2], key[1] == "quiet", part.rstrip())
+            yield _SweepEntry(key[2], key[1] == "quiet", part.rstrip())
 
 
-def _without(entry: _Entry, gone: Collection[str]) -> _Entry:
+def _without(entry: _SweepEntry, gone: Collection[str]) -> _SweepEntry:
     """Returns an entry with the memories in `gone` replaced by a number."""
     kept: list[str] = []
     count_forgotten = count_dropped = 0
@@ -172,10 +172,10 @@ def _without(entry: _Entry, gone: Collection[str]) -> _Entry:
     )
 
 
-def _bounded(entries: Sequence[_Entry]) -> list[_Entry]:
+def _bounded(entries: Sequence[_SweepEntry]) -> list[_SweepEntry]:
     """Returns the newest of the ordered entries: in words as far as they fit, from then on as counts."""
     room = IN_WORDS
-    shown: list[_Entry] = []
+    shown: list[_SweepEntry] = []
     for entry in reversed(entries[-ENTRIES:]):
         counts, heading, _ = entry.text.partition(f"\n\n{_PROMOTED}\n")
         # An entry that another machine cut also ends the words: otherwise the next render would find new space.

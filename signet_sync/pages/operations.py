@@ -8,11 +8,11 @@ from typing import Any
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError
 from signet_sync.pages.session_context import SessionContext, compose
-from signet_sync.sync.read_only import Place, count_nodes, reading
+from signet_sync.sync.read_only import IndexPlace, count_nodes, reading
 from signet_sync.text.token_estimate import estimate_tokens
 
 
-def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int | None = None) -> SessionContext:
+def at_start(place: IndexPlace, agent_id: str, *, shared: bool = False, budget: int | None = None) -> SessionContext:
     """Returns the agent's MEMORY.md (not with `shared`) and the identity files, in at most `budget` tokens.
 
     Raises `WorkspaceError`.
@@ -34,7 +34,13 @@ def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int |
 
 
 def at_prompt(
-    place: Place, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None, counted: bool = True
+    place: IndexPlace,
+    agent_id: str,
+    prompt: str,
+    *,
+    shared: bool = False,
+    budget: int | None = None,
+    counted: bool = True,
 ) -> SessionContext:
     """Returns what memory holds on a prompt, in at most `budget` tokens; it counts as seen unless not `counted`.
 

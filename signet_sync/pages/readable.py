@@ -13,7 +13,7 @@ from signet_sync.pages.session_context import beginning
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import checked_parts
-from signet_sync.sync.read_only import Place, reading
+from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import artifacts, sessions
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import flatten
@@ -39,7 +39,7 @@ class ReadableText(NamedTuple):
     whole: bool
 
 
-def read(place: Place, agent_id: str, path: str, limit: int) -> ReadableText:
+def read(place: IndexPlace, agent_id: str, path: str, limit: int) -> ReadableText:
     """Returns a file of an agent, at most `limit` characters. The index decides who owns it; no link is followed.
 
     Raises `UsageError` (`not-found`, `not-as-sealed`), `WorkspaceError`, `DatabaseError`.
@@ -77,7 +77,7 @@ def belongs(database: Database, agent_id: str, path: str) -> bool:
     return artifact is not None and artifact.agent_id == agent_id
 
 
-def listing(place: Place, agent_id: str, after: str, limit: int) -> list[ReadableFile]:
+def listing(place: IndexPlace, agent_id: str, after: str, limit: int) -> list[ReadableFile]:
     """Lists what may be read, at most `limit` files: MEMORY.md, entity files, artifacts with the newest first.
 
     `after` is the last path of the previous list, "" to begin. Raises `WorkspaceError`, `DatabaseError`.

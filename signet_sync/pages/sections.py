@@ -89,7 +89,7 @@ class PinnedView(NamedTuple):
     path: str | None
 
 
-class EntityView(NamedTuple):
+class EntityEntry(NamedTuple):
     """An entity; `sentence` is about it, empty if its profile has no text yet."""
 
     id: str
@@ -111,7 +111,7 @@ class SectionInputs(NamedTuple):
     nodes: Sequence[PinnedView] = ()
     uses: Mapping[str, Use] = {}
     dreamed: Mapping[str, DreamedView] = {}
-    entities: Sequence[EntityView] = ()
+    entities: Sequence[EntityEntry] = ()
 
 
 class SectionLine(NamedTuple):
@@ -258,7 +258,7 @@ def _of_node(view: PinnedView) -> SectionLine:
     return _single(view.id, pinned_line(view))
 
 
-def _of_entity(view: EntityView) -> SectionLine:
+def _of_entity(view: EntityEntry) -> SectionLine:
     return _single(view.id, entity_line(view))
 
 
@@ -305,7 +305,7 @@ def pinned_line(view: PinnedView) -> str:
     return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
 
 
-def entity_line(view: EntityView) -> str:
+def entity_line(view: EntityEntry) -> str:
     """Returns `**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
     about = _listed(view.kind, _cell(view.type or "", 40), _cell(view.status, 40))
     sentence = f": {plain(view.sentence)}" if view.sentence else ""

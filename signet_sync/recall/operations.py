@@ -17,7 +17,7 @@ from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import Place, counting
+from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import access_counts
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
@@ -40,7 +40,7 @@ _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcrip
 Select = Callable[[Query, Sequence[RecallCandidate]], Sequence[RecallCandidate]]
 
 
-class RecallHit(NamedTuple):
+class RankedHit(NamedTuple):
     """A hit as shown; a higher score is better. `path` is None if the hit has no file."""
 
     tier: Tier
@@ -59,7 +59,7 @@ def recall(
     limit: int = 10,
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
-) -> list[RecallHit]:
+) -> list[RankedHit]:
     """Returns what an agent remembers that answers a text, best first within the tiers; accepts any text.
 
     Without `private`, private memories are left out.
@@ -68,12 +68,12 @@ def recall(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
     )
     return [
-        RecallHit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
+        RankedHit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
         for one in found
     ]
 
 
-def record(database: Database, agent_id: str, text: str, hits: Sequence[RecallHit], at_us: int) -> bool:
+def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:
     """Records which memories a query found and at which place, for the dream sweep; False if the database was busy.
 
     The score is 1/rank in the whole answer. The query is stored sanitized and on one line.
@@ -84,7 +84,7 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[RecallHi
     return recall_events.record(database, agent_id, stored_query(text), scored, at_us)
 
 
-def count_hits(place: Place, agent_id: str, text: str, hits: Sequence[RecallHit], at_us: int) -> None:
+def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> None:
     """Counts the hits if the database can be written at once: an answer never waits for a counter."""
     with counting(place, wanted=bool(hits)) as database:
         if database is not None:

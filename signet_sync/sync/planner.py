@@ -20,7 +20,7 @@ from signet_sync.formats.artifact_fastpath import read_record, validate_tombston
 from signet_sync.formats.artifact_record import FieldProblem, Record
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
-from signet_sync.formats.frontmatter import FrontmatterProblem, Source, open_source, parse
+from signet_sync.formats.frontmatter import FileParts, FrontmatterProblem, open_source, parse
 from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_matches, token_of
@@ -545,7 +545,7 @@ def _changes(seal: Seal, digest: str, actual: str) -> str:
     return "fields of its frontmatter differ from the sealed version" if digest != seal.digest else ""
 
 
-def _format_notes(source: Source) -> tuple[Note, ...]:
+def _format_notes(source: FileParts) -> tuple[Note, ...]:
     notes = []
     if source.bom:
         notes.append(Note("bom", "it opens with a byte order mark"))
@@ -730,7 +730,13 @@ def _content_row(
 
 
 def _manifest(
-    path: str, found: Found, name: ArtifactName, record: Record, source: Source, body: str, judging: JudgeContext
+    path: str,
+    found: Found,
+    name: ArtifactName,
+    record: Record,
+    source: FileParts,
+    body: str,
+    judging: JudgeContext,
 ) -> Judgement:
     content = sanitize_normalized(body)
     notes = [*_format_notes(source), *_link_notes(record, body)]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PATIENCE = 10.0  # seconds to wait for a removal to finish
 
 
-class Place(NamedTuple):
+class IndexPlace(NamedTuple):
     """Names a workspace root (absolute) and its database; None is the default path in the state folder.
 
     `settings` reads the settings; `command_line` formats a signet-sync command so that it can be pasted; `opener` opens
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def reading(place: Place) -> Iterator[Database]:
+def reading(place: IndexPlace) -> Iterator[Database]:
     """Opens the index read-only; if it is damaged, marks it, so that the next pass checks every page.
 
     Raises `WorkspaceError` if there is nothing to index, `DatabaseError` if there is no index yet, or it fails.
@@ -74,7 +74,7 @@ def reading(place: Place) -> Iterator[Database]:
         database.connection.close()
 
 
-def _readable(place: Place) -> Database:
+def _readable(place: IndexPlace) -> Database:
     path = place.database
     try:
         return Database(path, readonly=True)
@@ -85,7 +85,7 @@ def _readable(place: Place) -> Database:
         raise DatabaseError("there is no index yet", path=path, hint=hint) from None
 
 
-def _finish_removal(place: Place) -> None:
+def _finish_removal(place: IndexPlace) -> None:
     """Completes an interrupted removal, so that no reader finds what it covers.
 
     Raises `WorkspaceError` if it cannot be completed now.
@@ -100,7 +100,7 @@ def _finish_removal(place: Place) -> None:
             )
 
 
-def require_index(place: Place) -> None:
+def require_index(place: IndexPlace) -> None:
     """Raises `DatabaseError` if there is no index yet, so that a reader does not create one."""
     require_root(place.root)
     with reading(place):
@@ -108,7 +108,7 @@ def require_index(place: Place) -> None:
 
 
 @contextmanager
-def counting(place: Place, *, wanted: bool) -> Iterator[Database | None]:
+def counting(place: IndexPlace, *, wanted: bool) -> Iterator[Database | None]:
     """Opens the index to count accesses; None if nothing is to be counted or it cannot be written at once."""
     path = place.database
     database = None
@@ -122,7 +122,7 @@ def counting(place: Place, *, wanted: bool) -> Iterator[Database | None]:
             database.connection.close()
 
 
-def count_artifacts(place: Place, found: list[tuple[str, str]]) -> None:
+def count_artifacts(place: IndexPlace, found: list[tuple[str, str]]) -> None:
     """Counts accesses to artifacts, each an agent and a path; does not wait for a busy database."""
     from datetime import UTC, datetime
 
@@ -131,7 +131,7 @@ def count_artifacts(place: Place, found: list[tuple[str, str]]) -> None:
             count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
 
 
-def count_nodes(place: Place, agent: str, ids: list[str]) -> None:
+def count_nodes(place: IndexPlace, agent: str, ids: list[str]) -> None:
     """Counts accesses to nodes; does not wait for a busy database."""
     from datetime import UTC, datetime
 

@@ -93,14 +93,16 @@ def judged(
         descriptor = None
         with suppress(FileNotFoundError):
             descriptor = stack.enter_context(folder(run.workspace.root, MEMORY))
-        reader = _Reader(run, judging, quarantine, descriptor, run.workers if len(paths) > MANY else Workers(0))
+        reader = _JudgementReader(
+            run, judging, quarantine, descriptor, run.workers if len(paths) > MANY else Workers(0)
+        )
         for batch, judgements in reader.batches(sorted(paths), alive):
             yield judgements
             taken += len(batch)
             alive()
 
 
-class _Reader:
+class _JudgementReader:
     """Yields the judgements of files in order: those of workers, and its own for what workers leave unanswered."""
 
     def __init__(

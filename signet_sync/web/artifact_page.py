@@ -11,7 +11,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, open_source, rea
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import Place
+from signet_sync.sync.read_only import IndexPlace
 from signet_sync.sync.store import artifacts, bodies
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.web import transcript
@@ -64,7 +64,7 @@ class PartRequest:
 
 
 def opened(
-    place: Place, database: Database, path: str, kind: str, code: str, *, mark: str, wanted: PartRequest
+    place: IndexPlace, database: Database, path: str, kind: str, code: str, *, mark: str, wanted: PartRequest
 ) -> ArtifactView:
     """Reads a file of the vault safely; secrets and control characters are removed as everywhere."""
     found = files.read(place.root, path, place.settings().max_file_bytes)

@@ -15,7 +15,7 @@ from signet_sync.sessions.store import outcomes
 from signet_sync.sessions.store.outcomes import ThreadNeighbour
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import Place
+from signet_sync.sync.read_only import IndexPlace
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -61,7 +61,7 @@ def lineage_of(database: Database, ref: SessionRef) -> GraphPosition:
     return GraphPosition(head, before, after, node, pieces, list(labels.items()))
 
 
-def resting(place: Place, database: Database, agent_id: str, paths: Sequence[str]) -> list[EvidenceOfSession]:
+def resting(place: IndexPlace, database: Database, agent_id: str, paths: Sequence[str]) -> list[EvidenceOfSession]:
     """Returns items of an agent's entity files that rest on some artifacts; bounded."""
     marks = [f"[[{path}|" for path in paths]
     limit = place.settings().max_file_bytes

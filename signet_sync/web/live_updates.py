@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from signet_sync.storage.locations import process_alive, read_heartbeat
-from signet_sync.sync.read_only import Place
+from signet_sync.sync.read_only import IndexPlace
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -26,7 +26,7 @@ _TYPE = "text/event-stream"
 class Events:
     """The streams of one workspace."""
 
-    def __init__(self, place: Place, ending: asyncio.Event) -> None:
+    def __init__(self, place: IndexPlace, ending: asyncio.Event) -> None:
         self._place = place
         self._ending = ending
         self._open = 0

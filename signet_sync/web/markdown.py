@@ -53,7 +53,7 @@ class MarkdownRow(NamedTuple):
     cells: tuple[tuple[MarkdownSpan, ...], ...]
 
 
-class ToolCall(NamedTuple):
+class ToolCallBlock(NamedTuple):
     """A call of a tool: its line, name and arguments, and whether it failed."""
 
     number: int
@@ -74,7 +74,7 @@ class MarkdownBlock(NamedTuple):
     label: str = ""
     items: tuple[MarkdownItem, ...] = ()
     rows: tuple[MarkdownRow, ...] = ()
-    call: ToolCall | None = None
+    call: ToolCallBlock | None = None
 
 
 Numbered = tuple[int, str]
@@ -133,7 +133,7 @@ def blocks(lines: Sequence[Numbered], *, fence: str = "", call_of: CallOf | None
     lines = [(0, fence), *lines] if fence else lines
     tokens: list[Token] = []
     _markdown.block.parse("\n".join(raw for _, raw in lines) + "\n", _markdown, {}, tokens)
-    return _Reader(lines, call_of).read(tokens)
+    return _BlockReader(lines, call_of).read(tokens)
 
 
 def spans(text: str) -> tuple[MarkdownSpan, ...]:
@@ -175,7 +175,7 @@ def targets(shown: Iterable[MarkdownBlock]) -> set[str]:
 # ── blocks ──
 
 
-class _Reader:
+class _BlockReader:
     """Builds blocks from tokens and lines."""
 
     def __init__(self, lines: Sequence[Numbered], call_of: CallOf | None) -> None:
@@ -267,7 +267,7 @@ class _Reader:
             return False
         _, detail, failed = called
         shown = spans(detail) if "`" in detail else (MarkdownSpan("code", detail),) if detail else ()
-        self._add(MarkdownBlock("tool", call=ToolCall(number, raw.split("`", 2)[1], shown, failed)))
+        self._add(MarkdownBlock("tool", call=ToolCallBlock(number, raw.split("`", 2)[1], shown, failed)))
         return True
 
     def _row(self, line: int) -> MarkdownRow:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from signet_sync.sync.read_only import Place
+from signet_sync.sync.read_only import IndexPlace
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
     """The workspace that is shown, and the agent whose memory is shown if a request names none."""
 
-    place: Place
+    place: IndexPlace
     agent: str
 
 

@@ -11,7 +11,7 @@ from workbench import NOW, Vault
 from signet_sync.formats.entity_paths import KINDS, new_id
 from signet_sync.formats.handle import HANDLE, LETTERS
 from signet_sync.formats.timestamps import DAY
-from signet_sync.pages.sections import EntityView, FactView, MemoryView, SectionInputs, candidates
+from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, SectionInputs, candidates
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_on_the_page_an_entity_ranks_like_what_was_remembered_of_a_person() -> N
         facts=[FactView("f-aaaaaaaaaaaa", "person", "Jo reviews", None, now - 90 * DAY, "memory/x.md")],
         memories=[MemoryView("m-aaaaaaaaaaaa", "person", "Jo reviews lantern", now - 90 * DAY)],
         entities=[
-            EntityView("p-aaaaaaaaaaaa", "part", "Jo", None, "active", "Reviews.", now - 90 * DAY, "entities/x.md")
+            EntityEntry("p-aaaaaaaaaaaa", "part", "Jo", None, "active", "Reviews.", now - 90 * DAY, "entities/x.md")
         ],
     )
     fact, memory, entity = candidates(seen, now, {"person": 180.0, "node": 1.0})

@@ -24,7 +24,7 @@ from signet_sync.pages.context import PromptHit, recalled, wrapped
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, render
 from signet_sync.pages.sections import (
-    EntityView,
+    EntityEntry,
     FactView,
     MemoryView,
     PinnedView,
@@ -122,7 +122,7 @@ def memory_page(words: Sequence[str]) -> str:
         {_id("s", n): Use(pinned=True) for n in range(count)},
         {_id("m", n): DreamedView("### 2026-03-28", at(n), 0.5, 3, 2) for n in range(0, count, 2)},
         [
-            EntityView(_id("p", n), "part", said[n] + " p", said[n + 1], "active", said[n + 2], at(n), "entities/x.md")
+            EntityEntry(_id("p", n), "part", said[n] + " p", said[n + 1], "active", said[n + 2], at(n), "entities/x.md")
             for n in range(count)
         ],
     )  # fmt: skip

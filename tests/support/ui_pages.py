@@ -14,7 +14,7 @@ from workbench import NOW, Answer, Vault
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.sync.read_only import Place
+from signet_sync.sync.read_only import IndexPlace
 from signet_sync.web.app import make
 from signet_sync.web.request import Site, ViewRequest
 
@@ -28,7 +28,7 @@ _PORT = 8124
 def site(root: Path, agent: str = "default", **settings: Any) -> Site:
     """A site over a vault; commands name its workspace."""
     return Site(
-        Place(
+        IndexPlace(
             str(root),
             None,
             lambda: Settings(**settings),

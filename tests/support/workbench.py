@@ -26,7 +26,7 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync.read_only import Place
+from signet_sync.sync.read_only import IndexPlace
 from signet_sync.sync.store.artifacts import canonical_dump
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,9 +144,9 @@ def contents(root: Path, *, but: Iterable[str] = ()) -> dict[str, str]:
     return {path: found[3] for path, found in tree(root, but=but).items() if not found[0].startswith("0o4")}
 
 
-def place_of(root: Path | str, database: str | None = None) -> Place:
+def place_of(root: Path | str, database: str | None = None) -> IndexPlace:
     """Where a workspace and its index are, as the command line gives it to the page."""
-    return Place(str(root), database, Settings, lambda words: f"signet-sync {words}", opened)
+    return IndexPlace(str(root), database, Settings, lambda words: f"signet-sync {words}", opened)
 
 
 class Vault:

@@ -67,13 +67,13 @@ _NOTIFICATION = Tags("summary", "result", "tool-use-id", "status")
 
 def prompt_of(text: str) -> str:
     """Returns a prompt as a transcript will contain it later; empty if the harness submitted it by itself."""
-    return next((entry.text for entry in _Reader("")._words(text, 0) if entry.kind == "user"), "")
+    return next((entry.text for entry in _ClaudeCodeReader("")._words(text, 0) if entry.kind == "user"), "")
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     """Reads the conversation from these lines; `file_name` (a path or its last part) names the session."""
     source = JsonLines(lines)
-    reader = _Reader(file_name)
+    reader = _ClaudeCodeReader(file_name)
     for record in source:
         reader.take(record)
     return reader.conversation(source)
@@ -89,7 +89,7 @@ class _Turn:
     entries: list[TranscriptEntry]
 
 
-class _Reader:
+class _ClaudeCodeReader:
     """The records read so far. Branches are chosen at the end, because forks and rewinds are known only then."""
 
     def __init__(self, file_name: str) -> None:

@@ -69,13 +69,13 @@ _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     """Reads the conversation from these lines; `file_name` names the session if no record does."""
     source = JsonLines(lines)
-    reader = _Reader()
+    reader = _CodexReader()
     for record in source:
         reader.take(record)
     return reader.conversation(source, file_name)
 
 
-class _Reader:
+class _CodexReader:
     def __init__(self) -> None:
         self.entries: list[TranscriptEntry] = []
         # Entries from `event_msg` that repeat messages, with their role: used only if no message has that role.

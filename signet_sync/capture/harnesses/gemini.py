@@ -47,7 +47,7 @@ _FAILED = ("error", "cancelled")
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     """Reads the conversation from these lines; the file contains the session id, so `file_name` is not needed."""
     source = JsonLines(_one_document_a_line(lines))
-    reader = _Reader()
+    reader = _GeminiReader()
     for record in source:
         reader.take(record)
     return reader.conversation(source)
@@ -65,7 +65,7 @@ def _one_document_a_line(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 @dataclass(slots=True)
-class _Call:
+class _GeminiCall:
     """One call of a tool, as far as it is known."""
 
     name: str
@@ -84,10 +84,10 @@ class _Message:
     kind: str
     at: int
     text: str = ""
-    calls: dict[str, _Call] = field(default_factory=dict)
+    calls: dict[str, _GeminiCall] = field(default_factory=dict)
 
 
-class _Reader:
+class _GeminiReader:
     def __init__(self) -> None:
         self.messages: dict[str, _Message] = {}
         self.results: dict[str, tuple[str, int, bool]] = {}
@@ -166,7 +166,7 @@ class _Reader:
         known = message.calls.get(key)
         if known is None:
             name = one_line(text_of(call.get("name")), 80) or "tool"
-            known = message.calls[key] = _Call(name, call_line(call.get("args")), time_of(call.get("timestamp")))
+            known = message.calls[key] = _GeminiCall(name, call_line(call.get("args")), time_of(call.get("timestamp")))
             known.at = max(known.at, at)
             # A call without an id has only its position, which calls of other messages share.
             known.ours = self.ours.called(text_of(call.get("id")), text_of(call.get("name")), call.get("args"))

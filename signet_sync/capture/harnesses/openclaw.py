@@ -30,7 +30,7 @@ _SUMMARY_LENGTH = 600
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class _TreeRecord:
     """A record's entries and its position in the tree. Without `parent` it is a root or follows the previous record."""
 
     id: str
@@ -45,7 +45,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     Records form a tree by `id` and `parentId`: the branch that leads to the last record is kept (a rewind abandons the
     others); all records are kept if the tree is broken or there is none (version 1 has no ids).
     """
-    reading = _Reading()
+    reading = _OpenClawReader()
     source = JsonLines(lines)
     for record in source:
         reading.record(record)
@@ -63,12 +63,12 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     )
 
 
-class _Reading:
+class _OpenClawReader:
     """The records read so far."""
 
     def __init__(self) -> None:
         self.header: Mapping[str, object] = {}
-        self.records: list[_Record] = []
+        self.records: list[_TreeRecord] = []
         self.title: str | None = None
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
@@ -83,7 +83,7 @@ class _Reading:
         rooted = "parentId" in record and parent is None and record.get("type") not in ("reset", "compaction")
         linear = not rooted and not text_of(parent)
         entries = tuple(self._entries(record))
-        self.records.append(_Record(text_of(record.get("id")), text_of(parent), linear, entries))
+        self.records.append(_TreeRecord(text_of(record.get("id")), text_of(parent), linear, entries))
 
     def _entries(self, record: Mapping[str, object]) -> Iterator[TranscriptEntry]:
         kind = record.get("type")
@@ -167,13 +167,13 @@ def _left_branch(summary: object, at: int) -> TranscriptEntry:
     )
 
 
-def _branch(reading: _Reading) -> list[_Record]:
+def _branch(reading: _OpenClawReader) -> list[_TreeRecord]:
     """Returns the records from the root to the last one, or all if a parent is missing."""
     records = reading.records
     places: dict[str, int] = {record.id: place for place, record in enumerate(records) if record.id}
     if len(places) < sum(1 for record in records if record.id):
         return records
-    kept: list[_Record] = []
+    kept: list[_TreeRecord] = []
     place = len(records) - 1
     while place >= 0:
         record = records[place]

@@ -37,7 +37,7 @@ class MessageRow(NamedTuple):
 
 def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conversation:
     """Reads a session from its row and messages (tables and part types of OpenCode 1.18); never raises."""
-    reading = _Reading()
+    reading = _OpenCodeReader()
     for message in _kept(messages, _object(text_of(session.get("revert"))) or {}):
         reading.message(message)
     title = text_of(session.get("title")).strip()
@@ -68,7 +68,7 @@ def _kept(messages: Sequence[MessageRow], revert: Mapping[str, object]) -> Itera
         return
 
 
-class _Reading:
+class _OpenCodeReader:
     """The messages read so far."""
 
     def __init__(self) -> None:

@@ -64,7 +64,10 @@ def fold(entries: Iterable[LogEntry]) -> Replayed:
     # Machines that wrote at once continued from the same state: it is kept until all events that start from it are
     # applied.
     found = Counter((e.file, e.file_before) for e in known if isinstance(e, Event) and e.file_before is not None)
-    files = {file: _File(file, Counter({sha: n for (name, sha), n in found.items() if name == file})) for file in FILES}
+    files = {
+        file: _ReplayedFile(file, Counter({sha: n for (name, sha), n in found.items() if name == file}))
+        for file in FILES
+    }
     slug: str | None = None
     unsettled = []
     for entry in known:
@@ -86,7 +89,7 @@ def fold(entries: Iterable[LogEntry]) -> Replayed:
     )
 
 
-class _File:
+class _ReplayedFile:
     """A file during replay; `trouble` lasts until an event contains the file as a whole.
 
     `finders` counts the events that start from each state of it, by hash.

@@ -31,7 +31,7 @@ _LINK = "120000"
 _ELSEWHERE = 1 << 30  # a sparse checkout: the file is not wanted in the working tree
 
 
-class _Entry(NamedTuple):
+class _IndexEntry(NamedTuple):
     """A file in the index: its mode, and its size and time when git last looked at it."""
 
     mode: str
@@ -73,10 +73,10 @@ class Revision:
         """Whether git tracks a file, ignored or not."""
         return path in self._index()
 
-    def _index(self) -> dict[str, _Entry]:
+    def _index(self) -> dict[str, _IndexEntry]:
         answer = self._git("ls-files", "--stage", "--debug", "-z", "--", f"{MEMORY}/")
         return {
-            os.fsdecode(found["path"]): _Entry(
+            os.fsdecode(found["path"]): _IndexEntry(
                 found["mode"].decode(),
                 int(found["size"]),
                 int(found["seconds"]),

@@ -16,7 +16,7 @@ from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, r
 from signet_sync.memories.score import Use
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
-from signet_sync.pages.sections import EntityView, FactView, MemoryView, PinnedView, SectionInputs, ThreadView
+from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, PinnedView, SectionInputs, ThreadView
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
 
@@ -109,7 +109,7 @@ def section_inputs(database: Database, agent_id: str, now_us: int) -> SectionInp
         [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
         uses,
         promoted,
-        [EntityView(*row) for row in _entities(database, agent_id)],
+        [EntityEntry(*row) for row in _entities(database, agent_id)],
     )
 
 

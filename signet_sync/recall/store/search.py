@@ -15,7 +15,7 @@ from signet_sync.text.cjk import word_phrases
 MAX_TERMS = 64
 
 
-class SearchHit(NamedTuple):
+class FoundArtifact(NamedTuple):
     """A found artifact; a higher score is a better hit."""
 
     path: str
@@ -56,7 +56,7 @@ def search(
     since_us: int | None = None,
     limit: int = 10,
     raw: bool = False,
-) -> list[SearchHit]:
+) -> list[FoundArtifact]:
     """Returns one agent's best artifacts for a query. All words, else any of them; with `raw` FTS5's own syntax.
 
     Raises `UsageError` if raw syntax is wrong.
@@ -83,7 +83,7 @@ def _run(
     kind: str | None,
     since_us: int | None,
     limit: int,
-) -> list[SearchHit]:
+) -> list[FoundArtifact]:
     sql = (
         "select a.source_path, a.source_kind, a.agent_id, a.session_token, a.session_key, a.ended_at,"
         " -memory_artifacts_fts.rank, cast(coalesce(a.memory_sentence, '') as text)"
@@ -102,5 +102,5 @@ def _run(
     hits = []
     for path, found_kind, agent, token, key, ended_at, score, sentence in list(database.execute(sql, bindings)):
         words = snippet(text_at(database, path), sentence, query)
-        hits.append(SearchHit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
+        hits.append(FoundArtifact(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
     return hits
