@@ -243,18 +243,18 @@ def _of_type(kind: Any, name: str, values: Stored) -> list[Any]:
 
 def _line_of(name: str, values: Stored) -> Stored:
     """Converts a row to the form of a line: lists as lists, bytes as base64."""
-    told = dict(values)
+    converted = dict(values)
     for column, kind in ((column, bare(kind)) for column, kind in _types(name).items()):
         value = values.get(column)
         if is_json(kind) and value is not None:
-            told[column] = json.loads(value)
+            converted[column] = json.loads(value)
             if get_args(kind)[0] is database_table.Artifact:  # older versions also recorded other paths here
-                told[column] = [one for one in told[column] if isinstance(one, str) and is_artifact_path(one)]
+                converted[column] = [one for one in converted[column] if isinstance(one, str) and is_artifact_path(one)]
         elif kind is bool and value is not None:
-            told[column] = bool(value)
+            converted[column] = bool(value)
         elif is_bytes(kind) and isinstance(value, bytes):
-            told[column] = base64.b64encode(value).decode("ascii")
-    return told
+            converted[column] = base64.b64encode(value).decode("ascii")
+    return converted
 
 
 # ── reading ──
@@ -373,11 +373,11 @@ def validated(name: str, values: Stored) -> Stored | None:
 
 
 def _check_end(number: int, end: object, checksum: str, bundle: Bundle) -> None:
-    told = end if isinstance(end, dict) else {}
+    totals = end if isinstance(end, dict) else {}
     count = len(bundle.rows) + sum(many for name, many in bundle.unknown.items() if "." not in name)
-    if told.get("rows") != count:
-        raise BundleProblem(number, f"it announces {told.get('rows')} rows, but there are {count}")
-    if told.get("sha256") != checksum:
+    if totals.get("rows") != count:
+        raise BundleProblem(number, f"it announces {totals.get('rows')} rows, but there are {count}")
+    if totals.get("sha256") != checksum:
         raise BundleProblem(number, "the checksum differs: a line before it was changed")
 
 

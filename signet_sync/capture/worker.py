@@ -44,7 +44,7 @@ def changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, s
         wait = mark.rests_until - now_us if mark is not None else 0
         # The clock was set back.
         wait = 0 if wait > LONGEST_REST else wait
-        reported = mark is None or mark.told_at != job.at
+        reported = mark is None or mark.reported_at != job.at
         yield job, shape, wait if reported else wait + LONGEST_REST
 
 

@@ -11,7 +11,7 @@ from signet_sync.cli.remove import refresh
 from signet_sync.privacy import redact as redactions
 from signet_sync.privacy.redact import RedactResult
 from signet_sync.sync.read_only import reading, require_index
-from signet_sync.sync.store.redactions import told
+from signet_sync.sync.store.redactions import redacted_files
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -83,7 +83,7 @@ def redact(
 
 def _history(context: Context) -> int:
     with reading(context.place()) as database:
-        found = told(database)
+        found = redacted_files(database)
 
     def show() -> None:
         for path, at, reason in found:

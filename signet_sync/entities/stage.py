@@ -238,13 +238,13 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
 
 def _reopen_returned_removals(workspace: Workspace, agent_id: str, moved: Iterable[str]) -> None:
     """Reopens removals whose text came back, from a backup or another machine, so that this pass scrubs it again."""
-    if not tombstones_store.any_stand(workspace.database):
+    if not tombstones_store.any_removed(workspace.database):
         return
     returned: set[str] = set()
     for path in (*moved, *scan.log_pages(workspace.root, agent_id)):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found):
-            returned |= tombstones_store.told_by(workspace.database, agent_id, found.raw)
+            returned |= tombstones_store.named_in(workspace.database, agent_id, found.raw)
     if returned:
         tombstones_store.reopen(workspace.database, agent_id, returned)
 
@@ -258,7 +258,7 @@ def _log_fingerprint(root: str, agent_id: str) -> str:
 def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult) -> None:
     """Summarises the events of earlier days in change logs, once a day."""
     day = day_of(now_us)
-    if passes.days_told_on(workspace.database) == day:
+    if passes.days_summarized_on(workspace.database) == day:
         return
     from signet_sync.entities import daily_summary  # slow import, needed once a day
 
@@ -271,7 +271,7 @@ def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult)
     for agent_id in {agent_id for path in written if (agent_id := _agent_of(path)) is not None}:
         _remember_log(workspace, agent_id)
     with workspace.database.transaction():
-        passes.told_days(workspace.database, day)
+        passes.summarized_days(workspace.database, day)
 
 
 def _remember_log(workspace: Workspace, agent_id: str) -> None:

@@ -183,7 +183,7 @@ def session_of(
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
     The newest artifact with an item decides: one that is ticked there is closed, one that was opened again is open.
-    `told` replaces what the best artifact says about the session.
+    `derived` replaces what the best artifact says about the session.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)

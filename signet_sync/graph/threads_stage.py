@@ -54,8 +54,8 @@ class Threads(Deriver):
 
     def finish(self, database: Database, change: Change | None) -> None:
         """Deletes a model's wordings of condensations that have changed since."""
-        told = None if change is None else {(one.agent_id, one.id) for one in change.sources if one.kind == NODE}
-        wordings.drop_stale(database, told)
+        moved = None if change is None else {(one.agent_id, one.id) for one in change.sources if one.kind == NODE}
+        wordings.drop_stale(database, moved)
 
 
 def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:

@@ -86,18 +86,18 @@ class _AgentView:
     def _hunk(self, text: str, present: set[str]) -> str:
         """Returns a hunk without the lines that no longer exist; "" if none of the rest was added."""
         numbers, *lines = text.split("\n")
-        told = [line for line in lines if line.startswith((" ", "+")) and line[1:] in present]
-        self.lines_left += sum(line.startswith((" ", "+", "-")) for line in lines) - len(told)
-        if not any(line.startswith("+") for line in told):
+        kept = [line for line in lines if line.startswith((" ", "+")) and line[1:] in present]
+        self.lines_left += sum(line.startswith((" ", "+", "-")) for line in lines) - len(kept)
+        if not any(line.startswith("+") for line in kept):
             return ""
         # After its numbers git repeats a line of the file.
-        return "\n".join((f"@@{numbers.partition('@@')[0]}@@", *told))
+        return "\n".join((f"@@{numbers.partition('@@')[0]}@@", *kept))
 
     def left(self) -> str:
         """Describes what of the diff is not shown."""
-        told = []
+        missing = []
         if self.lines_left:
-            told.append(f"{counted(self.lines_left, 'line')} that no longer exist are not shown")
+            missing.append(f"{counted(self.lines_left, 'line')} that no longer exist are not shown")
         if self.files_left:
-            told.append(f"{counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
-        return "; ".join(told)
+            missing.append(f"{counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
+        return "; ".join(missing)

@@ -28,7 +28,7 @@ from signet_sync.storage.safe_paths import folder
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 SUBJECT_LENGTH = 200  # characters
-TOLD = 100  # skipped files listed in a commit's body
+LISTED = 100  # skipped files listed in a commit's body
 
 Outcome = Literal["committed", "clean", "busy"]
 
@@ -52,7 +52,7 @@ class Committed:
 
 IGNORES = b"""\
 # Written once by signet-sync; change it as you like.
-# Transcripts (`memory/*--transcript.md`) and `.signet/` are never committed, whatever stands here, unless
+# Transcripts (`memory/*--transcript.md`) and `.signet/` are never committed, whatever is listed here, unless
 # `history.transcripts` is set.
 .signet/
 memory/*--transcript.md
@@ -82,13 +82,13 @@ def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
     Does nothing if it is ours already. `inside`: also if the workspace is inside another repository. Raises
     `RepositoryRefused` (`existing-repository`, `unsafe-repository`, `inside-repository`, `extra-missing`), `OSError`.
     """
-    standing = repository.inspect(root, workspace_id)
-    if standing.state == "ours":
+    present = repository.inspect(root, workspace_id)
+    if present.state == "ours":
         with suppress(OSError):
             os.rmdir(os.path.join(root, _BUILDING))  # left, empty, by a creation that was interrupted at its end
         return
-    if standing.state != "none" or (standing.outer and not inside):
-        raise repository.refusal(standing)
+    if present.state != "none" or (present.outer and not inside):
+        raise repository.refusal(present)
     repository.require()
     for name, text in ((".gitignore", IGNORES), (".gitattributes", ATTRIBUTES)):
         with suppress(FileExistsError):
@@ -176,10 +176,10 @@ def commit(
         tracked, known_trees = objects.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
         found = _gathering(place, tracked, limits, cache, new).gathered()
         forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
-        told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
+        done = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
         if parent is not None and found.flat == tracked:
             _mend_index(place, found)
-            return told
+            return done
 
         def add(kind: int, data: bytes) -> bytes:
             oid = objects.object_id(kind, data)
@@ -190,10 +190,10 @@ def commit(
         made = new.add(COMMIT, _commit_object(top, parent, text, author, agent or author, now_us))
         new.flush()
         if not _publish(place, parent, made, found):
-            return replace(told, outcome="busy", reason="another git command is running")
+            return replace(done, outcome="busy", reason="another git command is running")
         if place.ours:
             _tidy(place)
-        return replace(told, outcome="committed", oid=made.hex())
+        return replace(done, outcome="committed", oid=made.hex())
 
 
 def _hindrance(place: OpenRepository) -> str:
@@ -289,9 +289,9 @@ def message(subject: str, body: str, skipped: list[Skipped]) -> str:
     """Composes subject, body and the list of skipped files, sanitized; the subject is one line."""
     parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v2(body).strip()]
     if skipped:
-        told = [f"- {sanitize_line(display(path))} ({why})" for path, why in skipped[:TOLD]]
-        more = [f"- and {len(skipped) - TOLD:,} more"] if len(skipped) > TOLD else []
-        parts.append("\n".join(["Not committed:", *told, *more]))
+        listed = [f"- {sanitize_line(display(path))} ({why})" for path, why in skipped[:LISTED]]
+        more = [f"- and {len(skipped) - LISTED:,} more"] if len(skipped) > LISTED else []
+        parts.append("\n".join(["Not committed:", *listed, *more]))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

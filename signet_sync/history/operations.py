@@ -80,11 +80,11 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
     `WorkspaceError` (`busy`), `OSError`.
     """
     require_agent(agent_id)
-    told = _line(note) or "manual"
-    subject = _cut(f"checkpoint: {told}", _SUBJECT)
+    note_line = _line(note) or "manual"
+    subject = _cut(f"checkpoint: {note_line}", _SUBJECT)
     body = f"manual checkpoint at {iso(now_us)}"
-    if not subject.endswith(told):
-        body += f"\n\n{told}"
+    if not subject.endswith(note_line):
+        body += f"\n\n{note_line}"
     return _commit(workspace, agent_id, subject, body, now_us)
 
 
@@ -112,8 +112,8 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
 
 def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
-    told = store.listed_sweep(workspace.database) or sweep_id(now_us - _BACK)
-    return promotions.risen_since(workspace.database, told)
+    listed = store.listed_sweep(workspace.database) or sweep_id(now_us - _BACK)
+    return promotions.risen_since(workspace.database, listed)
 
 
 def close_dreams(workspace: Workspace, now_us: int) -> None:
@@ -214,7 +214,7 @@ def _commit(
     if not workspace.settings.history_enabled:
         return CheckpointResult(False, None, subject, True, (), DISABLED, REMEDY)
     purge_plan.resume(workspace)
-    if tombstones_store.any_stand(workspace.database):
+    if tombstones_store.any_removed(workspace.database):
         # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
     try:
@@ -307,12 +307,12 @@ class _Ends:
 
     @classmethod
     def of(cls, workspace: Workspace, now_us: int) -> _Ends:
-        newest, told = 0, frozenset[str]()
+        newest, listed = 0, frozenset[str]()
         if (stored := store.listed_ends(workspace.database)) is not None:
             # A clock that was ahead must not hide the ends of a year.
-            newest, told = min(parse_instant(stored[0]) or 0, now_us), stored[1]
+            newest, listed = min(parse_instant(stored[0]) or 0, now_us), stored[1]
         read = results.ended_since(workspace.database, iso((newest or now_us) - _BACK))
-        due = [end for end in read if end.flow_key not in told]
+        due = [end for end in read if end.flow_key not in listed]
         newest = max([newest, *(parse_instant(end.at) or 0 for end in read)])
         return cls(due, min(newest, now_us), read)
 

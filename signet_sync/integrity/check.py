@@ -81,7 +81,7 @@ def check(
     try:
         workspace = Workspace(root, settings, state_dir.locate(root), held, touch_nothing=True, own_place=False)
         run = Pass(workspace, Request(now_us, progress=progress))
-        snapshot, _, removals, plan, judging = look(run, anew=True)
+        snapshot, _, removals, plan, judging = look(run, from_scratch=True)
         judging = replace(judging, keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
         past = RevisionBaseline(root, since, snapshot, judging) if since is not None else None
@@ -89,8 +89,8 @@ def check(
             judging = past.bench
             plan.read = [path for path in plan.read if path in past.changed]
             checked.judgements = [j for j in checked.judgements if j.path in past.changed]
-        quarantine = Quarantine(workspace.state.path, records_crashes=False, anew=True)
-        # What git knows of a file is not told to workers.
+        quarantine = Quarantine(workspace.state.path, records_crashes=False, from_scratch=True)
+        # What git knows of a file is not passed to workers.
         with Workers(0 if past is not None else None) as run.workers:
             for batch in judged(run, plan.read, judging, quarantine):
                 checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
@@ -188,7 +188,7 @@ _WAS_INDEXED = Known(None, "indexed", "")
 
 
 def _locate(root: str, checked: CheckResult, judgement: Judgement, past: RevisionBaseline | None, limit: int) -> None:
-    """Keeps the line that a problem is about, where one can be told."""
+    """Keeps the line that a problem is about, where one is known."""
     if judgement.verdict not in ("invalid", "violation"):
         return
     found = files.read(root, judgement.path, limit)

@@ -31,11 +31,11 @@ def reindexed(
     """Returns the document of `reindex --json`; `agent` filters problems, notes and pages."""
     database = workspace.database
     counts = counts_store.verdict_counts(database)
-    standing = counts_store.problems(database)
-    seen = {p.path for p in standing}
+    known = counts_store.problems(database)
+    seen = {p.path for p in known}
     problems = [
         problem(p.path, p.verdict, p.code, p.message, is_file=p.is_file)
-        for p in standing
+        for p in known
         if agent is None or p.agent_id in (None, agent)
     ]
     problems += [

@@ -59,7 +59,7 @@ def yields_to_others(run: Pass) -> bool:
 def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
     """Returns whether a page written by another machine shows a removed session or a forgotten memory."""
     database = workspace.database
-    return bool(forgotten_on(database, agent_id, page) or tombstones_store.told_by(database, agent_id, page))
+    return bool(forgotten_on(database, agent_id, page) or tombstones_store.named_in(database, agent_id, page))
 
 
 def forgotten_on(database: Database, agent_id: str, page: bytes) -> frozenset[str]:

@@ -302,6 +302,6 @@ def find_returned_pages(workspace: Workspace) -> None:
         if isinstance(found, Found):
             pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
     for agent_id, raw in pages:
-        removed = tombstones_store.told_by(workspace.database, agent_id, raw)
+        removed = tombstones_store.named_in(workspace.database, agent_id, raw)
         if removed:
             tombstones_store.reopen(workspace.database, agent_id, removed)

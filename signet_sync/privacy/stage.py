@@ -14,7 +14,7 @@ class ReturnedPages(Maintenance):
 
     def due(self, run: Pass) -> bool:
         """Whether any tombstone exists."""
-        return tombstones_store.any_stand(run.database)
+        return tombstones_store.any_removed(run.database)
 
     def run(self, run: Pass) -> None:
         """Finds such pages; the scrub follows."""

@@ -382,9 +382,9 @@ class _Swap(NamedTuple):
 
     def _drop_ours(self, held: str) -> None:
         """Deletes our own file, unless another process opened it while it was in place and writes to it."""
-        told = storage_displaced.parse(held)
+        displaced = storage_displaced.parse(held)
         found, final = _read_final(self.source, held)
-        if final and told is not None and isinstance(found, Found) and told.holds_ours(found.raw):
+        if final and displaced is not None and isinstance(found, Found) and displaced.holds_ours(found.raw):
             _drop(self.source, held)
 
     def _unreadable(self) -> WorkspaceError:

@@ -44,8 +44,8 @@ class Looked(NamedTuple):
     judging: JudgeContext
 
 
-def look(run: Pass, *, anew: bool = False) -> Looked:
-    """Scans what a pass was asked to look at, and plans; `anew` ignores what was known before.
+def look(run: Pass, *, from_scratch: bool = False) -> Looked:
+    """Scans what a pass was asked to look at, and plans; `from_scratch` ignores what was known before.
 
     Writes nothing over a vault that may not be written: a check calls only this before it judges.
     """
@@ -53,7 +53,7 @@ def look(run: Pass, *, anew: bool = False) -> Looked:
     require_root(workspace.root)
     snapshot = _look(workspace, request)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
-    known = {} if anew else artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
+    known = {} if from_scratch else artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
     if request.rebuild:
         # Files ignored for their name are not read again, so only the plan can report them.
         known = {path: before for path, before in known.items() if before.verdict != "ignored"}
@@ -233,11 +233,11 @@ def _apply(run: Pass, plan: Survey, judging: JudgeContext, known: dict[str, Know
     quarantine = Quarantine(
         workspace.state.path,
         records_crashes=request.records_crashes,
-        anew=request.rebuild and not request.records_crashes,
+        from_scratch=request.rebuild and not request.records_crashes,
     )
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
-        # Before files are judged: what stands under the path of a removed file is judged without the old seal.
+        # Before files are judged: what is under the path of a removed file is judged without the old seal.
         tokens, rows = tombstones_store.remove_covered(database, removed, pipeline.erasers)
         if request.rebuild:
             database.reset_derived()

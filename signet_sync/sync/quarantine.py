@@ -26,14 +26,14 @@ class Quarantine:
     """Records the file being processed, so that a killed process leaves its path on disk.
 
     Only a pass that `records_crashes` (the agent's) records anything; every pass skips quarantined files, except one
-    that tries everything `anew`.
+    that tries everything `from_scratch`.
     """
 
-    def __init__(self, folder: str, *, records_crashes: bool, anew: bool = False) -> None:
+    def __init__(self, folder: str, *, records_crashes: bool, from_scratch: bool = False) -> None:
         self._folder = folder
         self._records_crashes = records_crashes
-        self._deaths = {} if anew else _read(folder)
-        self._anew = anew
+        self._deaths = {} if from_scratch else _read(folder)
+        self._from_scratch = from_scratch
         self._more = False
         self._handle: int | None = None
         self._held: set[str] = set()
@@ -121,7 +121,7 @@ class Quarantine:
 
     def _forget_survived(self) -> None:
         left = {path: known for path, known in self._deaths.items() if path not in self._held}
-        if self._anew or self._more or left != self._deaths:
+        if self._from_scratch or self._more or left != self._deaths:
             _write(self._folder, left)
 
 

@@ -64,7 +64,7 @@ class Hint:
 
     `paths` are workspace-relative with `/` (absolute for folders outside the workspace), bytes that are no
     UTF-8 surrogate-escaped. `everything` says that `paths` may be incomplete: an overflow, a polling tick, a
-    watch lost or set anew.
+    watch lost or set again.
     """
 
     paths: frozenset[str]
@@ -134,7 +134,7 @@ class Watcher:
             self._set_watches(self._look())
 
     def check(self) -> bool:
-        """Look after the watches: True when they were set anew and the caller must treat everything as dirty.
+        """Look after the watches: True when they were set again and the caller must treat everything as dirty.
 
         Costs one `lstat` per folder. While polling for want of watches it tries to get them back about once a
         minute.
@@ -208,11 +208,11 @@ class Watcher:
                 self._bell.get(timeout=max(0.0, until - time.monotonic()))
 
     def _collect(self) -> Hint:
-        hint, set_anew, grown = self._inbox.take()
+        hint, set_again, grown = self._inbox.take()
         if self._watches is None:
             return hint
         # Not left to `check`: a folder deleted and made again often gets the same inode number.
-        if set_anew:
+        if set_again:
             self._set_watches(self._look())
         elif grown and not self._watches.covers():
             self._set_watches(self._look())
@@ -260,7 +260,7 @@ class _Inbox:
         self._whole: _Span | None = None
         self._unasked: set[str] = set()
         self._too_many = False
-        self._set_anew = False
+        self._set_again = False
         self._grown = False
 
     def add(self, paths: Iterable[str], *, grown: bool = False) -> None:
@@ -287,7 +287,7 @@ class _Inbox:
         with self._lock:
             empty = self._is_empty()
             self._all(time.monotonic())
-            self._set_anew = True
+            self._set_again = True
             if empty:
                 self._ring()
 
@@ -304,9 +304,9 @@ class _Inbox:
             self._unasked.clear()
         if not asked or len(asked) > MOST_ASKED:
             return
-        told = news(frozenset(asked))
+        known = news(frozenset(asked))
         with self._lock:
-            for path in asked.keys() - set(told):
+            for path in asked.keys() - set(known):
                 if self._paths.get(path) == asked[path]:
                     del self._paths[path]
 
@@ -327,15 +327,15 @@ class _Inbox:
         return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def take(self) -> tuple[Hint, bool, bool]:
-        """All that was heard, whether the watches must be set anew, whether deep folders grew; empties the inbox."""
+        """All that was heard, whether the watches must be set again, whether deep folders grew; empties the inbox."""
         with self._lock:
             hint = Hint(frozenset(self._paths), self._whole is not None)
-            set_anew, grown = self._set_anew, self._grown
+            set_again, grown = self._set_again, self._grown
             span = self._span()
             if span is not None:
                 self._before = span[1]
             self._clear()
-        return hint, set_anew, grown
+        return hint, set_again, grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,8 +480,8 @@ def _watched() -> set[int]:
         for name in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):
                 if os.readlink(f"/proc/self/fd/{name}").endswith("inotify"):
-                    with open(f"/proc/self/fdinfo/{name}", encoding="ascii") as told:
-                        found.update(int(line.split(" ino:")[1].split()[0], 16) for line in told if " ino:" in line)
+                    with open(f"/proc/self/fdinfo/{name}", encoding="ascii") as info:
+                        found.update(int(line.split(" ino:")[1].split()[0], 16) for line in info if " ino:" in line)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from signet_sync.formats.lazy_pattern import late
 
 LONGEST = 80  # characters of a phrase
-# Of every occurrence of 23 bytes, eight begin at a multiple of 16, wherever it stands.
+# Of every occurrence of 23 bytes, eight begin at a multiple of 16, wherever it is.
 _WORD, _STRIDE, SURE = 8, 16, 23
 _SHORTEST = 12  # characters; taken only from a text that says nothing longer
 _REDACTED = late(r"\[REDACTED:[^\]]*\]")

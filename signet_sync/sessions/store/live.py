@@ -321,11 +321,11 @@ def forget_now(database: Database, agent_id: str, session_id: str) -> None:
 class TranscriptMark(NamedTuple):
     """The state of a running session's transcript when its turns were last read.
 
-    `told_at` is the time of its stop marker then; it is not read again before `rests_until` (µs since 1970 UTC).
+    `reported_at` is the time of its stop marker then; it is not read again before `rests_until` (µs since 1970 UTC).
     """
 
     shape: str
-    told_at: str
+    reported_at: str
     rests_until: int
 
 

@@ -53,7 +53,7 @@ def left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
 def keep(database: Database, paths: Sequence[str]) -> None:
     """Puts texts into their rows: the bytes that give them are about to go or to be others.
 
-    In the caller's transaction. Full text is told the very words that it holds when they are to leave it.
+    In the caller's transaction. Full text needs the very words that it holds to delete them.
     """
     if not paths:
         return  # a statement that may have to be undone makes full text write what it holds back until the commit

@@ -70,7 +70,7 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
 def scour(database: Database) -> None:
     """Takes every word of dropped and rewritten lines out of full text, in a transaction of its own.
 
-    Made anew and not merged (`optimize`): FTS5 keeps the marks of what went where it takes a merge for a partial one.
+    Made again and not merged (`optimize`): FTS5 keeps the marks of what went where it takes a merge for a partial one.
     Where no line was dropped since the last time nothing is done.
     """
     if passes.is_due(database, "scour_due"):

@@ -64,12 +64,12 @@ def examined(database: Database, at: str) -> None:
     database.set_state(_TABLE, "examined_at", at)
 
 
-def days_told_on(database: Database) -> str:
+def days_summarized_on(database: Database) -> str:
     """Returns the day on which the change logs of entities were last updated; empty if unknown."""
     return database.state(_TABLE, "days_told_on") or ""
 
 
-def told_days(database: Database, day: str) -> None:
+def summarized_days(database: Database, day: str) -> None:
     """Records the day on which the change logs of entities were updated. In the caller's transaction."""
     database.set_state(_TABLE, "days_told_on", day)
 

@@ -47,9 +47,9 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
         if tombstone is None or not isinstance(found, Found):
             continue
         key = tombstone.agent_id, tombstone.session_token
-        standing = tombstones.get(key) or known.get(key)
+        earlier = tombstones.get(key) or known.get(key)
         lifted = bool(tombstones_files.lifted(workspace.root, [tombstone]))
-        joined = tombstone if standing is None else standing.joined(tombstone)
+        joined = tombstone if earlier is None else earlier.joined(tombstone)
         if not lifted:
             tombstones[key] = joined
         if workspace.touch_nothing:

@@ -71,7 +71,7 @@ def mirror(database: Database, tombstones: Sequence[Tombstone]) -> None:
 
 
 def by_name(agent_id: str, token: str, now_iso: str) -> Tombstone:
-    """The tombstone that a file's name alone stands for: every session of the token, until the file can be read."""
+    """The tombstone that a file's name alone gives: every session of the token, until the file can be read."""
     return validate_tombstone(
         {
             "kind": "tombstone",
@@ -247,7 +247,7 @@ def mark_scrubbed(database: Database) -> None:
     database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
 
 
-def told_by(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
+def named_in(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
     """The tokens of an agent's removed sessions whose artifacts a text names: a page or an entity that came back."""
     named = names_in(text)
     if not named:
@@ -279,6 +279,6 @@ def reopen(database: Database, agent_id: str, tokens: Collection[str]) -> None:
         )
 
 
-def any_stand(database: Database) -> bool:
+def any_removed(database: Database) -> bool:
     """Whether anything was ever removed here."""
     return bool(database.value("select exists(select 1 from memory_artifact_tombstones)"))

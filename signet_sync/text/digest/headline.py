@@ -145,15 +145,15 @@ def _anchored(text: str, outcome: SessionOutcome, context: SentenceSubject) -> s
 def _fillings(said: str, outcome: SessionOutcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
     language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
-    asked_for, files, on, stands, ran = _FILLING[language]
+    asked_for, files, on, status_is, ran = _FILLING[language]
     request = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
         yield f" ({asked_for}: {request})"
     names = [name for name in _names(outcome) if name not in said][:3]
     if names:
         yield f"; {files}: {', '.join(names)}"
-    if stands:
-        yield f"; {stands}: {outcome.status}"
+    if status_is:
+        yield f"; {status_is}: {outcome.status}"
         yield f"; {on}: {day}"
         if outcome.commands:
             yield f"; {ran}: {_END.sub('', _clean(_cut(list(outcome.commands)[-1], 40)))}"

@@ -14,7 +14,7 @@ from signet_sync.text.digest.statements import POINTS_BACK, SentenceContext, bar
 
 _SENTENCES = 40  # per turn; a longer one is not conversation
 _LATE = 200  # sentences that the classifier may read
-_TOLD = 6  # stems; a choice with so many says what it is about
+_CLEAR = 6  # stems; a choice with so many says what it is about
 _SHORT = 4  # stems; a reference with fewer cannot be understood alone
 _HINGE = late(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
@@ -133,7 +133,7 @@ class _PersonTurn:
                     at = max(at, self._taken - 1)
                 if kind in ("constraint", "next") and _NO_SUBJECT.match(text):
                     text = text if self._context.first and len(stems(text)) >= _SHORT else ""
-                if kind == "decision" and len(stems(text)) < _TOLD and _WHICH_ONE.match(text):
+                if kind == "decision" and len(stems(text)) < _CLEAR and _WHICH_ONE.match(text):
                     text = ""
                 if text:
                     source = "bound" if kind == "constraint" else "person"

@@ -154,7 +154,7 @@ def _of_person(said: SentenceContext, cues: Cues) -> Kind | None:
         return None
     if any(cues.has(kind, text) for kind in ("blocked", "awaits", "asks")):
         return None
-    if said.facts and not (said.whether and len(stems(text)) >= _TOLD):
+    if said.facts and not (said.whether and len(stems(text)) >= _MANY_WORDS):
         return None
     return "decision"
 
@@ -164,7 +164,7 @@ _ASKS = any_of([r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|w
 # Without content if nothing else is said: "wait no!".
 _INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
 # An answer to a question for a fact that has so many words chooses something; "chapter 7" only informs.
-_TOLD = 4
+_MANY_WORDS = 4
 _REPLACES = any_of([r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b"])
 # What has just happened is not a choice: "ops just turned it on", "plugged in now".
 _NEWS = any_of(

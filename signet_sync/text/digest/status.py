@@ -66,7 +66,7 @@ _FOR_NOW = late(
     r"|завтра|明天|明日|내일",
     re.IGNORECASE,
 )
-_TOLD = 6  # stems of a message that reports
+_REPORTING = 6  # stems of a message that reports
 _REPORTED = 16  # stems; an answer to "stop" with as many reports of work
 _LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops the work
 
@@ -79,7 +79,7 @@ def _stopped(dialogue: Dialogue) -> bool:
         behind = [one.text for at, one in dialogue.assistants if at > place]
         worked = any(len(stems(text)) >= _REPORTED and not dialogue.cues.has("stopped", text) for text in behind)
         was_reported = any(
-            max(dialogue.last_edit, dialogue.last_run) < at < place and len(stems(one.text)) >= _TOLD
+            max(dialogue.last_edit, dialogue.last_run) < at < place and len(stems(one.text)) >= _REPORTING
             for at, one in dialogue.assistants[-4:]
         )
         said = [sentence for sentence, _ in dialogue.sentences_of(place)]

@@ -86,7 +86,7 @@ class _Parser:
 
     def _blank(self) -> None:
         """Takes empty lines, as many as there are."""
-        after = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr] # an empty line stands there
+        after = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr] # an empty line is there
         count = after - self._at
         self._at, self._number = after, self._number + count
         if self._call is None and self._words:

@@ -532,7 +532,7 @@ def _is_bare_pass(text: str, name: Name) -> bool:
 _CLAUSE_ENDS = late(r"[.,;:!?)\]}”“«]*(?:[ \t]*(?:\n|\Z)|(?<=[.,;!?])[ ]|[ ](?:and|und|but|aber|for|für)[ ])")
 _OPEN_QUOTES = "(„“”»«‚‘›"
 _WORD_AND_NUMBER = late(r"[A-Za-z]{3,}[0-9]{1,4}")
-_TOLD = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
+_ASKED_TO_SET = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
 # Endings of words that describe a password rather than being one.
 _SAYS_OF_IT = late(
     r".*(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ial|ual|ic|al|thing|where|ence|ance"
@@ -551,7 +551,9 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
         said = said[1:]
         at += 1
     end = at + len(said)
-    if cannot_be_word(said) or (is_phrase(said) and (not verb["sets"] or _TOLD.search(text[max(0, at - 96) : at]))):
+    if cannot_be_word(said) or (
+        is_phrase(said) and (not verb["sets"] or _ASKED_TO_SET.search(text[max(0, at - 96) : at]))
+    ):
         return at, end
     if proof > Proof.SECRET or is_placeholder(said):
         return None
@@ -562,7 +564,7 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
         return (at, end) if not is_compound(said) and fits(said, proof, Where.GIVEN) else None
     if proof is not Proof.PASSWORD or not said.isascii() or not _CLAUSE_ENDS.match(text, end):
         return None
-    if verb["sets"] and not _TOLD.search(text[max(0, at - 96) : at]):
+    if verb["sets"] and not _ASKED_TO_SET.search(text[max(0, at - 96) : at]):
         return None
     if _WORD_AND_NUMBER.fullmatch(said):
         return (at, end) if not is_vocabulary(said.rstrip("0123456789")) else None
