@@ -21,6 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from signet_sync.text.digest.session import outcome
+from signet_sync.text.digest.summary import summary
 from signet_sync.text.digest_mark import status_of
 
 KINDS = ("decisions", "constraints", "blockers", "next_steps", "preferences")
@@ -43,6 +45,11 @@ class Given(NamedTuple):
 
 
 # ── the door ──
+
+
+def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
+    """Returns the summary of a (sanitized) transcript; see `summary`."""
+    return summary(outcome(transcript), project=project, harness=harness)
 
 
 def records(session: Record) -> Iterator[Record]:

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 from benchmarks import corpus
 from benchmarks.flow import REST, Stopwatch
 from benchmarks.ground import PROJECT, machine, percentile
-from benchmarks.remembered import Question, Said, hits, memories, questions
+from benchmarks.remembered import Question, RecallEvent, Said, hits, memories, questions
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import Promotion, sweep_id
-from signet_sync.memories.signals import RecallEvent, Signals, Totals
+from signet_sync.memories.signals import Signals, Totals
 from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
 from signet_sync.pages import dreams_page_writer, memory_page_writer

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +34,8 @@ from signet_sync.entities.documents.document import EntityDocument, blank, rende
 from signet_sync.entities.documents.escaping import fit, fit_item
 from signet_sync.entities.event_log import chain
 from signet_sync.entities.event_log.agent_log import EventLog, outcome
-from signet_sync.entities.event_log.events import GENESIS, LogEntry, Operation, encode
-from signet_sync.entities.event_log.replay import by_entity, fold
+from signet_sync.entities.event_log.events import GENESIS, Event, LogEntry, Operation, encode
+from signet_sync.entities.event_log.replay import fold
 from signet_sync.entities.evidence import ENTROPY, ulid_at
 from signet_sync.entities.repository import Entity, EntityRepository, FileContent, path_of
 from signet_sync.entities.write_ahead import EditPlan, EventStamp, event_of
@@ -137,6 +137,18 @@ def _ulid(at_us: int, chance: random.Random) -> str:
 
 
 # ── replay ──
+
+
+def by_entity(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
+    """Groups entries by entity, in order; entries without an entity are left out."""
+    owners: dict[str, str] = {}
+    groups: dict[str, list[LogEntry]] = {}
+    for entry in entries:
+        owner = entry.entity_id if isinstance(entry, Event) else owners.get(entry.of)
+        if owner is not None:
+            owners[entry.id] = owner
+            groups.setdefault(owner, []).append(entry)
+    return groups
 
 
 def retold(root: str, made: Made) -> None:

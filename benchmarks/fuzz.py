@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import mutation
+from benchmarks.digest import digest
 from signet_sync.capture.harnesses import claude_code, codex, gemini, markdown, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.jsonl import parsed
@@ -59,7 +60,6 @@ from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
 from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge, judge_tombstone
 from signet_sync.text import chunking, tags
-from signet_sync.text.digest.summary import digest
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
 

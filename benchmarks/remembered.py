@@ -243,3 +243,11 @@ def hits(memories: int, count: int, now_us: int, days: int, seed: int = 7) -> It
 
 def _said(number: int) -> Said:
     return Said("note", f"{_THINGS[number % len(_THINGS)]} {_PARTS[number % len(_PARTS)]} {number + 1000} strict audit")
+
+
+class RecallEvent(NamedTuple):
+    """One hit of `recall` on a memory: the query as stored, its score (0 to 1), microseconds since 1970 UTC."""
+
+    query: str
+    score: float
+    at_us: int

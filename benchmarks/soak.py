@@ -27,10 +27,11 @@ from hashlib import sha256
 
 from benchmarks import corpus
 from benchmarks.ground import Ground, machine
+from benchmarks.index_rows import canonical_dump
 from benchmarks.load import AGENTS, WORD, Vault, call
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.artifacts import canonical_dump, text_in_step
+from signet_sync.sync.store.artifacts import text_in_step
 
 SAMPLE_EVERY = 1.0
 FOLDERS_EVERY = 10.0

@@ -12,14 +12,6 @@ FULL_HITS = 6
 FULL_QUERIES = 5
 
 
-class RecallEvent(NamedTuple):
-    """One hit of `recall` on a memory: the query as stored, its score (0 to 1), microseconds since 1970 UTC."""
-
-    query: str
-    score: float
-    at_us: int
-
-
 class Totals(NamedTuple):
     """Totals of a memory's events: hits, sum of scores, last hit (µs), distinct queries, distinct UTC days."""
 

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from benchmarks.entities import by_entity
 from signet_sync.app.workspace import open_workspace
 from signet_sync.entities import (
     daily_summary,
@@ -37,7 +38,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import files as event_log_files
 from signet_sync.entities.event_log.agent_log import EventLog
 from signet_sync.entities.event_log.events import Event
-from signet_sync.entities.event_log.replay import by_entity, fold
+from signet_sync.entities.event_log.replay import fold
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant

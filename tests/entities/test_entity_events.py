@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from benchmarks.entities import by_entity
 from signet_sync.entities.documents import document as documents_document
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit, fit_item
@@ -32,7 +33,7 @@ from signet_sync.entities.event_log.events import (
     seal,
     states_of,
 )
-from signet_sync.entities.event_log.replay import by_entity, fold, settle
+from signet_sync.entities.event_log.replay import fold, settle
 from signet_sync.entities.evidence import token_for, ulid_at
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256

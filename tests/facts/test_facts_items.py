@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.digest import digest
 from signet_sync.facts.items import (
     DONE_PER_HEADING,
     ITEM_LENGTH,
@@ -18,7 +19,7 @@ from signet_sync.facts.items import (
     slot_of,
 )
 from signet_sync.formats.fact import SECTION_OF
-from signet_sync.text.digest.summary import LIMIT, digest
+from signet_sync.text.digest.summary import LIMIT
 
 
 def said(body: str) -> list[tuple[str, str]]:

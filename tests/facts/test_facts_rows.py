@@ -13,6 +13,7 @@ from facts_rows import orphans
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import index_rows
 from signet_sync.facts.extract import distil
 from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
@@ -24,7 +25,6 @@ from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.table import SESSION
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.stages import Source
-from signet_sync.sync.store import artifacts
 
 DAY = 86_400_000_000
 PROJECT = "/code/lantern"
@@ -86,7 +86,7 @@ def held(database: Database, agent: str = "default") -> dict[str, tuple[str, int
 
 
 def dump(database: Database) -> dict[str, list[tuple[Any, ...]]]:
-    found = {name: list(artifacts.sorted_rows(database, TABLES[name])) for name in statements.TABLES}
+    found = {name: list(index_rows.sorted_rows(database, TABLES[name])) for name in statements.TABLES}
     found["recall_lines"] = sorted(database.execute("select agent_id, tier, id, text, search_text from recall_lines"))
     return found
 

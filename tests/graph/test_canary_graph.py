@@ -19,6 +19,7 @@ from endings import compact, end
 from facts_rows import orphans
 from workbench import NOW, Vault
 
+from benchmarks import index_rows
 from signet_sync.app.workspace import opened
 from signet_sync.formats.fact import Item
 from signet_sync.formats.handle import LETTERS
@@ -28,7 +29,7 @@ from signet_sync.memories.store import pins
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.named_rows import FACTS, MENTIONS, NODES, SOURCES
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync.store import access_counts, artifacts
+from signet_sync.sync.store import access_counts
 from signet_sync.sync.workspace import Workspace
 
 PROJECT = "/home/ada/code/lantern"
@@ -221,7 +222,7 @@ class Scene:
                       "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations",
                       "memories", "ledger_rows", "ledger_days", "session_transcripts"):  # fmt: skip
             with self.vault.database() as database:
-                found[table] = list(artifacts.sorted_rows(database, TABLES[table]))
+                found[table] = list(index_rows.sorted_rows(database, TABLES[table]))
         found["recall_lines"] = self.vault.rows("select agent_id, tier, id, text from recall_lines order by id")
         found["memory_sources"] = self.vault.rows("select memory_id, session_token, session_id from memory_sources")
         for table in ("pins", "node_telemetry"):

@@ -10,8 +10,8 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, Vault
 
+from benchmarks.digest import digest
 from signet_sync.storage.database.named_rows import FACTS
-from signet_sync.text.digest.summary import digest
 from signet_sync.text.digest_mark import is_of_first_rules, opening, says_nothing, status_of
 from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 

@@ -22,12 +22,13 @@ from hypothesis import strategies as st
 from recall_totals import totals
 from workbench import Answer, Vault, contents, numbered, tree
 
+from benchmarks.remembered import RecallEvent
 from signet_sync.admin import stats
 from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
-from signet_sync.memories.signals import ZERO, RecallEvent, Signals, Totals, signals
+from signet_sync.memories.signals import ZERO, Signals, Totals, signals
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings

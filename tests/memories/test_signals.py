@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_totals import totals
 
+from benchmarks.remembered import RecallEvent
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.signals import ZERO, RecallEvent, Totals, signals
+from signet_sync.memories.signals import ZERO, Totals, signals
 
 NOW = 20_000 * DAY
 HOUR = DAY // 24

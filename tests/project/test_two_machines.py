@@ -19,6 +19,7 @@ from agents import Agent, Session, until
 from machines import MINUTE, Machine, Place, Service, conflict_copies
 from workbench import Vault, contents
 
+from benchmarks.index_rows import canonical_dump
 from signet_sync.entities import operations, reports
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
@@ -31,7 +32,6 @@ from signet_sync.privacy import remove
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sync.store import violations
-from signet_sync.sync.store.artifacts import canonical_dump
 
 ME = "default"
 ROUNDS = 4  # of passes and syncs until nothing moves

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from workbench import tree
 
+from benchmarks.index_rows import canonical_dump
 from signet_sync.app import changed_paths
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import Halted, UsageError
@@ -50,7 +51,6 @@ from signet_sync.storage.database.connection import Database, discard
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import access_counts, violations
-from signet_sync.sync.store.artifacts import canonical_dump
 from signet_sync.sync.workspace import Workspace
 
 NOW = parse_instant("2026-03-29T12:00:00.000Z") or 0

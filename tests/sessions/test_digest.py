@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks import digest as benchmark
 from benchmarks import train_digest
+from benchmarks.digest import digest
 from signet_sync.capture.harnesses import claude_code
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.text.digest import classifier
@@ -22,7 +23,7 @@ from signet_sync.text.digest.cues import LABELS, cues, languages_of, table
 from signet_sync.text.digest.headline import headline, results_text
 from signet_sync.text.digest.session import outcome
 from signet_sync.text.digest.statements import SentenceContext, kind_by_rules
-from signet_sync.text.digest.summary import LIMIT, digest
+from signet_sync.text.digest.summary import LIMIT
 from signet_sync.text.digest.turns import SpokenMessage, turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, flatten

@@ -33,11 +33,11 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from workbench import Vault
 
+from benchmarks.digest import digest
 from signet_sync.formats.body import normalize
 from signet_sync.sessions import states
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.digest.summary import digest
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, fallback, is_sound
 

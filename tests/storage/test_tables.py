@@ -13,6 +13,7 @@ import keepsakes as kept
 import pytest
 from workbench import NOW, Vault
 
+from benchmarks.index_rows import canonical_dump, dumped
 from signet_sync.backup import bundle, bundle_format
 from signet_sync.formats.session_token import token_of
 from signet_sync.storage.database import batches, native_backup, removal, salvage
@@ -35,8 +36,7 @@ from signet_sync.storage.database.table import (
     is_json,
     native,
 )
-from signet_sync.storage.database.tables import TABLES, VERSION, backed_up, dumped, of_memories
-from signet_sync.sync.store.artifacts import canonical_dump
+from signet_sync.storage.database.tables import TABLES, VERSION, backed_up, of_memories
 
 REAL = tuple(TABLES.values())
 FIRST, SECOND = (("default", token_of("default", one), one) for one in (kept.FIRST, kept.SECOND))

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import apsw
 
+from benchmarks.index_rows import canonical_dump
 from signet_sync.cli import main as cli_main
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.artifacts import canonical_dump, text_in_step
+from signet_sync.sync.store.artifacts import text_in_step
 
 NOW = "2026-03-29T12:00:00.000Z"
 MINE = b"# What I wrote myself\n"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from benchmarks.remembered import RecallEvent
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.signals import RecallEvent, Totals
+from signet_sync.memories.signals import Totals
 
 
 def totals(events: Iterable[RecallEvent]) -> Totals:

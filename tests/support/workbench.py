@@ -19,6 +19,7 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 
+from benchmarks.index_rows import canonical_dump
 from signet_sync.app.workspace import opened
 from signet_sync.cli import main
 from signet_sync.settings.model import Settings
@@ -27,7 +28,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.read_only import IndexPlace
-from signet_sync.sync.store.artifacts import canonical_dump
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = "2026-03-29T12:00:00.000Z"

@@ -10,6 +10,7 @@ import artifacts_fixture as made
 import pytest
 from test_graph import files_of
 
+from benchmarks import index_rows
 from signet_sync.app.pipeline import DERIVERS
 from signet_sync.graph import nodes_stage
 from signet_sync.memories.store import memories
@@ -109,7 +110,7 @@ def rows(database: Database, stages: Pipeline) -> dict[str, list[tuple[Any, ...]
         for table in deriver.tables:
             if not table.endswith("_fts"):
                 declared = TABLES.get(table, Table(table, (), "derived", ""))
-                found[table] = list(artifacts.sorted_rows(database, declared))
+                found[table] = list(index_rows.sorted_rows(database, declared))
     return found
 
 

@@ -39,18 +39,6 @@ class Replayed:
     trouble: tuple[ReplayStop, ...]
 
 
-def by_entity(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
-    """Groups entries by entity, in order; entries without an entity are left out."""
-    owners: dict[str, str] = {}
-    groups: dict[str, list[LogEntry]] = {}
-    for entry in entries:
-        owner = entry.entity_id if isinstance(entry, Event) else owners.get(entry.of)
-        if owner is not None:
-            owners[entry.id] = owner
-            groups.setdefault(owner, []).append(entry)
-    return groups
-
-
 def fold(entries: Iterable[LogEntry]) -> Replayed:
     """Rebuilds the files of one entity from all its events, in the order of the log.
 

@@ -41,11 +41,6 @@ def backed_up() -> tuple[Table, ...]:
     return tuple(sorted(found, key=lambda table: table.kept != "always"))
 
 
-def dumped() -> tuple[Table, ...]:
-    """Lists the tables of the canonical dump."""
-    return tuple(table for table in TABLES.values() if table.key)
-
-
 def of_memories() -> tuple[str, ...]:
     """Names the tables that hold something about a memory, including the memory itself."""
     return tuple(name for name in native_tables() if TABLES[name].handle)

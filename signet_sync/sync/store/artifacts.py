@@ -10,8 +10,7 @@ from signet_sync.formats.session_log_rows import LedgerRow, Part
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.batches import LISTED, Session, listed, of_sessions, of_values
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.table import Table, placeholders
-from signet_sync.storage.database.tables import dumped
+from signet_sync.storage.database.table import placeholders
 from signet_sync.sync.store import rules
 from signet_sync.sync.store.bodies import keep, left_to_seals, text_of
 from signet_sync.sync.verdicts import Known, Row, Seal
@@ -342,23 +341,6 @@ def transcripts(database: Database, agent_id: str, token: str, session_id: str |
             (agent_id, token, session_id) if one else (agent_id, token),
         )
     )
-
-
-def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
-    """Returns every derived row in a fixed order, without machine-local columns; two rebuilds must give equal dumps."""
-    dump: list[tuple[Any, ...]] = []
-    for table in dumped():
-        dump.extend((table.name, *row) for row in sorted_rows(database, table))
-    return dump
-
-
-def sorted_rows(database: Database, table: Table) -> Iterator[tuple[Any, ...]]:
-    """Yields the rows of a table in key order, with names instead of numbers, without local columns."""
-    stored = database.execute("select name from pragma_table_info(?)", (table.name,))
-    named = table.joined.names if table.joined else [name for (name,) in stored]
-    terms = {"content": text_of()} if table.name == "memory_artifacts" else {}
-    columns = ", ".join(terms.get(name, name) for name in named if name not in table.local)
-    return database.execute(f"select {columns} from {table.rows} order by {', '.join(table.key or named)}")
 
 
 def newest(database: Database, agent_id: str, before: str, limit: int) -> list[tuple[str, str, str, str]]:

@@ -131,7 +131,7 @@ def _gone_paths(
     database: Database, agent_id: str, token: str, removed: Sequence[str], session_ids: Collection[str]
 ) -> list[str]:
     paths = [path for path in removed if is_artifact_path(path)]
-    standing = set()
+    staying = set()
     for path, session_token, session_id, key in database.execute(
         "select source_path, session_token, session_id, session_key from memory_artifacts"
         " where agent_id = ? and source_path in (select value from json_each(?))",
@@ -139,8 +139,8 @@ def _gone_paths(
     ):
         tokens = {session_token, *(token_of(agent_id, identity) for identity in (session_id, key) if identity)}
         if token not in tokens or (session_ids and session_id not in session_ids):
-            standing.add(path)
-    return [path for path in paths if path not in standing]
+            staying.add(path)
+    return [path for path in paths if path not in staying]
 
 
 def scope_of(tombstone: Tombstone) -> Scope:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import Kind, SessionOutcome
 from signet_sync.text.digest.headline import results_text
-from signet_sync.text.digest.session import outcome
 from signet_sync.text.digest_mark import opening
 from signet_sync.text.sentences import flatten
 
@@ -26,11 +25,6 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("Decisions", "decision"), ("Constraints", "constraint"), ("Blockers", "blocker"), ("Next steps", "next"),
     ("Preferences", "preference"),
 )  # fmt: skip
-
-
-def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
-    """Returns the summary of a (sanitized) transcript; see `summary`."""
-    return summary(outcome(transcript), project=project, harness=harness)
 
 
 def summary(found: SessionOutcome, *, project: str | None, harness: str | None) -> str:
