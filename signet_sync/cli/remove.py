@@ -13,7 +13,6 @@ from signet_sync.cli import purge
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.errors import Halted, UsageError
 from signet_sync.formats.paths import display
-from signet_sync.sync.read_only import require_index
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitize_line
 
@@ -72,6 +71,7 @@ def remove(
         raise click.UsageError("--undo cannot be combined with --reason, --purge-history or --quoting")
     from signet_sync.privacy import quotes  # slow imports, which the help has no use for
     from signet_sync.privacy import remove as removals
+    from signet_sync.sync.read_only import require_index
 
     reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     if dry_run:
