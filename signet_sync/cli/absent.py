@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signet_sync.entities import queries
 from signet_sync.errors import DatabaseError
+from signet_sync.history.git.repository import opened
+from signet_sync.integrity.operations import difference
 from signet_sync.sync.read_only import reading
+from signet_sync.sync.store.artifacts import seal_of
 
 if TYPE_CHECKING:
     from signet_sync.cli.main import Context
@@ -24,16 +28,10 @@ def check_named(error: click.MissingParameter, context: Context) -> None:
 
 
 def _check(context: Context, command: list[str], arguments: Mapping[str, Any]) -> None:
-    # Each command has loaded these modules already, the other two have not.
     if command[:1] == ["entity"] and "ref" in arguments:
-        from signet_sync.entities import queries
-
         with queries.open_read_only(context.place(), context.agent, context.now_us) as repository:
             queries.require_row(repository, arguments["ref"])
     elif command == ["violations", "accept"] and len(arguments.get("paths", ())) == 1:
-        from signet_sync.integrity.operations import difference
-        from signet_sync.sync.store.artifacts import seal_of
-
         (path,) = arguments["paths"]
         if any(sign in path for sign in "*?["):
             return
@@ -41,7 +39,5 @@ def _check(context: Context, command: list[str], arguments: Mapping[str, Any]) -
             if seal_of(database, path) is None:  # a sealed one may have just changed
                 difference(database, context.root, path, 0)
     elif command == ["history", "restore"]:
-        from signet_sync.history.git.repository import opened
-
         with opened(context.root, context.state().key, adopt=context.settings().history_adopt):
             pass
