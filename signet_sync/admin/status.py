@@ -225,7 +225,7 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
     from signet_sync.sessions import journal
     from signet_sync.storage import state_dir
 
-    marked = spool.marked(folder.spool)
+    marked = len(spool.markers(folder.spool))
     return {
         "harnesses": sorted(state_dir.read_json(folder.harnesses) or {}),
         "waiting": max(spool.size(folder.spool)[0] - marked, 0),
