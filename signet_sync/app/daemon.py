@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import TypeVar
 
 import apsw
@@ -109,16 +108,10 @@ class Daemon:
             self.scheduler.watcher.wake()
 
     def _catch_signals(self) -> None:
-        def end(_number: int, _frame: FrameType | None) -> None:
-            self.stop()
-
-        def hang_up(_number: int, _frame: FrameType | None) -> None:
-            self.reload()
-
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, end)
-            signal.signal(signal.SIGINT, end)
-            signal.signal(signal.SIGHUP, hang_up)
+            signal.signal(signal.SIGTERM, lambda *_: self.stop())
+            signal.signal(signal.SIGINT, lambda *_: self.stop())
+            signal.signal(signal.SIGHUP, lambda *_: self.reload())
 
     # ── another version ──
 

@@ -250,13 +250,8 @@ def oldest(folder: str) -> float | None:
     return min((int(at) / 1000 for at in put if at.isascii() and at.isdigit()), default=None)
 
 
-def marked(folder: str) -> int:
-    """Counts the stop markers: sessions that the sweep captures once they are idle."""
-    return len(markers(folder))
-
-
 def markers(folder: str) -> list[str]:
-    """Returns the names of the stop markers, due or not; each belongs to one session."""
+    """Returns the names of the stop markers, due or not: of sessions that the sweep captures once they are idle."""
     return [name for name in _names(folder) if name.startswith("stop-") and name.endswith(_SUFFIX)]
 
 

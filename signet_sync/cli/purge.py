@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,14 +15,7 @@ if TYPE_CHECKING:
 
 def document(done: PurgeResult) -> dict[str, object]:
     """Returns the result of a purge, for JSON."""
-    return {
-        "commits": done.commits,
-        "objects": done.objects,
-        "left": list(done.left),
-        "waiting": done.waiting or None,
-        "refused": done.refused or None,
-        "nothing": done.nothing or None,
-    }
+    return {name: None if value == "" else value for name, value in done._asdict().items()}
 
 
 def is_waiting(done: PurgeResult | None) -> bool:
@@ -53,8 +45,8 @@ def preview_document(purge: Begun | PurgeResult) -> dict[str, Any]:
 
     document: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}
     if isinstance(purge, Begun):
-        return {**document, **asdict(purge)}
-    return {**document, "refused": purge.refused or None, "nothing": purge.nothing or None}
+        return document | purge._asdict()
+    return document | {"refused": purge.refused or None, "nothing": purge.nothing or None}
 
 
 def show_preview(purge: Begun | PurgeResult) -> None:

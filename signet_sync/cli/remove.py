@@ -176,19 +176,8 @@ def _preview(
 
 
 def _document(done: RemoveResult) -> dict[str, object]:
-    return {
-        "agent_id": done.agent_id,
-        "session_token": done.session_token,
-        "tombstone": done.tombstone,
-        "removed_paths": list(done.removed_paths),
-        "pending": list(done.pending),
-        "removed_rows": done.removed_rows,
-        "git_history": done.git_history,
-        "foreign": list(done.foreign),
-        "quoted_in": list(done.quoted_in),
-        **({} if done.purged is None else {"purged": purge.document(done.purged)}),
-        **({"memories": list(done.memories)} if done.memories else {}),
-    }
+    more = {"purged": done.purged and purge.document(done.purged), "memories": done.memories}
+    return {name: value for name, value in (done._asdict() | more).items() if name not in more or value}
 
 
 def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:

@@ -74,7 +74,7 @@ def install(context: Context, system: bool, linger: bool) -> int:
                 "it runs while you are logged in; to keep it running after that: signet-sync service install --linger"
             )
 
-    context.answer(_document(done) | {"lingering": lingers}, show)
+    context.answer(asdict(done) | {"lingering": lingers}, show)
     return 0
 
 
@@ -85,7 +85,7 @@ def install(context: Context, system: bool, linger: bool) -> int:
 def uninstall(context: Context, system: bool) -> int:
     """Stop, disable and remove the unit of this workspace; vault and state stay."""
     done = services.uninstall(name=_name(context), system=system)
-    context.answer(_document(done), lambda: _show(done))
+    context.answer(asdict(done), lambda: _show(done))
     return 0
 
 
@@ -126,16 +126,6 @@ def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> i
         text = services.render(kind, **_parts(context), environment=environment)
     click.echo(text, nl=False)
     return 0
-
-
-def _document(done: ServiceChange) -> dict[str, Any]:
-    return {
-        "kind": done.kind,
-        "path": done.path,
-        "steps": list(done.steps),
-        "by_hand": list(done.by_hand),
-        "running": done.running,
-    }
 
 
 def _show(done: ServiceChange) -> None:

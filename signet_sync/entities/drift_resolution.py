@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from signet_sync.entities import execute, observe, write_ahead
@@ -59,7 +58,7 @@ def resolve(
         if entity_id != observe.LEDGER:
             observe.examine(repo, {entity_id})
         waiting = execute.update_page(workspace, agent_id, before, now_us)
-        return replace(execute.result_of(repo, event), waiting=waiting)
+        return execute.result_of(repo, event)._replace(waiting=waiting)
 
 
 def _entity_id(repo: EntityRepository, ref: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Required, TypedDict
 
 from signet_sync.entities import observe, relation_items, rename, write_ahead
@@ -33,6 +33,13 @@ class Caller(TypedDict, total=False):
     actor: Actor
     now_us: Required[int]
     key: str | None
+
+
+class Writer(Caller, total=False):
+    """Who asks for a text, and what it rests on: a rationale, `PATH#LINE` of an artifact."""
+
+    rationale: str | None
+    evidence: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +195,14 @@ def result_of(repo: EntityRepository, event: Event, *, replayed: bool = False) -
     return EntityResult(
         id=event.entity_id or "",
         event_id=event.id,
-        token=event.token,
-        path=next((row.path for row in rows if row.file == file), ""),
         section=_named(event.section, file),
         before=event.before,
         after=event.after,
         warnings=tuple(said) if isinstance(said, list) else (),
+        path=next((row.path for row in rows if row.file == file), ""),
+        token=event.token,
         replayed=replayed,
+        redactions={},
     )
 
 
@@ -202,7 +210,7 @@ def _finish(
     repo: EntityRepository, request: EntityRequest, event: Event, before: frozenset[tuple[object, ...]]
 ) -> EntityResult:
     waiting = update_page(repo.workspace, repo.agent_id, before, request.now_us)
-    return replace(result_of(repo, event), redactions=dict(request.redactions), waiting=waiting)
+    return result_of(repo, event)._replace(redactions=dict(request.redactions), waiting=waiting)
 
 
 def _named(section: str | None, file: File) -> str | None:

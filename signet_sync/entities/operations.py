@@ -13,7 +13,7 @@ from signet_sync.entities.documents.document import EntityDocument, text_of
 from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Caller, EntityRequest, edit_entity, run_request
+from signet_sync.entities.execute import Caller, EntityRequest, Writer, edit_entity, run_request
 from signet_sync.entities.repository import Entity, EntityRepository
 from signet_sync.entities.results import EntityResult
 from signet_sync.entities.section_edits import TargetSection
@@ -67,15 +67,7 @@ def create(
 
 
 def set_section(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str,
-    text: str,
-    *,
-    rationale: str | None = None,
-    evidence: str | None = None,
-    **caller: Unpack[Caller],
+    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, **writer: Unpack[Writer]
 ) -> EntityResult:
     """Replaces the text of a narrative section; `ref` is an id, a prefix of one, a slug or a title.
 
@@ -83,7 +75,7 @@ def set_section(
     Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-form` (a list or log),
     `section-locked`, `section-pinned`, `section-cap` (no rationale), `entity-drifted`, `idempotency-conflict`.
     """
-    request, said = text_request("set", caller, ref, section, text, rationale, evidence)
+    request, said = text_request("set", writer, ref, section, text)
 
     def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         return plan_set(repo, entity, section_edits.open_target(repo, entity, section, request.actor), said)
@@ -92,21 +84,13 @@ def set_section(
 
 
 def append(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str,
-    text: str,
-    *,
-    rationale: str | None = None,
-    evidence: str | None = None,
-    **caller: Unpack[Caller],
+    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, **writer: Unpack[Writer]
 ) -> EntityResult:
     """Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
-    request, said = text_request("append", caller, ref, section, text, rationale, evidence)
+    request, said = text_request("append", writer, ref, section, text)
 
     def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         where = section_edits.open_target(repo, entity, section, request.actor)
@@ -205,13 +189,12 @@ def _plan_profile(
 # ── plans that proposals use too ──
 
 
-def text_request(
-    op: str, caller: Caller, ref: str, section: str, text: str, rationale: str | None, evidence: str | None
-) -> tuple[EntityRequest, SectionText]:
+def text_request(op: str, writer: Writer, ref: str, section: str, text: str) -> tuple[EntityRequest, SectionText]:
     """Makes the request to write a text into a section, and the text without secrets. Raises `UsageError`."""
     said = section_edits.clean(text)
+    rationale, evidence = writer.get("rationale"), writer.get("evidence")
     fields = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
-    request = EntityRequest.of(op, caller, fields, said.redactions)
+    request = EntityRequest.of(op, writer, fields, said.redactions)
     return request, SectionText(said.text, request.actor, rationale, evidence)
 
 

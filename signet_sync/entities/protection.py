@@ -11,7 +11,7 @@ from signet_sync.entities import operations, proposals, section_edits
 from signet_sync.entities.documents import edits
 from signet_sync.entities.event_log.events import Event, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Caller, EntityRequest, edit_entity, load, run_request
+from signet_sync.entities.execute import Caller, EntityRequest, Writer, edit_entity, load, run_request
 from signet_sync.entities.operations import SectionText
 from signet_sync.entities.repository import Entity, EntityRepository, words
 from signet_sync.entities.results import EntityResult, Proposal
@@ -57,22 +57,14 @@ lock, unlock = partial(guard, "lock"), partial(guard, "unlock")
 
 
 def propose(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str,
-    text: str,
-    *,
-    rationale: str | None = None,
-    evidence: str | None = None,
-    **caller: Unpack[Caller],
+    workspace: Workspace, agent_id: str, ref: str, section: str, text: str, **writer: Unpack[Writer]
 ) -> EntityResult:
     """Proposes a text to a person, for a section that an agent may not write; `event_id` identifies the proposal.
 
     Approval sets a narrative section to the text, or appends it to a list as an item. Raises as
     `operations.set_section`.
     """
-    request, said = operations.text_request("propose", caller, ref, section, text, rationale, evidence)
+    request, said = operations.text_request("propose", writer, ref, section, text)
 
     def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         where = section_edits.find_target(repo, entity, section)
@@ -82,7 +74,7 @@ def propose(
             plan = operations.plan_set(repo, entity, where, said)
         else:
             plan = operations.plan_append(repo, entity, where, said, token_for(ulid))
-        extra = {"op": wanted, "text": said.text, "source": evidence}
+        extra = {"op": wanted, "text": said.text, "source": said.evidence}
         return replace(plan, op="propose", after=None, lint=(), extra=extra)
 
     return edit_entity(workspace, agent_id, ref, request, plan)

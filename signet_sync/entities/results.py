@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from signet_sync.entities.event_log.events import Event
 from signet_sync.formats.entity_paths import File, Kind
 
 
-@dataclass(frozen=True, slots=True)
-class EntityResult:
+class EntityResult(NamedTuple):
     """A recorded operation: entity, event, its `ev:…`, and the file it concerns.
 
     `before` and `after` are hashes of the section (None without one). `replayed`: it was done earlier under the same
@@ -20,15 +19,19 @@ class EntityResult:
 
     id: str
     event_id: str
-    token: str
+    section: str | None
+    before: str | None
+    after: str | None
+    warnings: tuple[str, ...]
     path: str
-    section: str | None = None
-    before: str | None = None
-    after: str | None = None
-    warnings: tuple[str, ...] = ()
-    replayed: bool = False
-    redactions: Mapping[str, int] = field(default_factory=dict)
+    token: str
+    replayed: bool
+    redactions: Mapping[str, int]
     waiting: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Returns the JSON document of the result."""
+        return {name: value for name, value in self._asdict().items() if name != "waiting"}
 
 
 class ItemView(NamedTuple):
@@ -48,9 +51,17 @@ class SectionView(NamedTuple):
     text: str
     items: tuple[ItemView, ...] | None
 
+    def document(self) -> dict[str, Any]:
+        """Returns a section's JSON document: a list has `items`, any other section `text`."""
+        document = self._asdict()
+        if self.items is None:
+            del document["items"]
+            return document
+        del document["text"]
+        return document | {"items": [item._asdict() for item in self.items]}
 
-@dataclass(frozen=True, slots=True)
-class EntityView:
+
+class EntityView(NamedTuple):
     """An entity as its files have it; sections of its notes are named `notes/…` and come last.
 
     `proposals` are the open ones; `drifted`: a file waits for a maintainer and is shown with its present content.
@@ -69,6 +80,13 @@ class EntityView:
     locks: tuple[str, ...]
     proposals: tuple[Proposal, ...] = ()
     drifted: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Returns the JSON document of `entity show --json`."""
+        return self._asdict() | {
+            "sections": [section.document() for section in self.sections],
+            "proposals": [proposal._asdict() for proposal in self.proposals],
+        }
 
 
 class EntitySummary(NamedTuple):
@@ -152,49 +170,3 @@ class Erasure:
 
     files: tuple[str, ...]
     events: tuple[str, ...]
-
-
-# ── as JSON ──
-
-
-def done_document(done: EntityResult) -> dict[str, Any]:
-    """Returns the JSON document of an operation's result."""
-    return {
-        "id": done.id,
-        "event_id": done.event_id,
-        "section": done.section,
-        "before": done.before,
-        "after": done.after,
-        "warnings": list(done.warnings),
-        "path": done.path,
-        "token": done.token,
-        "replayed": done.replayed,
-        "redactions": dict(done.redactions),
-    }
-
-
-def shown_document(shown: EntityView) -> dict[str, Any]:
-    """Returns the JSON document of `entity show --json`."""
-    return {
-        "id": shown.id,
-        "agent_id": shown.agent_id,
-        "kind": shown.kind,
-        "title": shown.title,
-        "path": shown.path,
-        "status": shown.status,
-        "type": shown.type,
-        "participants": list(shown.participants),
-        "sections": [_section_document(section) for section in shown.sections],
-        "pins": list(shown.pins),
-        "locks": list(shown.locks),
-        "proposals": [proposal._asdict() for proposal in shown.proposals],
-        "drifted": shown.drifted,
-    }
-
-
-def _section_document(section: SectionView) -> dict[str, Any]:
-    """Returns a section's JSON document: a list has `items`, any other section `text`."""
-    named = {"name": section.name, "anchor": section.anchor, "heading": section.heading}
-    if section.items is None:
-        return {**named, "text": section.text}
-    return {**named, "items": [item._asdict() for item in section.items]}

@@ -121,10 +121,8 @@ class _FileModel(BaseModel):
         }
 
 
-class Content(_FileModel):
-    """The frontmatter of an immutable artifact."""
-
-    links: ClassVar[tuple[str, ...]] = ("manifest_path",)
+class _OfSession(_FileModel):
+    """The fields with which an artifact and a manifest begin."""
 
     kind: Text
     agent_id: Text
@@ -135,6 +133,16 @@ class Content(_FileModel):
     captured_at: InstantField
     started_at: NullableInstant = None
     ended_at: NullableInstant = None
+
+    def _targets(self) -> tuple[tuple[str, str], ...]:
+        return tuple((field, target) for field in self.links if (target := getattr(self, field)) is not None)
+
+
+class Content(_OfSession):
+    """The frontmatter of an immutable artifact."""
+
+    links: ClassVar[tuple[str, ...]] = ("manifest_path",)
+
     manifest_path: Text
     source_node_id: NullableText = None
     content_sha256: Digest
@@ -147,24 +155,10 @@ class Content(_FileModel):
     def record(self) -> Record:
         """Returns the typed values that the planner works with."""
         return Record(
-            self.kind,
-            self.agent_id,
-            self.session_id,
-            self.session_key,
-            self.project,
-            self.harness,
-            self.captured_at,
-            self.started_at,
-            self.ended_at,
-            (("manifest_path", self.manifest_path),),
-            self.source_node_id,
-            self.content_sha256,
-            self.memory_sentence,
-            self.memory_sentence_quality,
-            (),
-            None,
-            self.digest(),
-        )
+            self.kind, self.agent_id, self.session_id, self.session_key, self.project, self.harness,
+            self.captured_at, self.started_at, self.ended_at, self._targets(), self.source_node_id,
+            self.content_sha256, self.memory_sentence, self.memory_sentence_quality, (), None, self.digest()
+        )  # fmt: skip
 
 
 class Summary(Content):
@@ -181,20 +175,11 @@ class Transcript(Content):
     sanitizer_version: Text
 
 
-class Manifest(_FileModel):
+class Manifest(_OfSession):
     """The one mutable file of a session: its identity and its newest links."""
 
     links: ClassVar[tuple[str, ...]] = ("summary_path", "transcript_path", "compaction_path")
 
-    kind: Text
-    agent_id: Text
-    session_id: Text
-    session_key: NullableText = None
-    project: NullableText = None
-    harness: NullableText = None
-    captured_at: InstantField
-    started_at: NullableInstant = None
-    ended_at: NullableInstant = None
     summary_path: NullableText = None
     transcript_path: NullableText = None
     compaction_path: NullableText = None
@@ -204,26 +189,11 @@ class Manifest(_FileModel):
 
     def record(self) -> Record:
         """Returns the typed values that the planner works with; a manifest changes, so it has no digest."""
-        links = ((field, getattr(self, field)) for field in self.links)
         return Record(
-            self.kind,
-            self.agent_id,
-            self.session_id,
-            self.session_key,
-            self.project,
-            self.harness,
-            self.captured_at,
-            self.started_at,
-            self.ended_at,
-            tuple((field, target) for field, target in links if target is not None),
-            None,
-            None,
-            None,
-            None,
-            self.memory_md_refs,
-            self.revision,
-            "",
-        )
+            self.kind, self.agent_id, self.session_id, self.session_key, self.project, self.harness,
+            self.captured_at, self.started_at, self.ended_at, self._targets(), None, None, None, None,
+            self.memory_md_refs, self.revision, ""
+        )  # fmt: skip
 
 
 def _artifacts(paths: tuple[str, ...]) -> tuple[str, ...]:

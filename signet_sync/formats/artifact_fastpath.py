@@ -128,25 +128,11 @@ def _content(kind: str, match: re.Match[str]) -> Record | None:
     typed = [kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, manifest_path, node]
     typed += [sha, HASH_SCOPE, text, version, quality, generated_at, *sanitizer]
     assert agent_id is not None and session_id is not None and manifest_path is not None
+    links = (("manifest_path", manifest_path),)
     return Record(
-        kind,
-        agent_id,
-        session_id,
-        key,
-        project,
-        harness,
-        captured_at,
-        started_at,
-        ended_at,
-        (("manifest_path", manifest_path),),
-        node,
-        sha,
-        text,
-        quality,
-        (),
-        None,
-        digest_of(typed),
-    )
+        kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, links, node, sha,
+        text, quality, (), None, digest_of(typed)
+    )  # fmt: skip
 
 
 _REF = re.compile(r'\n  - "([^"]*)"')
@@ -161,22 +147,8 @@ def _manifest(match: re.Match[str]) -> Record | None:
         return None
     assert agent_id is not None and session_id is not None and refs is not None and revision is not None
     links = (("summary_path", summary), ("transcript_path", transcript), ("compaction_path", compaction))
+    targets = tuple((field, target) for field, target in links if target is not None)
     return Record(
-        "manifest",
-        agent_id,
-        session_id,
-        key,
-        project,
-        harness,
-        captured_at,
-        started_at,
-        ended_at,
-        tuple((field, target) for field, target in links if target is not None),
-        None,
-        None,
-        None,
-        None,
-        tuple(_REF.findall(refs)),
-        int(revision),
-        "",
-    )
+        "manifest", agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, targets,
+        None, None, None, None, tuple(_REF.findall(refs)), int(revision), ""
+    )  # fmt: skip

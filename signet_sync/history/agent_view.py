@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from signet_sync.formats.snapshot import Found
 from signet_sync.history import operations as history_operations
@@ -57,14 +57,14 @@ class _AgentView:
         kind, colon, _ = commit.subject.partition(": ")
         name, address = commit.committer
         if name != self.agent_id if address == history_operations.AGENTS_ADDRESS else commit.author not in self.authors:
-            return replace(commit, subject=kind if colon else "commit", body="", author=ANOTHER_AGENT)
+            return commit._replace(subject=kind if colon else "commit", body="", author=ANOTHER_AGENT)
         body = commit.body.partition(_NOT_COMMITTED)[0].strip()
         if kind != "session-close":
-            return replace(commit, body=body)
+            return commit._replace(body=body)
         names = [name for line in body.split("\n") if (name := self._session(line))]
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         subject = f"{kind}: {names[-1]}{more}" if names else kind
-        return replace(commit, subject=subject, body="\n".join(f"- {name}" for name in names))
+        return commit._replace(subject=subject, body="\n".join(f"- {name}" for name in names))
 
     def _session(self, line: str) -> str:
         """Returns the session's name in a line of a commit's body; "" if it is another agent's, or gone."""

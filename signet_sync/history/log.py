@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, escaped_character
+from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history.git import objects, repository
 from signet_sync.history.git.objects import TreeEntry
 from signet_sync.history.git.repository import OpenRepository
@@ -28,8 +29,7 @@ _COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the wo
 _REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class CommitSummary:
+class CommitSummary(NamedTuple):
     """A commit for display: texts are sanitized; `timestamp` is Unix seconds.
 
     `committer` is name and address: the agent, whatever the author's name.
@@ -42,6 +42,12 @@ class CommitSummary:
     author: str
     timestamp: int
     committer: tuple[str, str] = ("", "")
+
+    def document(self) -> dict[str, Any]:
+        """Returns the commit as `history --json` shows it."""
+        document = self._asdict() | {"timestamp": iso(self.timestamp * SECOND)}
+        del document["committer"]
+        return document
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
@@ -49,8 +49,7 @@ _WAIT, _SHORT_WAIT = 60.0, 2.0
 _BACK = 3600 * SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointResult:
+class CheckpointResult(NamedTuple):
     """The result of a commit. `oid` is the first seven hex digits; `skipped` means that none was made.
 
     `reason` is a code or a sentence, and `hint` what a person can do; `skipped_files` were not committed as they are.
@@ -179,29 +178,12 @@ def list_commits(
 
 def checkpoint_document(done: CheckpointResult) -> dict[str, Any]:
     """Returns the document of `checkpoint --json`."""
-    return {
-        "ok": done.ok,
-        "oid": done.oid,
-        "subject": done.subject,
-        "skipped": done.skipped,
-        "skipped_files": list(done.skipped_files),
-        "reason": done.reason,
-    }
+    return {name: value for name, value in done._asdict().items() if name != "hint"}
 
 
 def document(list_commits: CommitList) -> dict[str, Any]:
     """Returns the document of `history --json`."""
-    entries = [
-        {
-            "oid": commit.oid,
-            "short_oid": commit.short_oid,
-            "subject": commit.subject,
-            "body": commit.body,
-            "author": commit.author,
-            "timestamp": iso(commit.timestamp * SECOND),
-        }
-        for commit in list_commits.commits
-    ]
+    entries = [commit.document() for commit in list_commits.commits]
     return {"commits": entries} if list_commits.diff is None else {"commits": entries, "diff": list_commits.diff.text}
 
 

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.lazy_pattern import late
@@ -45,8 +45,7 @@ _NOTHING = bytes(20)
 Note = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(NamedTuple):
     """What a purge changes: number of rewritten commits, versions of files, messages."""
 
     commits: int

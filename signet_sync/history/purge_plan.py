@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from signet_sync.errors import SignetSyncError, WorkspaceError, sentence_of
 from signet_sync.formats.entity_paths import parse_ledger_page, parse_path
@@ -39,8 +38,7 @@ _LONG = 8  # characters from which a name is distinctive in any text
 IsOfIt = Callable[[str, bytes], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class PurgeResult:
+class PurgeResult(NamedTuple):
     """The result of a purge: commits rewritten, objects deleted; `left` still contains removed text.
 
     `left` are people's files by their paths (in some version in the history), and objects and files of `.git`. If the

@@ -8,10 +8,11 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 from signet_sync.errors import UsageError
 from signet_sync.host import launchd, systemd
-from signet_sync.host.service_manager import BASE_NAME, Kind, ServiceChange, ServiceState, is_root
+from signet_sync.host.service_manager import BASE_NAME, Kind, Sandbox, ServiceChange, ServiceState, is_root
 
 # Where the agent finds its files; without them it would use other paths than the shell that installed it.
 PASSED_ON = (
@@ -33,41 +34,33 @@ def render(
     *,
     executable: Sequence[str],
     workspace: str,
-    state: str,
     name: str,
-    readable: Sequence[str] = (),
-    network: bool = False,
-    desktop: bool = False,
     environment: Mapping[str, str] | None = None,
+    **sandbox: Unpack[Sandbox],
 ) -> str:
     """Returns the unit's text for one workspace; `executable` is the command before signet-sync's own arguments.
 
-    `state` is the folder of all our state; `readable` are folders to read, of harnesses or a program; `network` lets
-    the agent call a language model, `desktop` show notifications; `environment` is passed to the agent. Paths are
-    resolved, because a symlink in the home folder does not exist in the sandbox. Raises `UsageError` for what a unit
-    cannot contain.
+    `environment` is passed to the agent. Paths are resolved, because a symlink in the home folder does not exist in the
+    sandbox. Raises `UsageError` for what a unit cannot contain.
     """
     if not executable or not os.path.isabs(executable[0]):
         raise UsageError("a service needs the absolute path of the program", hint="name it from its root folder on")
     passed = dict(sorted((environment or {}).items()))
-    workspace, state = os.path.realpath(workspace), os.path.realpath(state)
+    workspace = os.path.realpath(workspace)
     if kind == "launchd":
         return launchd.render([*executable, "--workspace", workspace, "run"], name, passed)
-    return systemd.render(kind, executable, workspace, state, passed, readable, network=network, desktop=desktop)
+    return systemd.render(kind, executable, workspace, passed, **sandbox)
 
 
 def install(
     *,
     executable: Sequence[str],
     workspace: str,
-    state: str,
     name: str,
-    readable: Sequence[str] = (),
-    network: bool = False,
-    desktop: bool = False,
     system: bool = False,
     linger: bool = False,
     environ: Mapping[str, str] = os.environ,
+    **sandbox: Unpack[Sandbox],
 ) -> ServiceChange:
     """Writes, enables and starts the unit; returns what it did and what is left to do.
 
@@ -81,17 +74,7 @@ def install(
     if system and not is_root():
         return ServiceChange(kind, None, (), systemd.by_hand_as_root(command, name, environ), False)
     passed = {key: environ[key] for key in PASSED_ON if environ.get(key)}
-    text = render(
-        kind,
-        executable=executable,
-        workspace=workspace,
-        state=state,
-        name=name,
-        readable=readable,
-        network=network,
-        desktop=desktop,
-        environment=passed,
-    )
+    text = render(kind, executable=executable, workspace=workspace, name=name, environment=passed, **sandbox)
     if kind == "launchd":
         return launchd.install(text, name, environ)
     failure_text = systemd.render_failure(kind, executable=executable, environment=passed)

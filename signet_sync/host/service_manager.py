@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Literal
+from typing import Literal, Required, TypedDict
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.storage.durable import publish, unlink
@@ -28,6 +28,18 @@ TEMPLATES: Mapping[Kind, str] = {
     "launchd": "dev.signet-sync.agent.plist",
 }
 TIMEOUT = 30.0
+
+
+class Sandbox(TypedDict, total=False):
+    """What a unit may use: the folder of all our state, folders to read (of harnesses or a program), and more.
+
+    `network` lets the agent call a language model, `desktop` show notifications.
+    """
+
+    state: Required[str]
+    readable: Sequence[str]
+    network: bool
+    desktop: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 from signet_sync.errors import UsageError
 from signet_sync.host.folders import home
@@ -22,6 +23,7 @@ from signet_sync.host.service_manager import (
     TIMEOUT,
     Kind,
     ProgramResult,
+    Sandbox,
     ServiceChange,
     ServiceState,
     Steps,
@@ -230,20 +232,20 @@ def render(
     kind: Kind,
     executable: Sequence[str],
     workspace: str,
-    state: str,
     environment: Mapping[str, str],
-    readable: Sequence[str],
-    *,
-    network: bool,
-    desktop: bool,
+    **sandbox: Unpack[Sandbox],
 ) -> str:
     """Returns the text of a unit; see `service.render`."""
-    system = kind == "systemd-system"
+    system, state = kind == "systemd-system", os.path.realpath(sandbox["state"])
     shipped = template(TEMPLATES[kind])
     run = [*_startable(executable), "--workspace", workspace, "run"]
     make_state = "+:runuser -u %i -- mkdir -p -m 0700 " if system else "+:mkdir -p -m 0700 "
     wait = "+:timeout 10m sh -c 'until test -d \"$0\"; do sleep 2; done' "
-    folders = [_settings_place(state, environment), *_program_folders(executable), *map(os.path.realpath, readable)]
+    folders = [
+        _settings_place(state, environment),
+        *_program_folders(executable),
+        *map(os.path.realpath, sandbox.get("readable", ())),
+    ]
     # A configured language model is called over the network, from inside the same sandbox.
     connected = {"PrivateNetwork": ["no"], "RestrictAddressFamilies": ["AF_UNIX AF_INET AF_INET6"], "IPAddressDeny": []}
     return _with_lines(
@@ -256,10 +258,10 @@ def render(
             "BindPaths": [
                 *(systemd_quote("-" + path) for path in (workspace, state)),
                 *([] if system else ["-%t/systemd/notify"]),
-                *(["-%t/bus"] if desktop and not system else []),
+                *(["-%t/bus"] if sandbox.get("desktop") and not system else []),
             ],
             "BindReadOnlyPaths": [systemd_quote("-" + path) for path in folders],
-            **(connected if network else {}),
+            **(connected if sandbox.get("network") else {}),
         },
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from signet_sync.entities import store as entities_store
@@ -79,14 +80,7 @@ def reindexed(
         "problems": sorted(problems, key=lambda p: p["path"]),
         "notes": sorted(notes, key=lambda n: (n["path"], n["code"])),
         "agents": {
-            agent_id: {
-                "memory_md": page.path,
-                "changed": page.changed,
-                "sessions_in_window": page.sessions_in_window,
-                "rows_rendered": page.rows_rendered,
-                "rows_clipped": page.rows_clipped,
-                "tokens": page.tokens,
-            }
+            agent_id: {"memory_md" if name == "path" else name: value for name, value in asdict(page).items()}
             for agent_id, page in outcome.pages.items()
             if agent is None or agent_id == agent
         },

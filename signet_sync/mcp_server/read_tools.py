@@ -7,7 +7,6 @@ from typing import Any
 from signet_sync.admin.stats import stats as numbers
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.entities import queries
-from signet_sync.entities.results import shown_document
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.history import agent_view
@@ -137,4 +136,4 @@ def entity(memory: ServedMemory, asked: schemas.EntityArguments) -> Document:
             found = queries.list_entities(repo, asked.kind)
             return answer({"entity": None, "entities": [one._asdict() for one in found]})
         shown = queries.view(repo, queries.require_row(repo, asked.id))
-    return answer({"entity": shown_document(shown), "entities": None})
+    return answer({"entity": shown.document(), "entities": None})

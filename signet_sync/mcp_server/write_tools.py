@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from signet_sync.entities import operations
-from signet_sync.entities.results import EntityResult, done_document
+from signet_sync.entities.results import EntityResult
 from signet_sync.history import operations as history_operations
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
@@ -58,7 +58,7 @@ def edit(memory: ServedMemory, asked: schemas.EditArguments) -> Document:
     """`entity_edit`: over MCP the actor is an agent, so sections that a person locked or pinned are refused."""
     with memory.place.opened() as workspace:
         done = _edited(workspace, memory.agent_id, asked)
-        return answer(done_document(done), _events(memory, workspace, done.waiting))
+        return answer(done.document(), _events(memory, workspace, done.waiting))
 
 
 def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> EntityResult:

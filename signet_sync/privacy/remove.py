@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from signet_sync.capture import spool
 from signet_sync.capture import store as capture_store
@@ -68,8 +69,7 @@ class SessionRemoval:
         return self.agent_id, self.session_token, self.session_ids
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveResult:
+class RemoveResult(NamedTuple):
     """The result of a removal; `pending` are files that could not be deleted yet.
 
     `foreign` are files that we do not write and that still contain text of the sessions: files of the workspace by
@@ -88,9 +88,9 @@ class RemoveResult:
     removed_rows: int
     git_history: str
     foreign: tuple[str, ...]
+    quoted_in: tuple[str, ...] = ()
     purged: purge_plan.PurgeResult | None = None
     memories: tuple[str, ...] = ()
-    quoted_in: tuple[str, ...] = ()
 
 
 RewriteVersion = Callable[[str, bytes], bytes]
@@ -317,8 +317,8 @@ def remove(
         before - after,
         git_state() if purged is None else purged.history(git_state),
         tuple(sorted({*text_match.foreign_files(workspace, needles, path), *transcripts})),
+        quoted_in,
         purged,
-        quoted_in=quoted_in,
     )
 
 
@@ -367,8 +367,8 @@ def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -
         0,
         "unknown" if unsure and history == "clean" else history,
         tuple(text_match.foreign_files(workspace, needles, tombstone)),
-        done,
-        unknown,
+        purged=done,
+        memories=unknown,
     )
 
 

@@ -41,8 +41,9 @@ _PIECE = 1 << 20
 _WAITING = 32 << 20
 # Seconds between two calls of `alive` while the pass waits.
 _STEP = 0.2
-_SIZE = 4  # bytes of a length prefix
-_READY = b"+"
+# What reading an answer raises if the worker died, perhaps while it was writing.
+_DIED = (OSError, EOFError, pickle.UnpicklingError)
+Reply = list[tuple[str, Any]]  # for each value: where the function failed, and its answer
 
 
 def useful() -> int:
@@ -187,8 +188,7 @@ class Given(Generic[Key, Answer]):
                 if reply is None:
                     self.deadly.update(some)
                     continue
-                answers = pickle.loads(reply)  # noqa: S301 - written by a worker
-                for key, (failure, answer) in zip(some, answers, strict=True):
+                for key, (failure, answer) in zip(some, reply, strict=True):
                     if failure:
                         self._workers.failures.add(failure)
                     elif answer is not None:
@@ -202,7 +202,7 @@ class _Piece:
         self.function = function
         self.done = threading.Event()
         self._values = values
-        self._replies: list[tuple[int, bytes | None]] = []
+        self._replies: list[tuple[int, Reply | None]] = []
         self._deaths = 0
 
     @property
@@ -216,14 +216,14 @@ class _Piece:
         if self._deaths > DEATHS:  # the first death was over all values together
             self.came(None)
 
-    def came(self, reply: bytes | None) -> None:
+    def came(self, reply: Reply | None) -> None:
         """Adds the reply to the values last sent."""
         count = len(self.waiting)
         self._replies.append((count, reply))
         self._values = self._values[count:]
         self._deaths = min(self._deaths, 1)
 
-    def replies(self, keys: Sequence[Key]) -> Iterator[tuple[Sequence[Key], bytes | None]]:
+    def replies(self, keys: Sequence[Key]) -> Iterator[tuple[Sequence[Key], Reply | None]]:
         """Yields the replies with the keys of their values."""
         start = 0
         for count, reply in self._replies:
@@ -251,21 +251,20 @@ class _Process:
         # Whether it has ever loaded a function.
         self.ready = False
 
-    def ask(self, function: bytes, values: Sequence[bytes]) -> bytes | None:
+    def ask(self, function: bytes, values: Sequence[bytes]) -> Reply | None:
         """Sends a function and values; returns None if the process died."""
         assert self._process.stdin is not None and self._process.stdout is not None
         new, self._function = function != self._function, function
         self._since = time.monotonic()
         try:
-            self._process.stdin.write(_sized(function if new else b"") + len(values).to_bytes(_SIZE, "big"))
-            self._process.stdin.writelines(map(_sized, values))
-            self._process.stdin.flush()
-            if new and self._process.stdout.read(len(_READY)) != _READY:
-                return None
-            self.ready = True
-            return _read(self._process.stdout)
-        except OSError:
+            _send(self._process.stdin, (function if new else b"", values))
+            if new:
+                self.ready = pickle.load(self._process.stdout)  # noqa: S301 - written by a worker
+            reply: Reply = pickle.load(self._process.stdout)  # noqa: S301 - written by a worker
+        except _DIED:
             return None
+        else:
+            return reply
         finally:
             self._since = None
 
@@ -306,33 +305,23 @@ def _pieces(values: Iterable[tuple[Key, Value]]) -> Iterator[tuple[list[Key], li
         yield keys, packed
 
 
-def _sized(data: bytes) -> bytes:
-    return len(data).to_bytes(_SIZE, "big") + data
-
-
-def _read(stream: IO[bytes]) -> bytes | None:
-    """Reads what `_sized` wrote; None at the end."""
-    head = stream.read(_SIZE)
-    size = int.from_bytes(head, "big")
-    data = stream.read(size) if len(head) == _SIZE else b""
-    return data if len(head) == _SIZE and len(data) == size else None
+def _send(stream: IO[bytes], message: object) -> None:
+    pickle.dump(message, stream, pickle.HIGHEST_PROTOCOL)
+    stream.flush()
 
 
 # ── in the worker ──
 
 
 def _work(given: IO[bytes], back: IO[bytes]) -> None:
-    """Calls each function with its values until the input ends."""
+    """Calls each function with its values. Raises `EOFError` at the end of the input."""
     function: Callable[[Any], Any] = id
-    while (called := _read(given)) is not None:
-        values = [_read(given) or b"" for _ in range(int.from_bytes(given.read(_SIZE), "big"))]
+    while True:
+        called, values = pickle.load(given)  # noqa: S301 - written by the pass
         if called:
             function = pickle.loads(called)  # noqa: S301 - written by the pass
-            back.write(_READY)
-            back.flush()
-        answers = [_answer(function, value) for value in values]
-        back.write(_sized(pickle.dumps(answers, pickle.HIGHEST_PROTOCOL)))
-        back.flush()
+            _send(back, True)
+        _send(back, [_answer(function, value) for value in values])
 
 
 def _answer(function: Callable[[Any], Any], value: bytes) -> tuple[str, Any]:
@@ -351,7 +340,7 @@ def _main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    with uncollected(), suppress(BrokenPipeError):
+    with uncollected(), suppress(BrokenPipeError, EOFError, pickle.UnpicklingError):
         _work(given, back)
     os._exit(0)  # what could not be written is not tried again
 

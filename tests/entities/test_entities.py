@@ -229,7 +229,7 @@ def test_an_idempotency_key_gives_the_same_answer_and_refuses_another_request(wo
     assert part(work, key="a").id == made.id and part(work, key="a").replayed
     first = put(work, made, "role", "It guards.", key="b")
     again = put(work, made, "role", "It guards.", key="b", now_us=NOW_US + DAY)
-    assert again == EntityResult(**{name: getattr(first, name) for name in first.__slots__} | {"replayed": True})
+    assert again == first._replace(replayed=True)
     refused("idempotency-conflict", put, work, made, "role", "It hides.", key="b")
     assert "It guards." in text_of(work, made)
     assert sum(one.event.op == "set" for one in reports.log(work, ME)) == 1

@@ -21,7 +21,6 @@ from signet_sync.entities.results import (
     Proposal,
     Replay,
     SectionView,
-    shown_document,
 )
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, KINDS, File, Kind
@@ -70,7 +69,7 @@ def show(context: Context, ref: str) -> None:
     """Show an entity: its sections and notes, and what is pinned, locked and proposed."""
     with context.opened(lasting=True) as workspace:
         shown = reports.show(workspace, context.agent, ref, now_us=context.now_us)
-    context.answer(shown_document(shown), lambda: _show(shown))
+    context.answer(shown.document(), lambda: _show(shown))
 
 
 def _show(shown: EntityView) -> None:

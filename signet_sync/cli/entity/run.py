@@ -11,7 +11,7 @@ import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, show_redactions
 from signet_sync.entities.event_log.events import Actor
-from signet_sync.entities.results import EntityResult, done_document
+from signet_sync.entities.results import EntityResult
 from signet_sync.formats.paths import display
 
 ACTORS = ("agent", "person", "maintainer")
@@ -70,4 +70,4 @@ def answer_done(context: Context, done: EntityResult, title: str) -> None:
         show_redactions(done.redactions)
 
     context.say(done.waiting)
-    context.answer(done_document(done), show)
+    context.answer(done.document(), show)

@@ -55,15 +55,8 @@ def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
     data, ours, problems = hook_file.read(path)
-    condition = hook_file.condition(
-        NAME,
-        path,
-        found=os.path.isdir(folder(environ)),
-        ours=ours,
-        wanted=_wanted(program),
-        program=program,
-        problems=(*problems, *_silenced(data, path), *_silenced(_managed(), MANAGED)),
-    )
+    wrong = (*problems, *_silenced(data, path), *_silenced(_managed(), MANAGED))
+    condition = hook_file.condition(NAME, folder(environ), path, ours, _wanted(program), program, problems=wrong)
     registered, _, server_problems = mcp_server_json.read(_servers(environ), _SHAPE)
     return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)
 

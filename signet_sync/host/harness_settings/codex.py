@@ -108,14 +108,7 @@ def condition(program: Program, environ: Mapping[str, str]) -> Condition:
             wrong.append(HarnessProblem("untrusted", _LEFT_OUT, _ask(program)))
         registered, of_server = _server(config, _config(environ))
     condition = hook_file.condition(
-        NAME,
-        path,
-        found=os.path.isdir(folder(environ)),
-        ours=ours,
-        wanted=_wanted(program),
-        program=program,
-        problems=wrong,
-        trusted=trusted,
+        NAME, folder(environ), path, ours, _wanted(program), program, problems=wrong, trusted=trusted
     )
     return mcp_server.with_server(condition, registered, program, environ.get("PATH"), of_server)
 

@@ -48,15 +48,8 @@ def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
     data, ours, problems = hook_file.read(path)
-    condition = hook_file.condition(
-        NAME,
-        path,
-        found=os.path.isdir(folder(environ)),
-        ours=ours,
-        wanted=_wanted(program),
-        program=program,
-        problems=(*problems, *_silenced(data, path)),
-    )
+    wrong = (*problems, *_silenced(data, path))
+    condition = hook_file.condition(NAME, folder(environ), path, ours, _wanted(program), program, problems=wrong)
     registered, _ = mcp_server_json.found(data, _SHAPE, path)
     server_problems = _switched_off(data, path) if registered else []
     return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from signet_sync.errors import SignetSyncError
@@ -44,12 +45,12 @@ def unparsable(message: str) -> HarnessProblem:
 
 def condition(
     name: str,
+    folder: str,
     path: str,
-    *,
-    found: bool,
     ours: Sequence[HandlerPlace],
     wanted: Mapping[str, Group],
     program: Program,
+    *,
     problems: Sequence[HarnessProblem] = (),
     trusted: bool | None = None,
 ) -> Condition:
@@ -68,4 +69,6 @@ def condition(
     if events and missing:
         wrong.append(HarnessProblem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
     workspace = workspace_of(ours[0].words) if ours else None
-    return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(wrong)), trusted)
+    return Condition(
+        name, os.path.isdir(folder), path, events, missing, workspace, tuple(dict.fromkeys(wrong)), trusted
+    )

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import files, mcp_server, mcp_server_json, script_file
-from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
+from signet_sync.host.harness_settings.condition import Condition, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
-from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
+from signet_sync.host.harness_settings.program import Program
 
 NAME = "openclaw"
 _EVENTS = ("agent:bootstrap", "command:new", "command:reset", "session:auto-reset", "session:compact:after")
@@ -48,18 +48,8 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
 
 def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports whether our hook exists and calls this installation; only OpenClaw knows whether it is enabled."""
-    path = _paths(environ)[1]
-    found = os.path.isdir(folder(environ))
-    texts = {name: script_file.read(name) for name in _paths(environ)}
-    problems = tuple(problem for _, unreadable in texts.values() for problem in unreadable)
-    text = texts[path][0]
-    if text is None:
-        return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
-    words = script_file.words(text)
-    wrong = [*problems, *command_problems(words, program.start, NAME)]
-    if not wrong and {name: known for name, (known, _) in texts.items()} != _files(program, environ):
-        wrong = [HarnessProblem("outdated", "the hook was written by another version", program.again(NAME))]
-    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(wrong))
+    where = folder(environ)
+    return script_file.condition(NAME, where, _paths(environ)[1], _files(program, environ), _EVENTS, program, "hook")
 
 
 def _paths(environ: Mapping[str, str]) -> tuple[str, str]:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import document, json_text, mcp_server, mcp_server_json, script_file
-from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
+from signet_sync.host.harness_settings.condition import Condition, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.mcp_server_json import ServerShape
-from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
+from signet_sync.host.harness_settings.program import Program
 
 NAME = "opencode"
 _EVENTS = ("session.created", "session.idle", "session.compacted", "dispose", "experimental.chat.system.transform")
@@ -62,20 +62,9 @@ def condition(program: Program, environ: Mapping[str, str]) -> Condition:
             *server_problems,
             mcp_server.switched_off(f'"{".".join((*shape.way, mcp_server.NAME))}" in {path}'),
         ]
-    return mcp_server.with_server(_plugged(program, environ), registered, program, environ.get("PATH"), server_problems)
-
-
-def _plugged(program: Program, environ: Mapping[str, str]) -> Condition:
-    path = _path(environ)
-    text, problems = script_file.read(path)
-    found = os.path.isdir(folder(environ))
-    if text is None:
-        return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
-    words = script_file.words(text)
-    wrong = command_problems(words, program.start, NAME)
-    if not wrong and text != script_file.script(_SCRIPT, program):
-        wrong = [HarnessProblem("outdated", "the plug-in was written by another version", program.again(NAME))]
-    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(wrong))
+    wanted = {_path(environ): script_file.script(_SCRIPT, program)}
+    plugged = script_file.condition(NAME, folder(environ), _path(environ), wanted, _EVENTS, program, "plug-in")
+    return mcp_server.with_server(plugged, registered, program, environ.get("PATH"), server_problems)
 
 
 def _path(environ: Mapping[str, str]) -> str:

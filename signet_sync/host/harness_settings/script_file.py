@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Mapping
 from importlib import resources
 
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.condition import Edit, HarnessProblem
-from signet_sync.host.harness_settings.program import Program
+from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem
+from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
 
 _OURS = b"signet-sync hooks install"
 _PROGRAM = re.compile(r"^const PROGRAM = (\[.*\])$", re.MULTILINE)
@@ -58,6 +60,21 @@ def read(path: str) -> tuple[str | None, tuple[HarnessProblem, ...]]:
         return None, (HarnessProblem("foreign-file", error.message, "move it away, so that ours can be written"),)
     except OSError as error:
         return None, (HarnessProblem("foreign-file", f"{error.strerror}", "check its permissions"),)
+
+
+def condition(
+    name: str, folder: str, path: str, wanted: Mapping[str, str], events: tuple[str, ...], program: Program, what: str
+) -> Condition:
+    """Returns a harness's state from our script at `path` and the files (`wanted`) that belong to it."""
+    read_files = {place: read(place) for place in wanted}
+    problems = tuple(problem for _, unreadable in read_files.values() for problem in unreadable)
+    found, text = os.path.isdir(folder), read_files[path][0]
+    if text is None:
+        return Condition(name, found, path, missing=events, problems=problems)
+    wrong = [*problems, *command_problems(words(text), program.start, name)]
+    if not wrong and {place: known for place, (known, _) in read_files.items()} != wanted:
+        wrong = [HarnessProblem("outdated", f"the {what} was written by another version", program.again(name))]
+    return Condition(name, found, path, events, (), workspace_of(words(text)), tuple(wrong))
 
 
 def words(text: str) -> list[str]:

@@ -109,7 +109,7 @@ def waiting(target: Installation) -> list[Finding]:
 def _spool(target: Installation) -> Iterator[Finding]:
     folder = target.folder.spool
     count, size = spool.size(folder)
-    count -= spool.marked(folder)
+    count -= len(spool.markers(folder))
     age = target.now - (spool.oldest(folder) or target.now)
     words = f"jobs of hooks that wait in the spool: {count}, the oldest for {span(age)}"
     if count and not target.alive and age > MOMENT:
