@@ -54,7 +54,7 @@ class Operation:
 
     def told(self, folder: Path) -> Told:
         """What the preparation has to tell whoever runs it."""
-        found = json.loads((folder / "told.json").read_text())
+        found = json.loads((folder / "prepared.json").read_text())
         assert isinstance(found, dict)
         return found
 
@@ -64,7 +64,7 @@ class Operation:
 
 
 def prepare(name: str, folder: Path) -> Operation:
-    """Makes FOLDER/before, FOLDER/state-before and FOLDER/told.json; FOLDER/vault is the workspace itself.
+    """Makes FOLDER/before, FOLDER/state-before and FOLDER/prepared.json; FOLDER/vault is the workspace itself.
 
     The workspace must be put back in FOLDER/vault and the state where SIGNET_STATE points to: elsewhere it is a copy.
     """
@@ -101,7 +101,7 @@ def _of_memory(scenario: str) -> Callable[[Path], None]:
 def _keep(vault: Vault, folder: Path, told: Told) -> None:
     shutil.copytree(vault.root, folder / "before")
     shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
-    (folder / "told.json").write_text(json.dumps(told))
+    (folder / "prepared.json").write_text(json.dumps(told))
 
 
 def _three(folder: Path) -> Vault:

@@ -109,7 +109,7 @@ def command(root: str, *arguments: str) -> int:
 
 def scenarios(before: Path) -> dict[str, list[list[str]]]:
     """The commands that are killed, by name; the last argument lists are run in order."""
-    told = json.loads((before.parent / "told.json").read_text())
+    told = json.loads((before.parent / "prepared.json").read_text())
     now = ["--now", NOW]
     return {
         "first": [["reindex", *now]],
@@ -230,7 +230,7 @@ def main() -> int:
         import_module(f"signet_sync.cli.{module}")
     for module in ("privacy.scrub", "privacy.remove", "integrity.operations", "integrity.report"):
         import_module(f"signet_sync.{module}")
-    told = json.loads((folder / "told.json").read_text())
+    told = json.loads((folder / "prepared.json").read_text())
     commands = scenarios(folder / "before")[name]
     step = 0
     while True:

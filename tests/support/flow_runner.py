@@ -738,7 +738,7 @@ def main() -> int:
     # A killed process leaves to the kernel what it has written: nothing here depends on the disk itself.
     os.fsync = lambda descriptor: None
     ground = Ground(folder)
-    scenario = scenarios(json.loads((folder / "told.json").read_text()))[name]
+    scenario = scenarios(json.loads((folder / "prepared.json").read_text()))[name]
     aim = wanted(ground, scenario)
     for fault in faults:
         for line in Sweep(ground, scenario, aim, fault, again).points(every):
