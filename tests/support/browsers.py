@@ -84,7 +84,7 @@ class Visit:
             self.page.locator(selector).locator("visible=true").first.click()
 
     def nameless(self) -> list[str]:
-        """What a person who cannot see the page would not be told, as the browser tells it."""
+        """What a person who cannot see the page would not hear, from the accessibility tree."""
         session = self.context.new_cdp_session(self.page)
         nodes = session.send("Accessibility.getFullAXTree")["nodes"]
         session.detach()

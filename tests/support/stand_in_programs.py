@@ -81,8 +81,8 @@ def launchctl(words: list[str]) -> None:
     place = next(word for word in rest if word.startswith("gui/"))
     demand(re.fullmatch(r"gui/\d+(/dev\.signet-sync\.agent)?", place), f"Unrecognized target specifier: {place}")
     if verb == "bootstrap":
-        told = plistlib.loads(Path(rest[-1]).read_bytes())
-        demand(told["Label"] == "dev.signet-sync.agent" and "@" not in str(told), "a property list with blanks")
+        plist = plistlib.loads(Path(rest[-1]).read_bytes())
+        demand(plist["Label"] == "dev.signet-sync.agent" and "@" not in str(plist), "a property list with blanks")
 
 
 def pipx(words: list[str]) -> None:
