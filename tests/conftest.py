@@ -60,7 +60,6 @@ LONGEST = [
     "test_storms.py",
     "test_live.py",
     "test_unchanged.py",
-    "test_arrows.py",
     "test_daemon_life.py",
     "test_intake.py",
     "test_daemon_watch.py",
