@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 from hypothesis import settings
@@ -55,46 +56,13 @@ def pytest_xdist_auto_num_workers(config):
     return cores + cores // 2
 
 
-# These take longest: begun first, so that no worker is left alone with one of them in the end.
-LONGEST = [
-    "test_storms.py",
-    "test_live.py",
-    "test_unchanged.py",
-    "test_daemon_life.py",
-    "test_intake.py",
-    "test_daemon_watch.py",
-    "test_races.py",
-    "test_service_faults.py",
-    "test_bad_input.py",
-    "test_daemon_trouble.py",
-    "test_daemon.py",
-    "test_database_faults.py",
-    "test_crash_points.py",
-    "test_stateful.py",
-    "test_power_loss.py",
-    "test_crash_matrix.py",
-    "test_crash.py",
-    "test_session_contention.py",
-    "test_crash_dreams.py",
-    "test_dreams.py",
-    "test_entities.py",
-    "test_history_command.py",
-    "test_purge.py",
-    "test_workspace_git.py",
-    "test_repository.py",
-    "test_history_attacked.py",
-    "test_entities_pass.py",
-    "test_entity_command.py",
-    "test_entities_stateful.py",
-    "test_canary_dreams.py",
-    "test_web_browser.py",
-    "test_daemon_others.py",
-    "test_hook.py",
-    "test_watcher.py",
-    "test_session_input.py",
-    "test_canary.py",
-    "test_sanitizer.py",
-]
+# A whole vault, the command line, agents, git, processes: a module that imports one of these holds no units.
+WHOLE = {"Vault", "call", "spawn", "Agent", "Inside", "agents", "HistoryVault", "git", "subprocess", "forked"}
+
+
+def is_unit(module):
+    """Whether the tests of a module start no process and no agent."""
+    return not WHOLE & vars(module).keys() and Path(module.__file__).parent.name != "reliability"
 
 
 def pytest_sessionstart(session):
@@ -111,13 +79,24 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_modifyitems(config, items):
-    """The longest files first; slow tests run when a marker expression asks for them, or when a test is named."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
-    if config.option.markexpr or any("::" in argument for argument in config.args):
-        return
+    """Marks the units; slow tests run when a marker expression asks for them, or when a test is named."""
+    units = {module: is_unit(module) for module in {item.module for item in items}}
+    skips_slow = not config.option.markexpr and not any("::" in argument for argument in config.args)
     for item in items:
-        if item.get_closest_marker("slow"):
+        slow = item.get_closest_marker("slow")
+        if units[item.module] and not slow and not item.get_closest_marker("system"):
+            item.add_marker("unit")
+        if slow and skips_slow:
             item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
+
+
+@pytest.fixture(autouse=True)
+def no_process_of_a_unit(request):
+    """A unit that starts a process is none: its module says `pytestmark = pytest.mark.system`."""
+    before = getrusage(RUSAGE_CHILDREN).ru_minflt
+    yield
+    if request.node.get_closest_marker("unit"):
+        assert getrusage(RUSAGE_CHILDREN).ru_minflt == before, "a unit has started a process"
 
 
 @pytest.fixture
