@@ -29,7 +29,7 @@ from signet_sync.pages import page_files
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
-from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database import connection
 from signet_sync.sync import manifests
 from signet_sync.sync.publishing import publish_pages
 
@@ -327,7 +327,7 @@ def _second(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
 
     def obey() -> None:
         os.close(ask)
-        Database.__init__.__kwdefaults__["wait_ms"] = 30
+        connection.BUSY_MS = 30
         with opened(str(root), Settings()) as workspace, os.fdopen(asked) as lines:
             turn = 0
             for line in lines:
