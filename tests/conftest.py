@@ -1,17 +1,20 @@
-"""What the tests of several rooms share: the reference folder beside the checkout, and its vectors."""
+"""Prepares every test: its surroundings, its tier, the reference folder beside the checkout, and its vectors."""
 
 import json
 import os
+import re
 import sys
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 from hypothesis import settings
 
 from signet_sync.app import unchanged
-from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database import connection
 
 PROGRAM = unchanged._program()
 
@@ -44,7 +47,7 @@ def has_room(folder):
     return room and os.access(folder, os.W_OK)
 
 
-# On a disk half of the time is spent in fsync, and no test cuts the power; whoever names a place gets it.
+# On a disk half of the time is spent in fsync, and no test cuts the power; a place that the environment names is kept.
 if has_room(MEMORY):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
@@ -60,7 +63,6 @@ LONGEST = [
     "test_storms.py",
     "test_live.py",
     "test_unchanged.py",
-    "test_arrows.py",
     "test_daemon_life.py",
     "test_intake.py",
     "test_daemon_watch.py",
@@ -98,32 +100,60 @@ LONGEST = [
 ]
 
 
+# A whole vault, the command line, agents, git, processes: a test file that imports one of these holds no units.
+_WHOLE = r"(?:Vault|call|spawn|Agent|Inside|agents|HistoryVault|git|subprocess|forked)\b"
+NO_UNIT = re.compile(rf"^(?:from|import) .*\b{_WHOLE}|^    {_WHOLE}", re.MULTILINE)
+
+
+@cache
+def is_unit(path):
+    """Whether what a test file imports starts no process and no agent."""
+    imports = path.read_text(encoding="utf-8").partition("\ndef ")[0]
+    return path.parent.name != "reliability" and not NO_UNIT.search(imports)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With `-m unit` only the files that hold units are imported."""
+    is_other = collection_path.name.startswith("test_") and not is_unit(collection_path)
+    return True if config.option.markexpr == "unit" and is_other else None
+
+
 def pytest_sessionstart(session):
     """Each worker rewrites the asserts of its share of the files for all: most of the time of a start goes there."""
     given = getattr(session.config, "workerinput", None)
     if given is None or session.config.args != session.config.getini("testpaths"):
         return
-    first = int(given["workerid"].removeprefix("gw"))
-    for path in [path for folder in FOLDERS for path in sorted(folder.glob("test_*.py"))][
-        first :: given["workercount"]
-    ]:
-        with suppress(Exception):  # what cannot be imported is told of when it is collected
+    first, units_only = int(given["workerid"].removeprefix("gw")), session.config.option.markexpr == "unit"
+    paths = [path for folder in FOLDERS for path in sorted(folder.glob("test_*.py")) if not units_only or is_unit(path)]
+    for path in paths[first :: given["workercount"]]:
+        with suppress(Exception):  # an import that fails is reported when the file is collected
             import_module(path.stem)
 
 
 def pytest_collection_modifyitems(config, items):
-    """The longest files first; slow tests run when a marker expression asks for them, or when a test is named."""
+    """The longest files first; marks units; slow tests run when a marker expression or a test's name asks for them."""
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
-    if config.option.markexpr or any("::" in argument for argument in config.args):
-        return
+    skips_slow = not config.option.markexpr and not any("::" in argument for argument in config.args)
     for item in items:
-        if item.get_closest_marker("slow"):
+        slow = item.get_closest_marker("slow")
+        if is_unit(item.path) and not slow and not item.get_closest_marker("system"):
+            item.add_marker("unit")
+        if slow and skips_slow:
             item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
+
+
+@pytest.fixture(autouse=True)
+def no_process_of_a_unit(request):
+    """A unit that starts a process is none: it is to be marked `system`."""
+    before = getrusage(RUSAGE_CHILDREN).ru_minflt
+    yield
+    if request.node.get_closest_marker("unit"):
+        assert getrusage(RUSAGE_CHILDREN).ru_minflt == before, "a unit has started a process"
 
 
 @pytest.fixture
 def home():
-    """The home folder of whoever runs the commands, empty."""
+    """The empty home folder of the commands' user."""
     folder = Path(os.environ["HOME"])
     folder.mkdir(parents=True)
     return folder
@@ -131,7 +161,7 @@ def home():
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder with vectors, vaults and seeds; whoever has only the project skips what needs it."""
+    """The folder with vectors, vaults and seeds; without it, what needs it is skipped."""
     folder = Path(__file__).resolve().parents[2] / "shared"
     if not folder.is_dir():
         pytest.skip("the reference folder is not beside this checkout")
@@ -168,5 +198,5 @@ def a_program_that_stays_as_it_is(monkeypatch):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Who meets a reader or a writer of the database waits for it a moment, not for seconds."""
-    monkeypatch.setitem(Database.__init__.__kwdefaults__, "wait_ms", 100)
+    """What meets a reader or a writer of the database waits for it a moment, not for seconds."""
+    monkeypatch.setattr(connection, "BUSY_MS", 100)

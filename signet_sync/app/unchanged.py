@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _HEAD = f"signet-sync snapshot 2 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 # File-system clocks tick every few milliseconds: a younger file may be written again and keep its signature.
-_YOUNG_NS = 100_000_000
+YOUNG_NS = 100_000_000
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIFTED = f"{TOMBSTONES}/lifted"
 _DAEMON = ".daemon"
@@ -169,7 +169,7 @@ def save(current: CurrentInputs, outcome: Outcome, document: dict[str, Any], now
         return
     if found is None or found.ground != "present" or inputs is None or current.inputs_now() != inputs:
         return
-    youngest = current.at_ns - _YOUNG_NS
+    youngest = current.at_ns - YOUNG_NS
     if not _is_at_rest(inputs) or any(sign[2] > youngest for sign in (*found.files.values(), *_signs(inputs))):
         return
     memory: dict[str, dict[str, bytes | None]] = {MEMORY: {}, TOMBSTONES: {}}

@@ -28,7 +28,7 @@ from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 
 # With fewer rows in the outbox, all are processed at once, whatever the age of their sessions.
-_MUCH = 1_000
+FEW_SOURCES = 1_000
 
 
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
@@ -92,7 +92,7 @@ def _derive(run: Pass) -> None:
     database = run.database
     if run.outcome.cliff is not None or not outbox.any_waits(database):
         return
-    at_once = not outbox.holds(database, _MUCH) or tombstones_store.unscrubbed(database)
+    at_once = not outbox.holds(database, FEW_SOURCES) or tombstones_store.unscrubbed(database)
     with uncollected():
         run.outcome.change.add(
             deriving.drain(

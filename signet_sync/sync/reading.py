@@ -28,7 +28,7 @@ MUCH = 400
 # From so many files on, workers judge: starting two of them takes as long as judging some hundred files.
 MANY = 1_000
 # Files, and bytes of files, that are judged before their rows are written; and how many batches are judged ahead.
-_BATCH = 256
+BATCH = 256
 _BATCH_BYTES = 8 << 20
 _AHEAD = 3
 
@@ -179,7 +179,7 @@ def _batches(paths: Iterable[str], signatures: Mapping[str, Signature]) -> Itera
     for path in paths:
         batch.append(path)
         size += signatures[path].size if path in signatures else 0
-        if len(batch) == _BATCH or size >= _BATCH_BYTES:
+        if len(batch) == BATCH or size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:

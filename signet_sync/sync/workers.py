@@ -37,8 +37,8 @@ _DEATHS_IN_ALL = 12
 LONGEST = 60.0
 # Limits of one message, and of what is queued in all; a larger value is sent alone.
 _VALUES = 32
-_PIECE = 1 << 20
-_WAITING = 32 << 20
+PIECE = 1 << 20
+WAITING = 32 << 20
 # Seconds between two calls of `alive` while the pass waits.
 _STEP = 0.2
 # What reading an answer raises if the worker died, perhaps while it was writing.
@@ -295,11 +295,11 @@ def _pieces(values: Iterable[tuple[Key, Value]]) -> Iterator[tuple[list[Key], li
         keys.append(key)
         packed.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         size += len(packed[-1])
-        if len(keys) == _VALUES or size >= _PIECE:
+        if len(keys) == _VALUES or size >= PIECE:
             yield keys, packed
             waiting += size
             keys, packed, size = [], [], 0
-            if waiting >= _WAITING:
+            if waiting >= WAITING:
                 return
     if keys:
         yield keys, packed

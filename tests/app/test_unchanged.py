@@ -31,7 +31,7 @@ SECOND = 10**6
 @pytest.fixture(autouse=True)
 def short_rest(monkeypatch):
     """Clocks of file systems tick every few milliseconds; nobody waits longer than that here."""
-    monkeypatch.setattr(unchanged, "_YOUNG_NS", 20_000_000)
+    monkeypatch.setattr(unchanged, "YOUNG_NS", 20_000_000)
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_a_copied_workspace_is_another_one(vault, told, tmp_path):
 
 
 def test_a_young_file_leaves_none(vault, told, monkeypatch):
-    monkeypatch.setattr(unchanged, "_YOUNG_NS", 10**12)
+    monkeypatch.setattr(unchanged, "YOUNG_NS", 10**12)
     snapshot(vault).unlink()
     vault.reindex()
     vault.reindex()
@@ -439,7 +439,7 @@ def check(place, steps):
     told, now, last = [], parse_instant(NOW), False
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIGNET_STATE", str(place / "state"))
-        patch.setattr(unchanged, "_YOUNG_NS", 20_000_000)
+        patch.setattr(unchanged, "YOUNG_NS", 20_000_000)
         ask = unchanged.answer
 
         def asked(current, now_us):

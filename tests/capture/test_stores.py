@@ -197,14 +197,14 @@ def test_lines_are_the_same_whatever_the_chunks(home, monkeypatch, chunk):
     content = b"one\n\ntwo two\r\n" + b"x" * 50 + b"\nlast"
     path = home / "x.jsonl"
     path.write_bytes(content)
-    monkeypatch.setattr(stores_files, "_CHUNK", chunk)
+    monkeypatch.setattr(stores_files, "CHUNK", chunk)
     assert list(lines(str(path))) == content.splitlines(keepends=True)
 
 
 @pytest.mark.parametrize("tail", [b"\nafter\n", b""])
 def test_a_line_beyond_the_limit_is_passed_over(home, monkeypatch, tail):
     monkeypatch.setattr(stores_files, "LINE_LIMIT", 1000)
-    monkeypatch.setattr(stores_files, "_CHUNK", 64)
+    monkeypatch.setattr(stores_files, "CHUNK", 64)
     path = home / "x.jsonl"
     path.write_bytes(b"before\n" + b"x" * 5000 + tail)
     assert list(lines(str(path))) == [b"before\n", *([b"after\n"] if tail else [])]

@@ -12,8 +12,8 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from endings import say
-from secrets_made_up import some
+from invented_secrets import some
+from session_inputs import say
 from workbench import NOW, Answer, Vault
 
 from signet_sync.storage.database.tables import TABLES

@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from gits import Past, git
+from history_vault import HistoryVault, git
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.history.git import objects, packs
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 @pytest.fixture
 def past(tmp_path):
     """A history of four commits of a folder of 90 files: every object is a file of its own."""
-    past = Past(tmp_path / "vault").begin()
+    past = HistoryVault(tmp_path / "vault").begin()
     for number in range(90):
         past.put(f"memory/{number:02}.md", f"{number}\n")
     for number in range(4):
@@ -47,7 +47,7 @@ def test_a_few_objects_stay_as_they_are(past):
     assert packed(past) == 0 and loose(past) == before and pack_files(past) == []
 
 
-@pytest.mark.parametrize("limit", ["_MANY", "_MUCH"])
+@pytest.mark.parametrize("limit", ["MANY", "MUCH"])
 def test_many_objects_become_one_pack_that_tells_differences(past, monkeypatch, limit):
     before = history_of(past), len(loose(past))
     monkeypatch.setattr(packs, limit, 50)
@@ -63,7 +63,7 @@ def test_many_objects_become_one_pack_that_tells_differences(past, monkeypatch, 
 
 
 def test_a_kill_before_the_loose_ones_go_leaves_them_twice(past, monkeypatch):
-    monkeypatch.setattr(packs, "_MANY", 50)
+    monkeypatch.setattr(packs, "MANY", 50)
     unlink = packs._unlink
     monkeypatch.setattr(packs, "_unlink", lambda *given: (_ for _ in ()).throw(OSError("killed")))
     with pytest.raises(OSError, match="killed"):
@@ -87,16 +87,16 @@ def test_what_a_damaged_pack_holds_stays_loose(past, monkeypatch):
         path.parent.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)
         path.write_bytes(content)
-    monkeypatch.setattr(packs, "_MANY", 50)
+    monkeypatch.setattr(packs, "MANY", 50)
     with pytest.raises(WorkspaceError):
         packed(past)
     assert {path: path.read_bytes() for path in loose(past)} == saved
 
 
 def test_a_person_s_repository_is_not_tidied(tmp_path, monkeypatch):
-    past = Past(tmp_path / "vault", adopt=True)
+    past = HistoryVault(tmp_path / "vault", adopt=True)
     git(past.root, "init", "-q")
-    monkeypatch.setattr(packs, "_MANY", 1)
+    monkeypatch.setattr(packs, "MANY", 1)
     past.put("a.md")
     assert past.commit().outcome == "committed"
     assert len(loose(past)) == 3 and pack_files(past) == []

@@ -93,7 +93,7 @@ def prepare(folder: Path, scenario: str) -> None:
     vary(vault, scenario)
     shutil.copytree(vault.root, folder / "before")
     shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
-    (folder / "told.json").write_text(json.dumps(told))
+    (folder / "prepared.json").write_text(json.dumps(told))
 
 
 def keep(workspace: Workspace, text: str, session: str | None = None) -> str:

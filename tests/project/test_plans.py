@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import apsw
 import pytest
-from endings import FIRST, SECOND, compact, end
+from session_inputs import FIRST, SECOND, compact, end
 from workbench import Vault
 
 from signet_sync.storage.database.connection import Database

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from agents import Agent, Session, until
-from machines import MINUTE, Machine, Place, Service, conflict_copies
+from synced_machines import MINUTE, Machine, Place, Service, conflict_copies
 from workbench import Vault, contents
 
 from benchmarks.index_rows import canonical_dump
@@ -217,7 +217,7 @@ class Walk:
             + "\n".join((tree.get(path) or b"(none)").decode("utf-8", "replace")[-3000:] for tree in trees)
             for path in paths[:3]
         )
-        heard = [sorted(machine.told) for machine in self.machines]
+        heard = [sorted(machine.events) for machine in self.machines]
         return f"seed {self.seed}: {what}: {paths}\n{told}\n{heard}\n{shown}"
 
     # ── who is there ──

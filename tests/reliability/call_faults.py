@@ -1,7 +1,7 @@
 """Ends or fails an operation at one system call after the other, as strace injects it, and has it recovered.
 
 `python call_faults.py NAME FOLDER FAULTS EVERY` wants what `operations.prepare` has made in FOLDER. A first run under
-strace, undisturbed, tells which calls write something down; then each EVERY-th of them is met by each of FAULTS
+strace, undisturbed, shows which calls write something down; then each EVERY-th of them is met by each of FAULTS
 (`KILL`, or the name of an error; with commas between). It prints a JSON line a point: the call and its number, the
 fault, whether it was met, how the run ended, what a pass made of it and what is wrong: nothing is an empty list. The
 last line says how many such calls there are.
@@ -104,7 +104,7 @@ def main() -> int:
     """See the module."""
     name, folder, faults, every = sys.argv[1], Path(sys.argv[2]), sys.argv[3].split(","), int(sys.argv[4])
     operation = operations.OPERATIONS[name]
-    bench = Bench(folder, operation.scenario(operation.told(folder)))
+    bench = Bench(folder, operation.scenario(operation.prepared(folder)))
     with redirect_stdout(io.StringIO()):
         aim = wanted(bench)
     aim["whole"] = versions(bench.recorded())
@@ -122,8 +122,8 @@ def main() -> int:
             found = bench.judged(code == 0, aim, known)
             if code not in _ENDS:
                 found["wrong"].append(f"it ended with {code}")
-            told = {"call": call, "number": number, "fault": fault, "met": met, "ended": ended}
-            print(json.dumps(told | found), flush=True)
+            point = {"call": call, "number": number, "fault": fault, "met": met, "ended": ended}
+            print(json.dumps(point | found), flush=True)
     print(json.dumps({"calls": len(calls)}))
     return 0
 

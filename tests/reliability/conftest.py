@@ -9,13 +9,13 @@ import pytest
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Tells a figure: `figure("killed and recovered", 1234, "points")`; kept where `PROOF_FIGURES` names a file."""
+    """Writes figures: `figure("killed and recovered", 1234, "points")`; kept where `PROOF_FIGURES` names a file."""
 
-    def tell(what: str, value: float | str, unit: str = "") -> None:
-        told = {"proof": request.node.nodeid, "what": what, "value": value, "unit": unit}
+    def write(what: str, value: float | str, unit: str = "") -> None:
+        entry = {"proof": request.node.nodeid, "what": what, "value": value, "unit": unit}
         print(f"{what}: {value} {unit}".rstrip())
         if place := os.environ.get("PROOF_FIGURES"):
             with open(place, "a", encoding="utf-8") as file:
-                file.write(json.dumps(told) + "\n")
+                file.write(json.dumps(entry) + "\n")
 
-    return tell
+    return write

@@ -1,4 +1,4 @@
-"""Ends an operation early at one step after the other, each in a fork, recovers it, and tells what does not hold.
+"""Ends an operation early at one step after the other, each in a fork, recovers it, and reports what does not hold.
 
 A step is a durable call of our own (a file made, a write, half of one, an fsync, a link, a rename, an unlink, a folder,
 a commit, a checkpoint), one of SQLite's below it, or a statement that changes a row. A fault is a kill there, or the
@@ -147,7 +147,7 @@ class Strict(Judge):
         return self.standing if gone else replace(self.standing, removed=())
 
     def recover(self, may_be_nothing: bool) -> int:
-        self.wrong += [f"right after the fault: {told}" for told in self.torn()]
+        self.wrong += [f"right after the fault: {fault}" for fault in self.torn()]
         return super().recover(may_be_nothing)
 
     def torn(self) -> list[str]:
@@ -173,7 +173,7 @@ class Crashes(Sweep):
     """One operation, ended at its steps by any of the faults."""
 
     def __init__(self, operation: operations.Operation, folder: Path) -> None:
-        super().__init__(Field(folder), operation.scenario(operation.told(folder)), {}, "kill", 0)
+        super().__init__(Field(folder), operation.scenario(operation.prepared(folder)), {}, "kill", 0)
         self.ground: Field
         self.standing = Standing()
         self.whole: dict[str, set[str]] = {}
@@ -216,8 +216,8 @@ class Crashes(Sweep):
         self.ground.put_back()
         code = forked(spoken, self.watched)
         assert code == 0, code
-        told = json.loads((self.ground.here / "moments.json").read_text())
-        return [Moment(label, tuple(within)) for label, within in told]
+        moments = json.loads((self.ground.here / "moments.json").read_text())
+        return [Moment(label, tuple(within)) for label, within in moments]
 
     def watched(self) -> int:
         """The run that nothing disturbs, and writes down what it meets."""
@@ -233,8 +233,8 @@ class Crashes(Sweep):
         Steps.__call__ = step  # type: ignore[method-assign]
         Failing.__call__ = call  # type: ignore[method-assign]
         code = self.struck(0)
-        told = list(met)
-        (self.ground.here / "moments.json").write_text(json.dumps(told))
+        moments = list(met)
+        (self.ground.here / "moments.json").write_text(json.dumps(moments))
         return code
 
     def at(self, points: Iterable[int], ways: int = 3) -> Iterator[dict[str, Any]]:
@@ -254,8 +254,8 @@ class Crashes(Sweep):
 
     def ways_of(self, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """The first ways of recovering."""
-        for number, told in enumerate(self.ways(), 1):
-            yield told
+        for number, found in enumerate(self.ways(), 1):
+            yield found
             if number == count:
                 return
 
@@ -307,17 +307,17 @@ def prepared(name: str, folder: Path) -> Crashes:
 def visited(name: str, folder: Path, faults: Iterable[str]) -> dict[str, Any]:
     """What became of an operation at each of its steps under each of these faults; run in a fork."""
     crashes = prepared(name, folder).looked()
-    told = {}
+    results = {}
     for fault in faults:
         steps = len(crashes.under(fault).moments())
         # Whoever asks again finds the same in each case: that is tried at our own steps.
         ways = 3 if fault == "kill" else 1
-        told[fault] = {"steps": steps, "lines": list(crashes.at(range(1, steps + 2), ways))}
-    return told
+        results[fault] = {"steps": steps, "lines": list(crashes.at(range(1, steps + 2), ways))}
+    return results
 
 
 def apart(folder: Path, jobs: dict[str, Callable[[Path], Any]], at_once: int = 1) -> dict[str, Any]:
-    """Runs jobs, each in a fork with a folder of its own, so many at once; gives what they told, by their names."""
+    """Runs jobs, each in a fork with a folder of its own, so many at once; gives their results, by their names."""
     running: dict[int, str] = {}
     waiting = list(jobs)
     while waiting or running:
@@ -330,7 +330,7 @@ def apart(folder: Path, jobs: dict[str, Callable[[Path], Any]], at_once: int = 1
         pid, status = _ended(running)
         name = running.pop(pid)
         assert status == 0, f"{name} ended with {os.waitstatus_to_exitcode(status)}"
-    return {name: json.loads(_told(folder / name.replace(" ", "-").replace("/", "-"))) for name in jobs}
+    return {name: json.loads(_result(folder / name.replace(" ", "-").replace("/", "-"))) for name in jobs}
 
 
 def _ended(running: Iterable[int]) -> tuple[int, int]:
@@ -343,8 +343,8 @@ def _ended(running: Iterable[int]) -> tuple[int, int]:
         time.sleep(0.01)
 
 
-def _told(place: Path) -> str:
-    return (place / "told.json").read_text()
+def _result(place: Path) -> str:
+    return (place / "result.json").read_text()
 
 
 def _begun(job: Callable[[Path], Any], place: Path) -> int:
@@ -356,12 +356,12 @@ def _begun(job: Callable[[Path], Any], place: Path) -> int:
     code = 99
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = spoken(lambda: _tell(job, place))
+        code = spoken(lambda: _write_result(job, place))
     finally:
         sys.stderr.flush()
         os._exit(code)
 
 
-def _tell(job: Callable[[Path], Any], place: Path) -> int:
-    (place / "told.json").write_text(json.dumps(job(place)))
+def _write_result(job: Callable[[Path], Any], place: Path) -> int:
+    (place / "result.json").write_text(json.dumps(job(place)))
     return 0

@@ -92,7 +92,7 @@ def main() -> int:
 def steps(disk: Disk, name: str, folder: Path, every: int) -> None:
     """Goes through the steps of the operation, and prints what became of each."""
     operation = operations.prepare(name, disk.place)
-    bench = Bench(disk.place, operation.scenario(operation.told(disk.place)))
+    bench = Bench(disk.place, operation.scenario(operation.prepared(disk.place)))
     with redirect_stdout(io.StringIO()):
         aim = wanted(bench)
     aim["whole"] = versions(bench.recorded())

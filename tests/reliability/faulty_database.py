@@ -169,7 +169,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Start(Operation):
-    """The agent, which starts, looks at everything and is told to end."""
+    """The agent, which starts, looks at everything and is asked to end."""
 
     def run(self, vault: Vault) -> Answer:
         agent = Daemon(Options(str(vault.root), None, {"watch_mode": "off"}))
@@ -242,11 +242,11 @@ def newer_than_the_backup(vault: Vault) -> None:
 def stream(vault: Vault, turns: Path) -> None:
     """Live turns, from a file as stdin."""
     with turns.open() as given:
-        told, sys.stdin = sys.stdin, given
+        before, sys.stdin = sys.stdin, given
         try:
             assert vault.call("transcript", "append", "--session-key", "live-one").code == 0
         finally:
-            sys.stdin = told
+            sys.stdin = before
 
 
 def keep(folder: Path) -> None:
@@ -358,7 +358,7 @@ def points(folder: Path, operation: Operation, fault: str, every: int, first: in
 
 def struck(folder: Path, operation: Operation, fault: str, point: int) -> int:
     """The run that meets the fault; what it said stands in `said`."""
-    sys.unraisablehook = lambda told: None  # of what is raised inside a file system where SQLite asks for no answer
+    sys.unraisablehook = lambda _raised: None  # of what is raised inside a file system where SQLite asks for no answer
     system = plant(Faults(fault, point))
     answer = operation.run(Vault(folder / "vault"))
     Path("said").write_text(answer.out + answer.err)

@@ -3,7 +3,7 @@
 I1 no artifact that was whole on disk is lost or altered by us. I2 no reader sees a torn page, manifest or artifact of
 ours. I3 the database passes its own checks, its text index is in step. I4 the derived rows are what a rebuild from the
 files alone gives. I5 no byte of what was removed is anywhere, nor in what is answered. I6 nothing beside the workspace
-and its state is written. I7 a second pass writes nothing. I8 what was left out is told, with its reason.
+and its state is written. I7 a second pass writes nothing. I8 what was left out is reported, with its reason.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def beside(vault: Vault) -> dict[str, tuple[object, ...]]:
     found = tree(vault.root.parent, but=(vault.root.name,))
     inside = f"{machine.relative_to(vault.root.parent)}" if machine.is_relative_to(vault.root.parent) else None
     return {
-        path: told[:1] + told[3:]
-        for path, told in found.items()
+        path: signs[:1] + signs[3:]
+        for path, signs in found.items()
         if inside is None or not (path == inside or path.startswith(f"{inside}/") or inside.startswith(path))
     }
 
 
 def standing(vault: Vault, *, removed: Iterable[bytes] = (), mine: Iterable[bytes] = ()) -> Standing:
     """What a vault holds now, as it must be found after a fault."""
-    invalid = {told["path"] for told in vault.call("check", "--json").json["problems"]}
+    invalid = {problem["path"] for problem in vault.call("check", "--json").json["problems"]}
     found = {str(page.relative_to(vault.root)): digest(page) for page in pages(vault.root)}
     stood = artifacts(vault.root)
     return Standing(stood, tuple(removed), tuple(mine), frozenset(invalid), beside(vault), pages=found)
@@ -98,10 +98,10 @@ def torn(vault: Vault, before: Standing) -> list[str]:
             wrong.append(f"I2 torn {name}")
     texts = [path.read_bytes() for path in (*vault.root.glob("MEMORY*.md"), *vault.root.glob(f"{TEMPORARY}/*"))]
     wrong += [f"a person's words are gone: {word!r}" for word in before.mine if not any(word in t for t in texts)]
-    told = vault.call("check", "--json").json["problems"]
+    problems = vault.call("check", "--json").json["problems"]
     wrong += [
         f"I2 {entry['path']}: {entry['code']}"
-        for entry in told
+        for entry in problems
         if entry["path"] not in before.invalid and entry["verdict"] == "invalid"
     ]
     return wrong
@@ -124,9 +124,9 @@ def everything(vault: Vault) -> dict[str, tuple[object, ...]]:
     """Kind, mode, time, inode and content of all that a second pass must not touch."""
     found: dict[str, tuple[object, ...]] = {}
     for place in (vault.root, vault.state):
-        for path, told in tree(place, but=SIGNS_OF_LIFE).items():
+        for path, signs in tree(place, but=SIGNS_OF_LIFE).items():
             # A folder's own time moves with the temporary names that come and go in it.
-            found[f"{place.name}/{path}"] = told[:1] if told[0].startswith("0o4") else told
+            found[f"{place.name}/{path}"] = signs[:1] if signs[0].startswith("0o4") else signs
     return found
 
 
@@ -142,12 +142,12 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
         wrong += [f"I3 {problem}" for problem in database.problems()]
         if not text_in_step(database):
             wrong.append("I3 the text index is out of step")
-    # A row that a seal holds is what the file was, and a model is not asked twice: files alone do not tell of these.
+    # A row that a seal holds is what the file was, and a model is not asked twice: files alone do not show these.
     alone = not vault.rows("select 1 from violations union all select 1 from extractions limit 1")
     if alone and vault.dump() != vault.dump_from_scratch():
         wrong.append("I4 the rows are not what the files give")
-    told, document = restless(vault, before, now=now)
-    wrong += told + told_of(vault, document)
+    missed, document = restless(vault, before, now=now)
+    wrong += missed + unreported(vault, document)
     if not alone:
         # Seals and what a model distilled are native: a rebuild that has them gives the same rows again.
         rows = vault.dump()
@@ -157,8 +157,8 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
 
 
 def restless(vault: Vault, before: Standing, *, now: str = NOW) -> tuple[list[str], dict[str, object]]:
-    """What equal files and rows do not tell: I5, I6, I7; and the document of the second pass."""
-    wrong = [f"I5 {told}" for told in holding(vault, before.removed, before.others)]
+    """What equal files and rows do not show: I5, I6, I7; and the document of the second pass."""
+    wrong = [f"I5 {place}" for place in holding(vault, before.removed, before.others)]
     if before.beside and beside(vault) != before.beside:
         wrong.append("I6 something beside the workspace was written")
     strays = [str(path) for path in vault.root.glob(f"{TEMPORARY}/*")]
@@ -166,14 +166,14 @@ def restless(vault: Vault, before: Standing, *, now: str = NOW) -> tuple[list[st
         wrong.append(f"left over: {strays}")
     left = everything(vault)
     again = vault.call("reindex", "--json", "--now", now)
-    moved = [path for path, told in everything(vault).items() if left.get(path) != told]
+    moved = [path for path, signs in everything(vault).items() if left.get(path) != signs]
     moved += [path for path in left if not (vault.root.parent / path).exists() and path.startswith(vault.root.name)]
     if moved:
         wrong.append(f"I7 a second pass writes {sorted(moved)}")
     return wrong, again.json
 
 
-def told_of(vault: Vault, document: dict[str, object]) -> list[str]:
+def unreported(vault: Vault, document: dict[str, object]) -> list[str]:
     """Whether the counts of `status` are those of the last pass, and every problem has its reason (I8)."""
     problems = document["problems"]
     assert isinstance(problems, list)
@@ -181,5 +181,5 @@ def told_of(vault: Vault, document: dict[str, object]) -> list[str]:
     counts = vault.call("status", "--json").json["counts"]
     invalid = sum(1 for entry in problems if entry["verdict"] == "invalid")
     if counts["invalid"] != invalid:
-        wrong.append(f"I8 status tells {counts['invalid']} invalid, the pass {invalid}")
+        wrong.append(f"I8 status reports {counts['invalid']} invalid, the pass {invalid}")
     return wrong

@@ -36,7 +36,7 @@ from signet_sync.sync import engine, outbox
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
-Told = dict[str, object]
+Prepared = dict[str, object]
 KEY = "once"
 LEAKED = "ghp_" + "Qa1Ws2Ed3Rf4Tg5Yh6Uj7Ik8Ol9Pz0Xc1Vb2"
 QUOTED = "zqlanternmill"
@@ -50,21 +50,21 @@ class Operation:
     name: str
     what: str
     prepare: Callable[[Path], None]
-    scenario: Callable[[Told], Scenario]
+    scenario: Callable[[Prepared], Scenario]
 
-    def told(self, folder: Path) -> Told:
-        """What the preparation has to tell whoever runs it."""
-        found = json.loads((folder / "told.json").read_text())
+    def prepared(self, folder: Path) -> Prepared:
+        """Reads what the preparation left for the run."""
+        found = json.loads((folder / "prepared.json").read_text())
         assert isinstance(found, dict)
         return found
 
     def run(self, folder: Path) -> int:
         """Runs it on FOLDER/vault; 0 when it answered."""
-        return self.scenario(self.told(folder)).work(folder / "vault")
+        return self.scenario(self.prepared(folder)).work(folder / "vault")
 
 
 def prepare(name: str, folder: Path) -> Operation:
-    """Makes FOLDER/before, FOLDER/state-before and FOLDER/told.json; FOLDER/vault is the workspace itself.
+    """Makes FOLDER/before, FOLDER/state-before and FOLDER/prepared.json; FOLDER/vault is the workspace itself.
 
     The workspace must be put back in FOLDER/vault and the state where SIGNET_STATE points to: elsewhere it is a copy.
     """
@@ -98,10 +98,10 @@ def _of_memory(scenario: str) -> Callable[[Path], None]:
     return make
 
 
-def _keep(vault: Vault, folder: Path, told: Told) -> None:
+def _keep(vault: Vault, folder: Path, prepared: Prepared) -> None:
     shutil.copytree(vault.root, folder / "before")
     shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
-    (folder / "told.json").write_text(json.dumps(told))
+    (folder / "prepared.json").write_text(json.dumps(prepared))
 
 
 def _three(folder: Path) -> Vault:
@@ -173,13 +173,13 @@ def _with_a_backlog(folder: Path) -> None:
     vault = Vault(folder / "vault")
     for number in range(1, 8):
         vault.session(number)
-    much, engine._MUCH = engine._MUCH, 1
+    few, engine.FEW_SOURCES = engine.FEW_SOURCES, 1
     try:
         with opened(str(vault.root), Settings()) as workspace:
             engine.run_pass(workspace, Request(now_us=NOW_US, since_us=NOW_US - 2 * DAY))
             assert outbox.any_waits(workspace.database)
     finally:
-        engine._MUCH = much
+        engine.FEW_SOURCES = few
     _keep(vault, folder, {})
 
 
@@ -220,10 +220,10 @@ def _edit(workspace: Workspace) -> None:
     operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
 
 
-def _redact(told: Told) -> Callable[[Workspace], object]:
+def _redact(prepared: Prepared) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
         refresh(workspace, NOW_US)
-        paths = redact.selected(workspace, "default", str(told["session"]))
+        paths = redact.selected(workspace, "default", str(prepared["session"]))
         left = redact.redact(workspace, paths, "it leaked", NOW_US).left
         if left:
             raise WorkspaceError(left[0].message, path=left[0].path)
@@ -231,11 +231,11 @@ def _redact(told: Told) -> Callable[[Workspace], object]:
     return ask
 
 
-def _remove_quoted(told: Told) -> Callable[[Workspace], object]:
+def _remove_quoted(prepared: Prepared) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
         refresh(workspace, NOW_US)
         try:
-            plans = remove.plan(workspace, "default", str(told["session"]))
+            plans = remove.plan(workspace, "default", str(prepared["session"]))
         except UsageError as error:
             if error.code == "unknown-session":
                 return  # it was removed already
@@ -248,12 +248,12 @@ def _remove_quoted(told: Told) -> Callable[[Workspace], object]:
     return ask
 
 
-def _flow(scenario: str) -> Callable[[Told], Scenario]:
-    return lambda told: scenarios(told)[scenario]
+def _flow(scenario: str) -> Callable[[Prepared], Scenario]:
+    return lambda prepared: scenarios(prepared)[scenario]
 
 
-def _words(told: Told) -> tuple[str, ...]:
-    words = told["words"]
+def _words(prepared: Prepared) -> tuple[str, ...]:
+    words = prepared["words"]
     assert isinstance(words, dict)
     return tuple(words["removal"])
 
@@ -291,13 +291,13 @@ _ALL = (
         "redaction",
         "a secret taken out of the sealed files of a session, its manifest and a kept copy",
         _leaked,
-        lambda told: Scenario(done(_redact(told)), piecemeal=True, tidies=True, gone=(LEAKED,), rewrites=True),
+        lambda prepared: Scenario(done(_redact(prepared)), piecemeal=True, tidies=True, gone=(LEAKED,), rewrites=True),
     ),
     Operation(
         "removal of what is quoted",
         "a session removed, its passages taken out of the sealed file of another one",
         _quoting,
-        lambda told: Scenario(done(_remove_quoted(told)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True),
+        lambda asked: Scenario(done(_remove_quoted(asked)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True),
     ),
     Operation("migration", "a database of version 0.1.0", _of_memory("0.1.0"), _flow("0.1.0")),
     Operation("rebuild", "the database is lost: files and the backup give it back", _of_flows("full"), _flow("full")),
@@ -311,7 +311,7 @@ _ALL = (
         "tombstone",
         "a tombstone that another machine wrote is enforced",
         _with_a_stone,
-        lambda told: Scenario(passed("reindex", "--now", NOW), flow=False, gone=_words(told)),
+        lambda prepared: Scenario(passed("reindex", "--now", NOW), flow=False, gone=_words(prepared)),
     ),
     Operation("dream sweep", "memories recalled often rise", _of_memory("dream"), _flow("dream")),
     Operation(

@@ -31,7 +31,7 @@ def main() -> int:
     # A process leaves to the kernel what it has written: nothing here depends on the disk below.
     os.fsync = os.fdatasync = lambda descriptor: None
     operation = operations.OPERATIONS[name]
-    bench = Bench(folder, operation.scenario(operation.told(folder)))
+    bench = Bench(folder, operation.scenario(operation.prepared(folder)))
     with redirect_stdout(io.StringIO()):
         aim = wanted(bench)
     record = bench.recorded()

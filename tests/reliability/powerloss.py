@@ -63,7 +63,7 @@ class Sync:
 
 @dataclass(frozen=True)
 class Answered:
-    """The caller was told that it is done."""
+    """The caller has been answered: it is done."""
 
 
 Step = Write | Truncate | Names | Sync | Answered
@@ -113,8 +113,8 @@ class Image:
         """Equal where two images are the same to a reader."""
         found = sha256()
         for path, data in self.tree():
-            told = b"folder" if data is None else sha256(data).digest()
-            found.update(path.encode("utf-8", "surrogateescape") + b"\0" + told + b"\n")
+            contents = b"folder" if data is None else sha256(data).digest()
+            found.update(path.encode("utf-8", "surrogateescape") + b"\0" + contents + b"\n")
         return found.hexdigest()
 
     def put(self, top: Path) -> None:

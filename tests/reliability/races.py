@@ -29,7 +29,7 @@ from signet_sync.pages import page_files
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
-from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database import connection
 from signet_sync.sync import manifests
 from signet_sync.sync.publishing import publish_pages
 
@@ -82,7 +82,7 @@ class Gate:
 
 
 def starts(place: Path, rounds: int) -> dict[str, int]:
-    """Eight starters a round; whoever holds the lock keeps it until all have told whether they do."""
+    """Eight starters a round; whoever holds the lock keeps it until all have answered whether they do."""
     counted: Counter[str] = Counter()
     for first in range(0, rounds, LANES):
         lanes = [_Start(place / str(lane)) for lane in range(min(LANES, rounds - first))]
@@ -102,29 +102,29 @@ class _Start:
     def __init__(self, folder: Path) -> None:
         self.folder = state_dir.StateFolder(str(folder), "key")
         self.go, self.over = Gate(), Gate()
-        self._told, self._tell = os.pipe()
+        self._read_end, self._write_end = os.pipe()
         self._pids = [forked(self._start) for _ in range(STARTERS)]
-        os.close(self._tell)
+        os.close(self._write_end)
 
     def _start(self) -> None:
         self.go.wait()
         try:
             with state_dir.run_lock(self.folder):
-                os.write(self._tell, b"1")
+                os.write(self._write_end, b"1")
                 self.over.wait()
         except AnotherAgent:
-            os.write(self._tell, b"0")
+            os.write(self._write_end, b"0")
 
     def holders(self) -> int:
-        told = b""
-        while len(told) < STARTERS and (more := os.read(self._told, STARTERS)):
-            told += more
+        verdicts = b""
+        while len(verdicts) < STARTERS and (more := os.read(self._read_end, STARTERS)):
+            verdicts += more
         self.over.open(STARTERS)
         for pid in self._pids:
             ended(pid)
-        os.close(self._told)
-        assert len(told) == STARTERS, told
-        return told.count(b"1")
+        os.close(self._read_end)
+        assert len(verdicts) == STARTERS, verdicts
+        return verdicts.count(b"1")
 
 
 def takeovers(place: Path, rounds: int) -> dict[str, float]:
@@ -132,27 +132,27 @@ def takeovers(place: Path, rounds: int) -> dict[str, float]:
     folder = state_dir.StateFolder(str(place / "takeover"), "key")
     longest = 0.0
     for _ in range(rounds):
-        told, tell = os.pipe()
+        read_end, write_end = os.pipe()
 
-        def hold(tell: int = tell) -> None:
+        def hold(write_end: int = write_end) -> None:
             while True:
                 with suppress(AnotherAgent), state_dir.run_lock(folder):
-                    os.write(tell, b"1")
+                    os.write(write_end, b"1")
                     signal.pause()
 
         first = forked(hold)
-        os.read(told, 1)
+        os.read(read_end, 1)
         second = forked(hold)
         time.sleep(0.02)
         os.kill(first, signal.SIGKILL)
         began = time.monotonic()
-        os.read(told, 1)
+        os.read(read_end, 1)
         longest = max(longest, time.monotonic() - began)
         os.kill(second, signal.SIGKILL)
         for pid in (first, second):
             ended(pid)
-        os.close(told)
-        os.close(tell)
+        os.close(read_end)
+        os.close(write_end)
     return {"rounds": rounds, "longest": longest}
 
 
@@ -212,7 +212,7 @@ def _vandalise(locks: Path) -> None:
 
 
 class Stops:
-    """Counts the steps of a write, and stops its process at one of them; there is none before `at` is told."""
+    """Counts the steps of a write, and stops its process at one of them; there is none before `at` is known."""
 
     def __init__(self) -> None:
         self.at = self.count = 0
@@ -270,14 +270,14 @@ def fences(root: Path, races: int) -> dict[str, int]:
             sleeper = _stopped(root, holding[number % len(holding)])
             assert sleeper is not None
             time.sleep(0.002)  # its lease ends
-            told = ask(f"take {sleeper}")
+            answered = ask(f"take {sleeper}")
             os.kill(sleeper, signal.SIGCONT)
             code = ended(sleeper)
-            assert told["held"]
-            if told["taken"]:
+            assert answered["held"]
+            if answered["taken"]:
                 counted["fenced"] += 1
-                counted["told so"] += code == 1
-                wrote = ask("look")["seen"] != told["seen"]
+                counted["answered so"] += code == 1
+                wrote = ask("look")["seen"] != answered["seen"]
                 counted["writes"] += wrote
             else:
                 counted["nobody could take it"] += 1
@@ -327,14 +327,14 @@ def _second(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
 
     def obey() -> None:
         os.close(ask)
-        Database.__init__.__kwdefaults__["wait_ms"] = 30
+        connection.BUSY_MS = 30
         with opened(str(root), Settings()) as workspace, os.fdopen(asked) as lines:
             turn = 0
             for line in lines:
                 turn += line.startswith("take")
-                told = _taken(workspace, line.split()[1], EARLIER[1 + turn % 2]) if line.startswith("take") else {}
-                told["seen"] = _seen(workspace)
-                os.write(answer, json.dumps(told).encode() + b"\n")
+                seen = _taken(workspace, line.split()[1], EARLIER[1 + turn % 2]) if line.startswith("take") else {}
+                seen["seen"] = _seen(workspace)
+                os.write(answer, json.dumps(seen).encode() + b"\n")
 
     pid = forked(obey)
     os.close(asked)
@@ -432,7 +432,7 @@ def edits(root: Path, saves: int, *, what: str) -> dict[str, int]:
     is in no copy that we kept or keep, at the end, of what still lies aside.
     """
     begun, over = Gate(), Gate()
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     target = root / what
     write = _writes_page if what == PAGE else _writes_manifest
 
@@ -447,7 +447,7 @@ def edits(root: Path, saves: int, *, what: str) -> dict[str, int]:
                     refused += 1
                 if written + refused == 1:
                     begun.open()
-        os.write(tell, json.dumps([written, refused]).encode())
+        os.write(write_end, json.dumps([written, refused]).encode())
 
     pid = forked(agent)
     found = _Edited(target, saves)
@@ -456,7 +456,7 @@ def edits(root: Path, saves: int, *, what: str) -> dict[str, int]:
     over.open()
     code = ended(pid)
     assert code == 0, code
-    written, refused = json.loads(os.read(told, 1000))
+    written, refused = json.loads(os.read(read_end, 1000))
     with opened(str(root), Settings()) as workspace:
         waiting = keep_displaced(workspace, time.time_ns() // 1000, rest=0.0)
     kept = b"".join(path.read_bytes() for path in root.glob("*.user-*.md"))

@@ -71,10 +71,10 @@ class Bench:
         forked(spoken, lambda: Judge(self, aim).judge(answered, known))
         if not place.exists():
             return {"outcome": "", "wrong": ["the recovery died"]}
-        told: dict[str, Any] = json.loads(place.read_text())
-        if not told["wrong"]:
-            known.add(told["digest"])
-        return {name: told[name] for name in ("outcome", "wrong")}
+        known_result: dict[str, Any] = json.loads(place.read_text())
+        if not known_result["wrong"]:
+            known.add(known_result["digest"])
+        return {name: known_result[name] for name in ("outcome", "wrong")}
 
 
 class Judge:
@@ -112,11 +112,13 @@ class Judge:
             left = holding(self.root, self.scenario.gone)
             self.check(f"left: {left}", not left)
         if digest not in seen and not self.wrong:
-            self.wrong += [told for told in complaints(self.root, self.scenario) if told not in self.wanted["usual"]]
+            self.wrong += [
+                complaint for complaint in complaints(self.root, self.scenario) if complaint not in self.wanted["usual"]
+            ]
             if self.scenario.flow:
                 self.ask_again()
-        told = {"outcome": outcome, "wrong": self.wrong, "digest": digest}
-        (self.bench.folder / "judged.json").write_text(json.dumps(told))
+        result = {"outcome": outcome, "wrong": self.wrong, "digest": digest}
+        (self.bench.folder / "judged.json").write_text(json.dumps(result))
         return 0
 
     def outcome(self, there: dict[str, Any], must: bool) -> str:
@@ -142,7 +144,7 @@ class Judge:
         code = refused(self.scenario.work, self.root)
         self.check(f"asked again it ends with {code}", code == 0)
         self.check("the pass failed", command(str(self.root), "reindex", "--now", self.scenario.now) == 0)
-        self.wrong += [f"asked again: {told}" for told in self.unlike(portrait(self.root), "after")]
+        self.wrong += [f"asked again: {difference}" for difference in self.unlike(portrait(self.root), "after")]
 
 
 def files_of(root: Path) -> dict[str, str]:
@@ -158,10 +160,10 @@ def plain(portrait: dict[str, Any]) -> dict[str, Any]:
 
 def complaints(root: Path, scenario: Scenario) -> list[str]:
     """What the invariants, the entities and a second pass say of a workspace."""
-    told = broken(Vault(root), Standing(), now=scenario.now, settled=True)
+    found = broken(Vault(root), Standing(), now=scenario.now, settled=True)
     if (root / "entities").exists() and command(str(root), "entity", "verify"):
-        told.append("the chain of events is broken")
-    return told
+        found.append("the chain of events is broken")
+    return found
 
 
 def wanted(bench: Bench) -> dict[str, Any]:

@@ -82,8 +82,8 @@ def allowed_calls() -> list[int]:
 def members(group: str) -> set[str]:
     if not group.startswith("@"):
         return {group}
-    told = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True)
-    words = [line.strip() for line in told.stdout.splitlines()[1:]]
+    listed = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True)
+    words = [line.strip() for line in listed.stdout.splitlines()[1:]]
     return {name for word in words if word and word[0] != "#" for name in members(word)}
 
 

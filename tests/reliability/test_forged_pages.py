@@ -9,7 +9,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from forging import PAGES, narrated, skeleton
+from forged_pages import PAGES, narrated, skeleton
 from workbench import NOW, Vault
 
 from benchmarks import mutation

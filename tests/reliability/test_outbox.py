@@ -25,7 +25,7 @@ __all__ = ["workspace"]  # a fixture
 
 @pytest.fixture
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
-    monkeypatch.setattr(engine, "_MUCH", 1)
+    monkeypatch.setattr(engine, "FEW_SOURCES", 1)
     found = Vault(tmp_path / "vault")
     for number in range(1, 12):
         found.session(number)

@@ -83,7 +83,7 @@ def prepare(folder: Path, scenario: str) -> None:
             place.unlink()  # a rebuild from the files and the backup of what is not in them
     shutil.copytree(vault.root, folder / "before")
     shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
-    (folder / "told.json").write_text(json.dumps({"documents": DOCUMENTS, "remove": THIRD["session_id"]}))
+    (folder / "prepared.json").write_text(json.dumps({"documents": DOCUMENTS, "remove": THIRD["session_id"]}))
 
 
 swept = partial(flow_runner.swept, prepare)

@@ -6,7 +6,10 @@ import random
 
 import artifacts_fixture as made
 import pytest
-from endings import (
+from hypothesis import example
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from session_inputs import (
     FIRST,
     SECOND,
     SENTENCE,
@@ -28,9 +31,6 @@ from endings import (
     sound,
     written,
 )
-from hypothesis import example
-from hypothesis import given as drawn
-from hypothesis import strategies as st
 from workbench import Vault
 
 from benchmarks.digest import digest

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
-_LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
+_LOOK = Path(__file__).with_name("page_faults.js").read_text("utf-8")
 _QUIET = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
     "--disable-default-apps", "--disable-dev-shm-usage", "--disable-gpu",
@@ -84,7 +84,7 @@ class Visit:
             self.page.locator(selector).locator("visible=true").first.click()
 
     def nameless(self) -> list[str]:
-        """What a person who cannot see the page would not be told, as the browser tells it."""
+        """What a person who cannot see the page would not hear, from the accessibility tree."""
         session = self.context.new_cdp_session(self.page)
         nodes = session.send("Accessibility.getFullAXTree")["nodes"]
         session.detach()

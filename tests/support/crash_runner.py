@@ -110,17 +110,17 @@ def command(root: str, *arguments: str) -> int:
 
 def scenarios(before: Path) -> dict[str, list[list[str]]]:
     """The commands that are killed, by name; the last argument lists are run in order."""
-    told = json.loads((before.parent / "told.json").read_text())
+    prepared = json.loads((before.parent / "prepared.json").read_text())
     now = ["--now", NOW]
     return {
         "first": [["reindex", *now]],
         "index-only": [["reindex", "--index-only", *now]],
         "changed": [["reindex", *now]],
         "full": [["reindex", "--full", *now]],
-        "remove": [["remove", told["remove"], "--reason", "asked for", "--yes", *now]],
+        "remove": [["remove", prepared["remove"], "--reason", "asked for", "--yes", *now]],
         "restore": [["violations", "restore", "--all", "--yes", *now]],
         "accept": [
-            ["violations", "accept", told["accept"], "--reason", "mine", *now],
+            ["violations", "accept", prepared["accept"], "--reason", "mine", *now],
             ["violations", "accept", "--vanished", "--reason", "mine", "--yes", *now],
         ],
     }
@@ -231,7 +231,7 @@ def main() -> int:
         import_module(f"signet_sync.cli.{module}")
     for module in ("privacy.scrub", "privacy.remove", "integrity.operations", "integrity.report"):
         import_module(f"signet_sync.{module}")
-    told = json.loads((folder / "told.json").read_text())
+    prepared = json.loads((folder / "prepared.json").read_text())
     commands = scenarios(folder / "before")[name]
     step = 0
     while True:
@@ -260,11 +260,13 @@ def main() -> int:
             print(json.dumps({"step": step, "label": "ended badly", "wrong": [f"exit {code}"]}), flush=True)
             return 1
         label = (here / "killed-at").read_text() if code == KILLED else "end"
-        removed = told.get("removed", []) if name == "remove" else []
+        removed = prepared.get("removed", []) if name == "remove" else []
         if removed and not list(root.glob("memory/tombstones/*.md")):
             removed = []
         (folder / "wrong.json").unlink(missing_ok=True)
-        code_after = forked(recover, root, told["artifacts"], removed, name if name in ("restore", "accept") else "")
+        code_after = forked(
+            recover, root, prepared["artifacts"], removed, name if name in ("restore", "accept") else ""
+        )
         wrong = json.loads((folder / "wrong.json").read_text()) if code_after == 0 else [f"recovery: {code_after}"]
         for leftover in folder.glob("scratch.db*"):
             leftover.unlink()

@@ -61,7 +61,7 @@ REFUSED = 3
 
 
 def asked(document: dict[str, Any], limit: int | None = None) -> Callable[[Path], int]:
-    """A session end or compaction; what it answers is written to `answer.json`, as a caller would be told.
+    """A session end or compaction; what it answers is written to `answer.json`, as for a caller.
 
     With `limit` no file is longer than so many bytes, and the transcript is kept in several segments.
     """
@@ -144,11 +144,11 @@ def sweep(workspace: Workspace) -> None:
     promotion.dream(workspace, "default", NOW_US)
 
 
-def answering(told: dict[str, Any]) -> Settings:
+def answering(prepared: dict[str, Any]) -> Settings:
     """Two models that say the same whatever they are asked."""
 
     def program(name: str) -> tuple[str, ...]:
-        return ("/bin/sh", "-c", 'cat >/dev/null; printf %s "$1"', "sh", told[name])
+        return ("/bin/sh", "-c", 'cat >/dev/null; printf %s "$1"', "sh", prepared[name])
 
     return replace(
         Settings(),
@@ -178,12 +178,12 @@ class Scenario:
     rewrites: bool = False
 
 
-def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
+def scenarios(prepared: dict[str, Any]) -> dict[str, Scenario]:
     """What is run, by name."""
     # What is too long for one file is as many endings, each whole; until the answer some of them may be missing.
     documents = {
         name: Scenario(asked(given, 6_000 if name == "parts" else None), piecemeal=name == "parts")
-        for name, given in told["documents"].items()
+        for name, given in prepared["documents"].items()
     }
     passes = {
         "manifests": Scenario(passed("reindex", "--now", LATER), flow=False, now=LATER),
@@ -197,26 +197,26 @@ def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
         {
             "append": Scenario(done(stream)),
             "remember": Scenario(done(remember)),
-            "pin": Scenario(done(lambda workspace: pinning.pin(workspace, "default", told["pin"], NOW_US))),
+            "pin": Scenario(done(lambda workspace: pinning.pin(workspace, "default", prepared["pin"], NOW_US))),
             "forget": Scenario(
-                done(lambda workspace: privacy_forget.forget(workspace, "default", told["forget"], NOW_US)),
+                done(lambda workspace: privacy_forget.forget(workspace, "default", prepared["forget"], NOW_US)),
                 tidies=True,
-                gone=tuple(told["words"]["forget"]),
+                gone=tuple(prepared["words"]["forget"]),
             ),
-            "distil": Scenario(done(distil, answering(told), answers=False), piecemeal=True),
+            "distil": Scenario(done(distil, answering(prepared), answers=False), piecemeal=True),
             "dream": Scenario(done(sweep)),
             # What comes before the ledger stands on its own: old hits go, tags are made.
             "first dream": Scenario(done(sweep), piecemeal=True),
         }
-        if "words" in told
+        if "words" in prepared
         else {}
     )
-    words = tuple(told.get("words", {}).get("removal", ()))
+    words = tuple(prepared.get("words", {}).get("removal", ()))
     return {
         **documents,
         **passes,
         **by_hand,
-        "removal": Scenario(removed(told["remove"]), tidies=bool(words), gone=words),
+        "removal": Scenario(removed(prepared["remove"]), tidies=bool(words), gone=words),
     }
 
 
@@ -390,7 +390,7 @@ BACKED_UP = ("memories", "memory_sources", "pins", "recall_events", "dream_sweep
 def portrait(root: Path) -> dict[str, Any]:
     """All that must be equal in two workspaces after the same things have been done: files, rows, answers, buffers.
 
-    What is in a backup and nowhere else but in the database is told twice.
+    What is in a backup and nowhere else but in the database is listed twice.
     """
     place = state_dir.locate(str(root))
     found: dict[str, Any] = {"files": contents(root), "rows": dump(place.database)}
@@ -430,17 +430,17 @@ def backed_up(place: str) -> dict[str, list[Any]]:
 
 def unlike(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """What differs, in words."""
-    told = []
+    differences = []
     for part, values in wanted.items():
         if found[part] == values:
             continue
         if part in ("files", "backup"):
             names = found[part].keys() | values.keys()
-            told.append(f"{part}: " + ", ".join(sorted(n for n in names if found[part].get(n) != values.get(n))))
+            differences.append(f"{part}: " + ", ".join(sorted(n for n in names if found[part].get(n) != values.get(n))))
         else:
-            told.append(f"{part}: {[r for r in found[part] if r not in values]} for "
+            differences.append(f"{part}: {[r for r in found[part] if r not in values]} for "
                         f"{[r for r in values if r not in found[part]]}"[:600])  # fmt: skip
-    return told
+    return differences
 
 
 def without_kept(found: dict[str, Any]) -> dict[str, Any]:
@@ -468,7 +468,7 @@ def holding(root: Path, words: Iterable[str]) -> list[str]:
 
 
 def is_begun(root: Path) -> bool:
-    """Whether the next pass is told to go on.
+    """Whether the next pass has to go on.
 
     By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
     """
@@ -607,7 +607,7 @@ class Ground:
 
 
 def spoken(work: Callable[[], int]) -> int:
-    """Runs something in a fork that must not raise; tells where it does."""
+    """Runs something in a fork that must not raise; prints where it does."""
     try:
         return work()
     except BaseException:
@@ -655,12 +655,12 @@ class Sweep:
             ended = {0: "answered", KILLED: "killed", REFUSED: "refused"}.get(code, "")
             place = self.ground.here / "killed-at"
             met = place.exists()
-            told = {"point": point, "label": place.read_text() if met else "end", "ended": ended or f"exit {code}"}
+            met_at = {"point": point, "label": place.read_text() if met else "end", "ended": ended or f"exit {code}"}
             self.ground.keep("struck")
             for way, found in self.killed_again(point) if self.again else self.ways():
                 if not ended:
                     found["wrong"].append("it ended badly")
-                yield {**told, "way": way, **found}
+                yield {**met_at, "way": way, **found}
             if not met:
                 return
             point += every
@@ -738,7 +738,7 @@ def main() -> int:
     # A killed process leaves to the kernel what it has written: nothing here depends on the disk itself.
     os.fsync = lambda descriptor: None
     ground = Ground(folder)
-    scenario = scenarios(json.loads((folder / "told.json").read_text()))[name]
+    scenario = scenarios(json.loads((folder / "prepared.json").read_text()))[name]
     aim = wanted(ground, scenario)
     for fault in faults:
         for line in Sweep(ground, scenario, aim, fault, again).points(every):

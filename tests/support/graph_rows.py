@@ -82,12 +82,12 @@ def session(
     database: Database, thread_id: str, number: str | int, day: str, sentence: str, *, next_steps: tuple[str, ...] = ()
 ) -> None:
     """A session of a thread."""
-    told = {"blockers": [], "closed": [], "decisions": [], "loops": [], "next_steps": list(next_steps)}
+    thread_details = {"blockers": [], "closed": [], "decisions": [], "loops": [], "next_steps": list(next_steps)}
     insert(
         database, "thread_sessions", agent_id=AGENT, session_token=made.token_for(AGENT, f"s-{number}"),
         session_id=f"s-{number}", thread_id=thread_id, earliest_us=us(day), latest_us=us(day), week="2026-W13",
         node_id=id_of("s", AGENT, number), source_type="summary", source_ref=path_of(number, day[:10]),
-        sentence=sentence, told=json.dumps(told),
+        sentence=sentence, told=json.dumps(thread_details),
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ NOW_US = parse_instant(NOW) or 0
 
 @pytest.fixture
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
-    monkeypatch.setattr(engine, "_MUCH", 1)
+    monkeypatch.setattr(engine, "FEW_SOURCES", 1)
     made = Vault(tmp_path / "vault")
     for number in range(1, 13):
         made.session(number)

@@ -75,7 +75,7 @@ def prepare(folder, scenario):
         "removed": [path_of(kind, 3).removeprefix("memory/") for kind in ("summary", "transcript")],
         "accept": path_of("summary", 1),
     }
-    (folder / "told.json").write_text(json.dumps(told))
+    (folder / "prepared.json").write_text(json.dumps(told))
 
 
 def swept(folder, scenario, every=1):
@@ -133,7 +133,7 @@ ALWAYS = ("fsync fails",)
 @pytest.mark.parametrize("fault", [f if f in ALWAYS else pytest.param(f, marks=slow) for f in FAULTS])
 def test_a_system_call_that_fails_loses_nothing(tmp_path, fault, whole):
     prepare(tmp_path, "changed")
-    told = json.loads((tmp_path / "told.json").read_text())
+    told = json.loads((tmp_path / "prepared.json").read_text())
     calls, what = FAULTS[fault]
     root = tmp_path / "vault"
     failed = 0

@@ -98,8 +98,8 @@ def test_what_is_printed_gets_into_no_answer_and_reaches_nobody(two: Workers, ca
 def test_values_of_many_bytes_are_given_only_as_far_as_there_is_room(
     two: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_WAITING", 1000)
-    monkeypatch.setattr(workers, "_PIECE", 300)
+    monkeypatch.setattr(workers, "WAITING", 1000)
+    monkeypatch.setattr(workers, "PIECE", 300)
     texts = two.give(len, ((number, "x" * 100) for number in range(100)))  # type: ignore[arg-type]
     answers = dict(texts.answers(quiet))
     assert answers == dict.fromkeys(range(len(answers)), 100) and 5 <= len(answers) <= 12
@@ -216,7 +216,7 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
         monkeypatch.setattr(module, "MUCH", 3)
     for module in (reading, indexing):
         monkeypatch.setattr(module, "MANY", 3)
-    monkeypatch.setattr(reading, "_BATCH", 7)
+    monkeypatch.setattr(reading, "BATCH", 7)
     found = Vault(tmp_path / "vault")
     for number in range(1, 16):
         found.session(number)

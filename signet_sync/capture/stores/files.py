@@ -18,7 +18,7 @@ from signet_sync.storage.durable import READ
 HARNESSES: tuple[str, ...] = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
 LINE_LIMIT = 64 * 1024 * 1024
-_CHUNK = 1024 * 1024
+CHUNK = 1024 * 1024
 # A folder that a person names may be a tree; a deeper one is something else, or hostile.
 _DEPTH = 16
 # Sub-agents are part of their session: Claude Code's old files are next to it, newer ones in a folder of their own.
@@ -169,7 +169,7 @@ def lines(source_path: str) -> Iterator[bytes]:
 
 def _chunks(descriptor: int, path: str) -> Iterator[bytes]:
     try:
-        while chunk := os.read(descriptor, _CHUNK):
+        while chunk := os.read(descriptor, CHUNK):
             yield chunk
     except OSError as error:
         raise unreadable(path, error) from error

@@ -26,7 +26,7 @@ ROUND_BYTES = 256 * 1024 * 1024  # of new objects in one pack
 _TRIES = 10
 # Git deletes a folder of this name, too, if a kill leaves it.
 _STAGED = "tmp_objdir-signet"
-_MANY, _MUCH = 2000, 16 * 1024 * 1024  # loose objects, and their bytes, from which a pack is worthwhile
+MANY, MUCH = 2000, 16 * 1024 * 1024  # loose objects, and their bytes, from which a pack is worthwhile
 _OBJECTS = ".git/objects"
 _PACKS = ".git/objects/pack"
 _FAN, _LOOSE = late(r"[0-9a-f]{2}"), late(r"[0-9a-f]{38}")
@@ -209,7 +209,7 @@ def pack_loose(root: str, store: ObjectStore) -> int:
     `WorkspaceError`, `OSError`, and what libgit2 raises.
     """
     loose = _loose(root)
-    if len(loose) < _MANY and sum(loose.values()) < _MUCH:
+    if len(loose) < MANY and sum(loose.values()) < MUCH:
         return 0
     _write_pack(store.git, loose.keys() - set().union(*_packs(root).values()))
     packed: set[bytes] = set()

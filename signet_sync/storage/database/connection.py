@@ -101,9 +101,15 @@ class Database:
     """A connection with our schema. Used by one thread at a time; never used across a fork."""
 
     def __init__(
-        self, path: str, *, readonly: bool = False, create: bool = True, wait_ms: int = BUSY_MS, traceless: bool = False
+        self,
+        path: str,
+        *,
+        readonly: bool = False,
+        create: bool = True,
+        wait_ms: int | None = None,
+        traceless: bool = False,
     ) -> None:
-        """Opens (and with `create` makes and migrates) the database.
+        """Opens (and with `create` makes and migrates) the database; it waits `wait_ms` for others (None: `BUSY_MS`).
 
         Even a reader makes SQLite put a log and its index beside the file; with `traceless` it does so only if the log
         is not empty. Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` if it does not exist and may not be
@@ -111,6 +117,7 @@ class Database:
         """
         self.path = path
         self.readonly = readonly
+        wait_ms = BUSY_MS if wait_ms is None else wait_ms
         self._files: list[Identity | None] = []
         self._settled = False
         memory = path == ":memory:"

@@ -56,7 +56,7 @@ class Answered:
 
 
 @dataclass
-class Told:
+class Simulation:
     """All that happened: role and text of every memory, every recall, every sweep, what was forgotten and when."""
 
     roles: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -75,32 +75,32 @@ class _Asked:
     questions: tuple[str, ...]
 
 
-def simulate(workspace: Workspace, *, agents: int, days: int, recalls: int, seed: int = 7) -> Told:
+def simulate(workspace: Workspace, *, agents: int, days: int, recalls: int, seed: int = 7) -> Simulation:
     """`agents` with a hundred memories each, `recalls` in all, a sweep of each agent every night but the first."""
-    told = Told()
+    simulated = Simulation()
     luck = random.Random(seed)
     names = ["default", "scout", "clerk"][:agents]
-    asked = {name: _remember(workspace, name, told, luck) for name in names}
+    asked = {name: _remember(workspace, name, simulated, luck) for name in names}
     for day in range(days):
         for name in names:
             if day:
                 night = START + day * DAY + NIGHT
-                told.sweeps.setdefault(name, []).append((night, promotion.dream(workspace, name, night)))
+                simulated.sweeps.setdefault(name, []).append((night, promotion.dream(workspace, name, night)))
             if day == days // 2:
-                _forget_one(workspace, name, told, START + day * DAY + NIGHT + HOUR)
+                _forget_one(workspace, name, simulated, START + day * DAY + NIGHT + HOUR)
             # Nobody asks for what turned out to be wrong.
-            known = [one for one in asked[name] if (name, one.memory_id) not in told.forgotten]
+            known = [one for one in asked[name] if (name, one.memory_id) not in simulated.forgotten]
             plan = sorted(_day(known, day, days, -(-recalls // (agents * days)), luck))
             for at_us, query in plan:
-                _recall(workspace, name, query, at_us, told)
+                _recall(workspace, name, query, at_us, simulated)
     last = START + days * DAY + NIGHT
     for name in names:
-        told.sweeps[name].append((last, promotion.dream(workspace, name, last)))
+        simulated.sweeps[name].append((last, promotion.dream(workspace, name, last)))
     publish_pages(workspace, agents=None, now_us=last)
-    return told
+    return simulated
 
 
-def _remember(workspace: Workspace, agent_id: str, told: Told, luck: random.Random) -> list[_Asked]:
+def _remember(workspace: Workspace, agent_id: str, simulated: Simulation, luck: random.Random) -> list[_Asked]:
     words = [one + two for one in _ONE for two in _TWO]
     luck.shuffle(words)
     roles = [role for role, number in ROLES.items() for _ in range(number)]
@@ -112,11 +112,11 @@ def _remember(workspace: Workspace, agent_id: str, told: Told, luck: random.Rand
             a, b = words[2 * place].capitalize(), words[2 * place + 1].capitalize()
             text = template.format(a=a, b=b)
             text = text[0].upper() + text[1:] + "."
-            told_as = memory_id(agent_id, "note", text)
-            memory = Memory(agent_id, told_as, "note", text, (), False, iso(START + place * SECOND))
+            known_as = memory_id(agent_id, "note", text)
+            memory = Memory(agent_id, known_as, "note", text, (), False, iso(START + place * SECOND))
             memories.store(workspace.database, memory._replace(concepts=tags.derive(text)), OWN_WORD)
-            told.roles[agent_id, told_as], told.texts[agent_id, told_as] = role, text
-            asked.append(_Asked(told_as, role, tuple(question.format(a=a, b=b) for question in questions)))
+            simulated.roles[agent_id, known_as], simulated.texts[agent_id, known_as] = role, text
+            asked.append(_Asked(known_as, role, tuple(question.format(a=a, b=b) for question in questions)))
     return asked
 
 
@@ -152,18 +152,18 @@ def hash_of(memory_id: str) -> int:
     return int.from_bytes(memory_id.encode(), "big")
 
 
-def _recall(workspace: Workspace, agent_id: str, query: str, at_us: int, told: Told) -> None:
+def _recall(workspace: Workspace, agent_id: str, query: str, at_us: int, simulated: Simulation) -> None:
     hits = recall_operations.recall(workspace.database, query, agent_id=agent_id)
     recall_operations.record(workspace.database, agent_id, query, hits, at_us)
     found = [(hit.id, rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
-    told.answers.append(Answered(agent_id, query, at_us, found))
+    simulated.answers.append(Answered(agent_id, query, at_us, found))
 
 
-def _forget_one(workspace: Workspace, agent_id: str, told: Told, at_us: int) -> None:
+def _forget_one(workspace: Workspace, agent_id: str, simulated: Simulation, at_us: int) -> None:
     """The first staple that has risen was wrong after all."""
-    for _, swept in told.sweeps[agent_id]:
+    for _, swept in simulated.sweeps[agent_id]:
         for one in swept.promoted:
-            if told.roles[agent_id, one.memory_id] == "staple":
+            if simulated.roles[agent_id, one.memory_id] == "staple":
                 privacy_forget.forget(workspace, agent_id, one.memory_id, at_us)
-                told.forgotten[agent_id, one.memory_id] = at_us
+                simulated.forgotten[agent_id, one.memory_id] = at_us
                 return

@@ -185,7 +185,7 @@ def _blank() -> documents_document.EntityDocument:
 
 
 def prompt_page(words: Sequence[str]) -> str:
-    """What a session is told at a prompt."""
+    """What a session receives at a prompt."""
     found = [PromptHit(word, words[n - 1], _path(n), _id("m", n)) for n, word in enumerate(words)]
     text = wrapped(recalled(found, _ROOM, len)[0], "/home/ada/.agents")
     assert text.startswith(OPENING) and text.endswith(CLOSING) and text.count("signet-memory>") == 2

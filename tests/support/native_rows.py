@@ -42,8 +42,8 @@ def done(answer: Answer) -> Answer:
 
 def memory(text: str, agent: str = "default", *, private: bool = False, kind: str = "note") -> memories.Memory:
     """A memory as `remember` keeps it."""
-    told = memory_id(agent, kind, text)
-    return memories.Memory(agent, told, kind, text, ("tag",), private, NOW, derive(text))
+    identity = memory_id(agent, kind, text)
+    return memories.Memory(agent, identity, kind, text, ("tag",), private, NOW, derive(text))
 
 
 @contextmanager

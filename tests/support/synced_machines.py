@@ -95,7 +95,7 @@ class Machine(Place):
         super().__init__(folder, name)
         self.skew_us = skew_us
         self.now_us = START + skew_us
-        self.told: set[str] = set()
+        self.events: set[str] = set()
         self.remembers: set[str] = set()
         with self.at():
             self.work: Workspace = open_workspace(str(self.root), Settings())
@@ -139,7 +139,7 @@ class Machine(Place):
     def _pass(self, request: Request) -> Outcome:
         with self.at():
             outcome = engine.run_pass(self.work, request)
-        self.told.update((*outcome.trouble, *self.work.events))
+        self.events.update((*outcome.trouble, *self.work.events))
         self.work.events.clear()
         return outcome
 

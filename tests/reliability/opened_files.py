@@ -1,4 +1,4 @@
-"""What commands open: told by the interpreter's audit events anywhere, by strace where it may trace."""
+"""What commands open: according to the interpreter's audit events anywhere, by strace where it may trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from workbench import ROOT, Answer, Vault
 
-# Commands one after the other in one process; told is each event with its paths, where a log is named.
+# Commands one after the other in one process; written is each event with its paths, where a log is named.
 _COMMANDS = """
 import json, os, sys
 commands, log = json.loads(sys.argv[1]), sys.argv[2]
@@ -24,9 +24,9 @@ EVENTS |= dict.fromkeys(("os.rename", "os.link", "os.symlink"), 2)
 def hear(event, arguments):
     for path in arguments[: EVENTS.get(event, 0)]:
         if isinstance(path, (str, bytes, os.PathLike)):
-            os.write(told, os.fsencode(path).replace(b"\\n", b"\\\\n") + b"\\n")
+            os.write(log_file, os.fsencode(path).replace(b"\\n", b"\\\\n") + b"\\n")
 if log:
-    told = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     sys.addaudithook(hear)
 from workbench import call
 print(json.dumps([[answer.code, answer.out, answer.err] for answer in (call(*words) for words in commands)]))
@@ -43,7 +43,7 @@ def heard(vault: Vault, log: Path, commands: Sequence[Sequence[str]]) -> tuple[l
 
 
 def traced(vault: Vault, log: Path, commands: Sequence[Sequence[str]]) -> tuple[list[Answer], set[str]]:
-    """The same, told by the kernel of every process: names are joined to the folders that they were opened in."""
+    """The same, reported by the kernel of every process: names are joined to the folders that they were opened in."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not here to watch what is opened")
     prefix = ["strace", "-f", "-y", "-qq", "-s", "4096", "-o", str(log), "-e", "trace=open,openat,openat2,creat"]

@@ -1,7 +1,7 @@
 """What stands in for other people's programs while the blocks of the pages run: each looks at what it is asked to do.
 
 Nothing is installed, started or sent anywhere; arguments that the real program would refuse are refused, with the
-reason on stderr. Called as `python programs_of_others.py NAME ARGUMENT…`; what was called is added to `$CALLS`.
+reason on stderr. Called as `python stand_in_programs.py NAME ARGUMENT…`; what was called is added to `$CALLS`.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def launchctl(words: list[str]) -> None:
     place = next(word for word in rest if word.startswith("gui/"))
     demand(re.fullmatch(r"gui/\d+(/dev\.signet-sync\.agent)?", place), f"Unrecognized target specifier: {place}")
     if verb == "bootstrap":
-        told = plistlib.loads(Path(rest[-1]).read_bytes())
-        demand(told["Label"] == "dev.signet-sync.agent" and "@" not in str(told), "a property list with blanks")
+        plist = plistlib.loads(Path(rest[-1]).read_bytes())
+        demand(plist["Label"] == "dev.signet-sync.agent" and "@" not in str(plist), "a property list with blanks")
 
 
 def pipx(words: list[str]) -> None:

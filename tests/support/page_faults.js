@@ -3,7 +3,7 @@ async () => {
   await new Promise(requestAnimationFrame);
   const faults = new Set();
   const root = document.documentElement;
-  const told = (element) => `${element.tagName}.${element.className.baseVal ?? element.className}`;
+  const shown = (element) => `${element.tagName}.${element.className.baseVal ?? element.className}`;
 
   // ── its frame ──
   if (!root.lang) faults.add('no lang');
@@ -12,7 +12,7 @@ async () => {
   if (root.scrollWidth > root.clientWidth) {
     const wide = [...document.querySelectorAll('body *')]
       .filter((one) => one.getBoundingClientRect().right > root.clientWidth + 1);
-    faults.add(`scrolls sideways: ${root.scrollWidth} > ${root.clientWidth}: ${wide.slice(0, 3).map(told)}`);
+    faults.add(`scrolls sideways: ${root.scrollWidth} > ${root.clientWidth}: ${wide.slice(0, 3).map(shown)}`);
   }
 
   // ── names ──
@@ -25,9 +25,9 @@ async () => {
   }
   for (const one of document.querySelectorAll('svg')) {
     const named = one.hasAttribute('aria-label') || one.querySelector(':scope > title');
-    if (!named && !one.closest('[aria-hidden=true]')) faults.add(`a picture without a name: ${told(one)}`);
+    if (!named && !one.closest('[aria-hidden=true]')) faults.add(`a picture without a name: ${shown(one)}`);
   }
-  for (const one of document.querySelectorAll('img:not([alt]), [style], a:not([href])')) faults.add(told(one));
+  for (const one of document.querySelectorAll('img:not([alt]), [style], a:not([href])')) faults.add(shown(one));
 
   // ── contrast ──
   const canvas = Object.assign(document.createElement('canvas'), { width: 1, height: 1 });
@@ -64,12 +64,12 @@ async () => {
     for (let at = element; at; at = at.parentElement) alpha *= Number(getComputedStyle(at).opacity);
     const behind = ground(element);
     const found = contrast(over(parse(colour), behind, alpha), behind);
-    if (found < 4.5) faults.add(`contrast ${found.toFixed(2)}: ${told(element)} ${text.trim().slice(0, 30)}`);
+    if (found < 4.5) faults.add(`contrast ${found.toFixed(2)}: ${shown(element)} ${text.trim().slice(0, 30)}`);
   };
   // One of each kind: what has the same tags and classes all the way up looks the same.
   const kinds = new Map([[document.body, '']]);
   const kind = (element) => {
-    if (!kinds.has(element)) kinds.set(element, `${kind(element.parentElement)} ${told(element)}`);
+    if (!kinds.has(element)) kinds.set(element, `${kind(element.parentElement)} ${shown(element)}`);
     return kinds.get(element);
   };
   const judged = new Set();
