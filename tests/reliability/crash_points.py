@@ -173,7 +173,7 @@ class Crashes(Sweep):
     """One operation, ended at its steps by any of the faults."""
 
     def __init__(self, operation: operations.Operation, folder: Path) -> None:
-        super().__init__(Field(folder), operation.scenario(operation.told(folder)), {}, "kill", 0)
+        super().__init__(Field(folder), operation.scenario(operation.told(folder)), {}, "kill")
         self.ground: Field
         self.standing = Standing()
         self.whole: dict[str, set[str]] = {}
