@@ -119,7 +119,7 @@ def to_accept(folder: Path) -> None:
     """A sealed file that was changed and one that is gone, both known as violations."""
     vault = _changed_and_gone(folder)
     vault.reindex()
-    keep(vault, folder, {"changed": _path_of("summary", 1)})
+    keep(vault, folder)
 
 
 def leaked(folder: Path) -> None:

@@ -113,10 +113,6 @@ def _edit(workspace: Workspace) -> None:
     operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
 
 
-def _create(workspace: Workspace) -> None:
-    operations.create(workspace, "default", "part", "Perfectionist", now_us=NOW_US, key=KEY)
-
-
 def _rename(workspace: Workspace) -> None:
     operations.rename(workspace, "default", "inner-critic", "The Guard", now_us=NOW_US, key=KEY)
 
@@ -175,7 +171,7 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
 
 
 _ACCEPT = ("violations", "accept")
-_WHY = ("--reason", "mine", "--now", NOW)
+_WHY = ("--reason", "mine", "--yes", "--now", NOW)
 _ALL = (
     # ── passes ──
     Operation(
@@ -266,8 +262,8 @@ _ALL = (
     ),
     Operation(
         "accept", "a change of a sealed file and the loss of another one are accepted", vaults.to_accept,
-        lambda told: Scenario(
-            told_to(*_ACCEPT, str(told["changed"]), *_WHY, then=(*_ACCEPT, "--vanished", "--yes", *_WHY)),
+        lambda _: Scenario(
+            told_to(*_ACCEPT, "--all", *_WHY, then=(*_ACCEPT, "--vanished", *_WHY)),
             piecemeal=True, rewrites=True, heals=True,
         ),
         ("violations accept",),
@@ -303,10 +299,6 @@ _ALL = (
     Operation(
         "entity edit", "a section of an entity's profile set under a key", vaults.garden,
         lambda _: Scenario(done(_edit), tidies=True), ("entity set", "entity append", "entity prune"),
-    ),
-    Operation(
-        "entity creation", "an entity made under a key", vaults.garden, lambda _: Scenario(done(_create), tidies=True),
-        ("entity create",),
     ),
     Operation(
         "entity rename", "an entity's name and folder changed", vaults.garden,

@@ -113,8 +113,8 @@ COMMAND_LINES: dict[str, Line] = {
     "entity verify": reads(),
     "entity replay": reads("{entity} --check"),
     "entity drift": reads(),
-    "entity resolve": Line("{entity} --keep file --actor maintainer"),
-    "entity schema promote": Line("mood --actor maintainer"),
+    "entity resolve": Line("{drifted} --keep events --actor maintainer"),
+    "entity schema promote": Line("Mood --actor maintainer"),
     "mcp": SERVES,
     "ui": SERVES,
     "backup create": Line("{folder}/new.backup"),
@@ -181,19 +181,25 @@ def furnish(vault: Vault) -> None:
     for number in (1, 2, 3):
         vault.session(number)
     vault.session(4, agent_id="scout")
+    at = ("--now", NOW)
     (vault / "MEMORY.md").write_text("# What I wrote myself\n")
     (vault / "notes.md").write_text("of a person\n")
     vault.reindex()
-    end(vault, **ENDING | {"session_id": "5e55e0d0-0000-4000-8000-000000000009"})
-    memory = vault.call("remember", "The lantern queue is drained at night.", "--json").json["id"]
+    ended = {"session_id": "5e55e0d0-0000-4000-8000-000000000009", "captured_at": "2026-03-28T12:00:00.000Z"}
+    end(vault, **ENDING | ended)
+    memory = vault.call("remember", "The lantern queue is drained at night.", "--json", *at).json["id"]
     vault.call("pin", memory)
     for query in ("lantern", "queue", "night"):
         vault.call("recall", query)
-    entity = vault.call("entity", "create", "part", "Critic", "--json").json["id"]
-    vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.")
-    vault.call("entity", "lock", entity, "role")
-    proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json").json["event_id"]
-    vault.call("entity", "unlock", entity, "role")
+    entity = vault.call("entity", "create", "part", "Critic", "--json", *at).json["id"]
+    vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *at)
+    vault.call("entity", "lock", entity, "role", *at)
+    proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json", *at).json["event_id"]
+    vault.call("entity", "unlock", entity, "role", *at)
+    drifted = vault.call("entity", "create", "part", "Judge", "--json", *at).json["id"]
+    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/profile.md")
+    profile.write_text(profile.read_text().replace("id:", "identity:", 1))
+    vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
     (folder / "transcript.jsonl").write_text(
         json.dumps(
             {
@@ -213,7 +219,7 @@ def furnish(vault: Vault) -> None:
     (vault.state / "logs").mkdir(exist_ok=True)
     (vault.state / "logs/signet-sync.log").write_text("2026-03-29 12:00:00 INFO began\n")
     known = {"session": numbered(1)["session_id"], "other": numbered(3)["session_id"], "memory": memory}
-    known |= {"entity": entity, "proposal": proposal, "changed": changed}
+    known |= {"entity": entity, "proposal": proposal, "drifted": drifted, "changed": changed}
     (folder / "known.json").write_text(json.dumps(known))
 
 
