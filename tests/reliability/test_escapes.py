@@ -170,7 +170,10 @@ def lines_of(vault: Vault) -> list[list[str]]:
     known = json.loads((vault.root.parent / "known.json").read_text())
     known |= {"folder": str(vault.root.parent), "beside": ""}
     tried = {n: line for n, line in COMMAND_LINES.items() if not (line.serves or line.given or n in NOT_TRIED)}
-    return [[*name.split(), *line.arguments(known)] for name, line in sorted(tried.items(), key=lambda one: not one[1].reads)]
+    return [
+        [*name.split(), *line.arguments(known)]
+        for name, line in sorted(tried.items(), key=lambda one: not one[1].reads)
+    ]
 
 
 def is_left_alone(vault: Vault, names: Sequence[str], trap: str) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +23,27 @@ from workbench import NOW, Answer, Vault, cast, numbered
 from signet_sync.cli.main import group
 
 Words = tuple[str, ...]
-ENDING = {"session_id": "5e55e0d0-0000-4000-8000-000000000001", "transcript": "## User\n\nBound the loop of src/queue.py.\n"}
-COMPACTION = {"session_id": "5e55e0d0-0000-4000-8000-000000000002", "compaction": "# Queue\n\n- src/queue.py ends.\n"}
-TURN = {"turn": 0, "role": "user", "text": "Does the queue drain?", "at": NOW}
-HOOK = {"hook_event_name": "PreCompact", "session_id": "h1", "cwd": "/home/ada", "transcript_path": "/nowhere"}
-EDIT = {"op": "append", "id": "{entity}", "section": "highlights", "text": "It stops at five."}
+WHO: dict[str, object] = {
+    "agent_id": "default", "session_key": "agent:main/one", "project": "/home/ada/lantern", "harness": "codex",
+    "captured_at": "2026-03-28T12:00:00.000Z", "started_at": None, "ended_at": None, "idempotency_key": "once",
+    "memory_sentence": "Bounded the retry loop of src/queue.py in lantern so that the queue drains in the end.\n",
+}  # fmt: skip
+ENDING = WHO | {
+    "session_id": "5e55e0d0-0000-4000-8000-000000000001",
+    "transcript": "## User\n\nBound the loop of src/queue.py.\n",
+    "transcript_is": "whole",
+    "summary": "# Queue\n\n- lantern bounds the loop of src/queue.py.\n",
+}
+COMPACTION = WHO | {
+    "session_id": "5e55e0d0-0000-4000-8000-000000000002",
+    "compaction": "# Queue\n\n- src/queue.py ends.\n",
+}
+TURN = {"turn": 0, "role": "user", "text": "Does the queue drain?\n", "at": NOW}
+HOOK = {
+    "hook_event_name": "PreCompact", "session_id": "h1", "cwd": "/home/ada", "transcript_path": "/nowhere",
+    "custom_instructions": "keep it", "prompt": "why?",
+}  # fmt: skip
+EDIT = {"op": "append", "id": "{entity}", "section": "highlights", "text": "It stops at five.\n"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class Line:
     """
 
     words: str = ""
-    given: object = None
+    given: Mapping[str, object] | None = None
     reads: bool = False
     serves: bool = False
 
@@ -144,7 +160,9 @@ COMMAND_LINES: dict[str, Line] = {
 }
 
 
-def leaves(command: click.Command = group, words: Words = (), *, hidden: bool = True) -> Iterator[tuple[Words, click.Command]]:
+def leaves(
+    command: click.Command = group, words: Words = (), *, hidden: bool = True
+) -> Iterator[tuple[Words, click.Command]]:
     """Every command that does something, with the words that call it."""
     if not isinstance(command, click.Group):
         yield words, command
@@ -185,8 +203,8 @@ def furnish(vault: Vault) -> None:
     (vault / "MEMORY.md").write_text("# What I wrote myself\n")
     (vault / "notes.md").write_text("of a person\n")
     vault.reindex()
-    ended = {"session_id": "5e55e0d0-0000-4000-8000-000000000009", "captured_at": "2026-03-28T12:00:00.000Z"}
-    end(vault, **ENDING | ended)
+    end(vault, **ENDING | {"session_id": "5e55e0d0-0000-4000-8000-000000000009", "idempotency_key": "before", "session_key": None,
+        "captured_at": "2026-03-27T12:00:00.000Z"})  # fmt: skip
     memory = vault.call("remember", "The lantern queue is drained at night.", "--json", *at).json["id"]
     vault.call("pin", memory)
     for query in ("lantern", "queue", "night"):
