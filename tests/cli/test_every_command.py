@@ -133,7 +133,8 @@ def body(secret: str) -> str:
     return (
         f"# Keys of {secret}\n\n## User · {secret}\n\n{secret} is what I use.\n\n"
         f"## Assistant · 2026-03-25T09:00:00.000Z\n\nThen src/queue.py reads {secret}.\n\n"
-        f"## Decisions of {secret}\n\n- Not an item.\n\n## Decisions\n\n- The queue is read with {secret} from now on.\n"
+        f"## Decisions of {secret}\n\n- Not an item.\n\n"
+        f"## Decisions\n\n- The queue is read with {secret} from now on.\n"
         f"- {secret}: is the token\n- Deploy token: {secret}\n- See src/{secret}.py and `{secret}/queue.py`.\n\n"
         f"## People\n\n- {secret}: keeps the queue\n- **{secret}** – asks\n\n## Next steps\n\n"
         f"- [x] Ask @{secret} of https://github.com/ada/{secret}/issues/7\n- [x] Turn {secret} in.\n\n"

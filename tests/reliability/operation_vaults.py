@@ -57,9 +57,12 @@ def _three(folder: Path) -> Vault:
 
 
 def new(folder: Path) -> None:
-    """Three sessions that nobody has indexed."""
+    """Three sessions that this machine has not indexed: the workspace has its id from another one."""
     vault = _three(folder)
-    vault.state.mkdir(parents=True)
+    with opened(str(vault.root), Settings()):
+        pass
+    shutil.rmtree(os.environ["SIGNET_STATE"])
+    os.makedirs(os.environ["SIGNET_STATE"])
     keep(vault, folder)
 
 

@@ -48,7 +48,7 @@ EDIT = {"op": "append", "id": "{entity}", "section": "highlights", "text": "It s
 
 @dataclass(frozen=True)
 class Line:
-    """What follows the command's name, and its input; `{name}` is filled in from `Furnished`.
+    """What follows the command's name, and its input; `{name}` is filled in with what `note` was given.
 
     `reads`: it writes nothing at all. `serves`: it ends only when it is told to, so that no line is run.
     """
@@ -190,6 +190,11 @@ def run(vault: Vault, name: str, *more: str, line: Line | None = None, folder: P
         return vault.call(*name.split(), *line.arguments(known), *more)
 
 
+def note(vault: Vault, **known: str) -> None:
+    """Notes what the lines are filled in with: two sessions, a memory, entities, a proposal, a changed artifact."""
+    (vault.root.parent / "known.json").write_text(json.dumps(known))
+
+
 def furnish(vault: Vault) -> None:
     """Sessions of others and of us, a change of a sealed file, memories, entities, live turns, a history."""
     folder = vault.root.parent
@@ -203,8 +208,8 @@ def furnish(vault: Vault) -> None:
     (vault / "MEMORY.md").write_text("# What I wrote myself\n")
     (vault / "notes.md").write_text("of a person\n")
     vault.reindex()
-    end(vault, **ENDING | {"session_id": "5e55e0d0-0000-4000-8000-000000000009", "idempotency_key": "before", "session_key": None,
-        "captured_at": "2026-03-27T12:00:00.000Z"})  # fmt: skip
+    before = {"session_id": "5e55e0d0-0000-4000-8000-000000000009", "session_key": None, "idempotency_key": "before"}
+    end(vault, **ENDING | before | {"captured_at": "2026-03-27T12:00:00.000Z"})
     memory = vault.call("remember", "The lantern queue is drained at night.", "--json", *at).json["id"]
     vault.call("pin", memory)
     for query in ("lantern", "queue", "night"):
@@ -238,7 +243,7 @@ def furnish(vault: Vault) -> None:
     (vault.state / "logs/signet-sync.log").write_text("2026-03-29 12:00:00 INFO began\n")
     known = {"session": numbered(1)["session_id"], "other": numbered(3)["session_id"], "memory": memory}
     known |= {"entity": entity, "proposal": proposal, "drifted": drifted, "changed": changed}
-    (folder / "known.json").write_text(json.dumps(known))
+    note(vault, **known)
 
 
 def furnished(folder: Path) -> Callable[[Path], Vault]:

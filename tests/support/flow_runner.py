@@ -328,8 +328,6 @@ def contents(root: Path) -> dict[str, str]:
 
 def content(path: Path) -> bytes:
     """The bytes of a file; of an entity ledger what was done, whatever ids were drawn and however it came to pass."""
-    if path.name == "workspace-id":
-        return b"drawn"
     raw = path.read_bytes()
     if path.suffix != ".jsonl" or path.parent.name != "ledger":
         return raw
