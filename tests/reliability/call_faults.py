@@ -2,7 +2,8 @@
 
 `python call_faults.py NAME FOLDER FAULTS EVERY` wants what `operations.prepare` has made in FOLDER. A first run under
 strace, undisturbed, tells which calls write something down; then each EVERY-th of them is met by each of FAULTS
-(`KILL`, or the name of an error; with commas between). A fault `CALL=ERROR` is met by every such call of one run. It prints a JSON line a point: the call and its number, the
+(`KILL`, or the name of an error; with commas between). A fault `CALL=ERROR` is met by every such call of one run.
+It prints a JSON line a point: the call and its number, the
 fault, whether it was met, how the run ended, what a pass made of it and what is wrong: nothing is an empty list. The
 last line says how many such calls there are.
 
