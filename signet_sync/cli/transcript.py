@@ -22,7 +22,7 @@ _APPEND = """Record turns of a running session, so that they can be searched at 
 
 \b
 Each line of stdin is one turn:
-  {"turn": 0, "role": "user", "text": "Why does it never drain?", "at": "2026-03-28T22:34:06.792Z"}
+  {"turn": 0, "role": "user", "text": "Why does it never drain?", "at": "2026-03-28T22:34:06Z"}
 
 \b
 turn  its number in the session, from 0 on; repeating a turn changes nothing, another text

@@ -58,8 +58,8 @@ def moved(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 
 
-# These wait for more, or ask for what is not there.
-UNTRIED = ("--watch", "--follow", "--with-index")
+# These wait for more, ask for what is not there, or write.
+UNTRIED = ("--write", "--watch", "--follow", "--with-index")
 
 
 def forms(command: click.Command) -> Iterator[tuple[str, ...]]:
