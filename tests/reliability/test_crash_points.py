@@ -114,7 +114,6 @@ NOT_HERE = {
     "ui": "reads",
     "init": "a workspace of empty folders, each made once",
     "demo": "a folder of its own, deleted with it",
-    "run": "passes: tests/reliability/test_stateful.py kills the agent itself",
     "hook": "one job file: tests/capture/test_spool.py",
     "checkpoint": "a git repository: tests/history/test_workspace_git.py",
     "history": "reads",
