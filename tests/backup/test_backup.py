@@ -9,7 +9,7 @@ import stat
 import apsw
 import pytest
 from artifacts_fixture import fill, judged, session, stone
-from keepsakes import BACKED_UP
+from native_rows import BACKED_UP
 
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.entities import store as entities_store

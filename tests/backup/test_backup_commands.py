@@ -11,9 +11,9 @@ from pathlib import Path
 
 import apsw
 import crash_runner
-import keepsakes as kept
+import native_rows
 import pytest
-from keepsakes import BACKED_UP
+from native_rows import BACKED_UP
 from workbench import NOW, ROOT, Answer, Vault
 
 from signet_sync.storage.database.tables import VERSION
@@ -26,8 +26,8 @@ LATER = "2026-03-29T13:00:00.000Z"
 def _made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """A filled vault, its state and a backup of it, made once: the tests work on copies."""
     place = tmp_path_factory.mktemp("made")
-    with kept.elsewhere(place) as vault:
-        kept.done(vault.call("backup", "create", str(place / "file.backup"), "--now", NOW))
+    with native_rows.elsewhere(place) as vault:
+        native_rows.done(vault.call("backup", "create", str(place / "file.backup"), "--now", NOW))
     return vault.root, place / "state", place / "file.backup"
 
 
@@ -58,8 +58,8 @@ def wipe(vault: Vault) -> None:
     shutil.rmtree(vault.state)
 
 
-def remove(vault: Vault, name: str = kept.FIRST) -> None:
-    kept.done(vault.call("remove", name, "--reason", "asked for", "--yes", "--now", LATER))
+def remove(vault: Vault, name: str = native_rows.FIRST) -> None:
+    native_rows.done(vault.call("remove", name, "--reason", "asked for", "--yes", "--now", LATER))
 
 
 # ── a move ──
@@ -68,7 +68,7 @@ def remove(vault: Vault, name: str = kept.FIRST) -> None:
 def test_copied_workspace_and_file_are_all_that_a_new_machine_needs(
     vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, page = kept.native(vault), vault.page()
+    before, page = native_rows.native(vault), vault.page()
     assert all(before.values()) or [t for t, rows in before.items() if not rows] == ["memory_artifact_tombstones"]
     shutil.move(vault.root, tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "machine")
@@ -76,7 +76,7 @@ def test_copied_workspace_and_file_are_all_that_a_new_machine_needs(
     monkeypatch.setenv("HOME", str(tmp_path / "new/home"))
     moved = Vault(tmp_path / "elsewhere")
     answer = restore(moved, file, now=NOW).json
-    after = kept.native(moved)
+    after = native_rows.native(moved)
     (capture,) = after.pop("captures")
     assert capture[1] == str(tmp_path / "new/home/.claude/projects/a/b.jsonl"), "its home is another one"
     assert {**before, "captures": [capture]} == {**after, "captures": [capture]}
@@ -94,31 +94,31 @@ def test_a_backup_tells_nothing_of_the_home_that_it_was_made_in(_made: tuple[Pat
 
 def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: Vault, file: Path) -> None:
     wipe(vault)
-    changed, gone = vault / kept.vault_path("summary", 1), vault / kept.vault_path("summary", 2)
+    changed, gone = vault / native_rows.vault_path("summary", 1), vault / native_rows.vault_path("summary", 2)
     raw = changed.read_bytes(), gone.read_bytes()
     changed.write_bytes(raw[0] + b"forged\n")
     gone.unlink()
     restore(vault, file)
-    kept.done(vault.call("violations", "restore", "--all", "--yes"))
+    native_rows.done(vault.call("violations", "restore", "--all", "--yes"))
     assert (changed.read_bytes(), gone.read_bytes()) == raw
 
 
 def test_a_seal_that_lost_its_bytes_gets_them_back(vault: Vault, file: Path) -> None:
-    before = kept.native(vault)
+    before = native_rows.native(vault)
     with vault.database(readonly=False) as database, database.transaction():
         bodies.keep(database, [path for (path,) in database.execute("select path from seals")])
         database.execute("update seals set packed = null where packed <> x''")
     # The next pass could not take them from a file that changed.
-    (vault / kept.vault_path("summary", 1)).write_bytes(b"forged")
+    (vault / native_rows.vault_path("summary", 1)).write_bytes(b"forged")
     assert restore(vault, file).json["rows"]["sealed_bytes"] == 3
-    assert kept.native(vault)["seals"] == before["seals"]
+    assert native_rows.native(vault)["seals"] == before["seals"]
 
 
 # ── what is there ──
 
 
 def test_rows_that_are_there_win_and_are_kept_first(vault: Vault, file: Path) -> None:
-    lamp = kept.memory(kept.LAMP, kind="preference").id
+    lamp = native_rows.memory(native_rows.LAMP, kind="preference").id
     with vault.database(readonly=False) as database, database.transaction():
         database.execute("update memories set tags = '[\"mine\"]' where id = ?", (lamp,))
         database.execute("delete from pins")
@@ -131,7 +131,7 @@ def test_rows_that_are_there_win_and_are_kept_first(vault: Vault, file: Path) ->
 
 
 def test_the_newest_backup_is_taken_where_none_is_named_and_any_by_its_name(vault: Vault) -> None:
-    made = kept.done(vault.call("backup", "create", "--json", "--now", LATER)).json["path"]
+    made = native_rows.done(vault.call("backup", "create", "--json", "--now", LATER)).json["path"]
     with vault.database(readonly=False) as database, database.transaction():
         database.execute("delete from pins")
     assert restore(vault).json["rows"]["pins"] == 3
@@ -147,20 +147,20 @@ def test_the_newest_backup_is_taken_where_none_is_named_and_any_by_its_name(vaul
 
 def test_nothing_of_a_session_that_was_removed_since_comes_back(vault: Vault, file: Path, tmp_path: Path) -> None:
     remove(vault)
-    before = kept.native(vault)
+    before = native_rows.native(vault)
     answer = restore(vault, file).json
     assert answer["left_out"]["removed_sessions"] == 1 and answer["total"] == 0, answer
-    assert kept.native(vault) == before
+    assert native_rows.native(vault) == before
     wipe(vault)
     restore(vault, file)
-    after = kept.native(vault)
+    after = native_rows.native(vault)
     for table in ("seals", "memories", "memory_promotions", "pins", "artifact_telemetry", "flow_results"):
         assert after[table] == before[table], table
     queries = [row[2] for row in after["recall_events"]]
     assert queries == ["what about the wick"] * 2 + ["Bogotá"], "none in its words"
     file.unlink()
-    for word in ("zqxcanary", "opals", "number1x", kept.FIRST):
-        assert kept.holding(tmp_path, word) == []
+    for word in ("zqxcanary", "opals", "number1x", native_rows.FIRST):
+        assert native_rows.holding(tmp_path, word) == []
 
 
 def test_where_no_bytes_tell_its_words_no_older_query_of_its_agent_comes_back(vault: Vault, tmp_path: Path) -> None:
@@ -168,67 +168,67 @@ def test_where_no_bytes_tell_its_words_no_older_query_of_its_agent_comes_back(va
     remove(vault)
     wipe(vault)
     assert restore(vault, bare).json["left_out"]["removed_sessions"] == 1
-    assert [row[0] for row in kept.native(vault)["recall_events"]] == ["scout"]
+    assert [row[0] for row in native_rows.native(vault)["recall_events"]] == ["scout"]
 
 
 def test_a_memory_that_was_forgotten_since_stays_forgotten(vault: Vault, file: Path, tmp_path: Path) -> None:
-    kept.done(vault.call("forget", kept.memory(kept.PRIVATE).id, "--now", LATER))
+    native_rows.done(vault.call("forget", native_rows.memory(native_rows.PRIVATE).id, "--now", LATER))
     answer = restore(vault, file).json
     assert answer["left_out"]["forgotten_memories"] == 1 and answer["total"] == 0
     file.unlink()
-    assert kept.holding(tmp_path, "moths") == []
+    assert native_rows.holding(tmp_path, "moths") == []
     assert "forgotten since" in restored_by_hand(vault, tmp_path)
 
 
 def restored_by_hand(vault: Vault, tmp_path: Path) -> str:
     """What a person reads who restores a backup of before something was forgotten."""
     place = str(tmp_path / "second.backup")
-    kept.done(vault.call("remember", kept.PRIVATE, "--private", "--now", LATER))
-    kept.done(vault.call("backup", "create", place, "--now", LATER))
-    kept.done(vault.call("forget", kept.memory(kept.PRIVATE).id, "--now", LATER))
-    return kept.done(vault.call("backup", "restore", place, "--now", LATER)).out
+    native_rows.done(vault.call("remember", native_rows.PRIVATE, "--private", "--now", LATER))
+    native_rows.done(vault.call("backup", "create", place, "--now", LATER))
+    native_rows.done(vault.call("forget", native_rows.memory(native_rows.PRIVATE).id, "--now", LATER))
+    return native_rows.done(vault.call("backup", "restore", place, "--now", LATER)).out
 
 
 def test_a_removal_in_the_backup_takes_files_away_only_where_somebody_agrees(vault: Vault, tmp_path: Path) -> None:
     old = {path.name: path.read_bytes() for path in vault.memory.glob("*.md")}
     remove(vault)
     newer = tmp_path / "newer.backup"
-    kept.done(vault.call("backup", "create", str(newer), "--now", LATER))
+    native_rows.done(vault.call("backup", "create", str(newer), "--now", LATER))
     wipe(vault)
     shutil.rmtree(vault.memory / "tombstones")
     vault.put(old)  # an older copy of the vault
     answer = vault.call("backup", "restore", str(newer), "--now", LATER)
-    assert answer.code == 2 and "--yes" in answer.err and kept.vault_path("summary", 1) in answer.err
-    assert (vault / kept.vault_path("summary", 1)).exists()
+    assert answer.code == 2 and "--yes" in answer.err and native_rows.vault_path("summary", 1) in answer.err
+    assert (vault / native_rows.vault_path("summary", 1)).exists()
     assert len(restore(vault, newer, "--yes").json["removed_files"]) == 3
-    assert not (vault / kept.vault_path("summary", 1)).exists()
-    assert kept.holding(vault.state, "number1x") == []
+    assert not (vault / native_rows.vault_path("summary", 1)).exists()
+    assert native_rows.holding(vault.state, "number1x") == []
 
 
 def test_a_removal_that_was_undone_since_removes_nothing(vault: Vault, tmp_path: Path) -> None:
     old = {path.name: path.read_bytes() for path in vault.memory.glob("*.md")}
     remove(vault)
     between = tmp_path / "between.backup"
-    kept.done(vault.call("backup", "create", str(between), "--now", LATER))
-    kept.done(vault.call("remove", kept.FIRST, "--undo", "--yes", "--now", LATER))
+    native_rows.done(vault.call("backup", "create", str(between), "--now", LATER))
+    native_rows.done(vault.call("remove", native_rows.FIRST, "--undo", "--yes", "--now", LATER))
     vault.put(old)
     vault.reindex(now=LATER)
     answer = restore(vault, between).json
     assert answer["left_out"]["undone_removals"] == 1 and answer["removed_files"] == []
-    assert (vault / kept.vault_path("summary", 1)).exists()
+    assert (vault / native_rows.vault_path("summary", 1)).exists()
 
 
 def test_a_removal_reaches_every_backup_of_the_state_folder(vault: Vault) -> None:
     for hour in (13, 14):
-        kept.done(vault.call("backup", "create", "--now", f"2026-03-29T{hour}:00:00.000Z"))
+        native_rows.done(vault.call("backup", "create", "--now", f"2026-03-29T{hour}:00:00.000Z"))
     assert len(list(vault.state.glob("backups/*.db"))) > 1
     remove(vault)
     assert len(list(vault.state.glob("backups/*.db"))) == 1
-    assert kept.holding(vault.state, "zqxcanary") == []
+    assert native_rows.holding(vault.state, "zqxcanary") == []
 
 
 def test_a_lost_database_still_knows_what_was_forgotten(vault: Vault, file: Path) -> None:
-    kept.done(vault.call("forget", kept.memory(kept.PRIVATE).id, "--now", LATER))
+    native_rows.done(vault.call("forget", native_rows.memory(native_rows.PRIVATE).id, "--now", LATER))
     vault.db.unlink()
     answer = restore(vault, file).json
     assert answer["left_out"]["forgotten_memories"] == 1 and answer["rows"]["memories"] == 0
@@ -249,7 +249,7 @@ def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: P
         connection.execute("update dream_sweeps set sweep_id = 'soon'")
         connection.execute("insert into forgotten_memories values('../x'), (null)")
         connection.execute("insert into acceptances values('memory/x.md', 0, ?, 'y')", (NOW,))
-        accepted = [(kept.vault_path("summary", 1), x) for x in (b"y", "password=hunter2hunter2")]
+        accepted = [(native_rows.vault_path("summary", 1), x) for x in (b"y", "password=hunter2hunter2")]
         connection.executemany("insert into acceptances values(?, 0, '2026-03-28T12:00:00Z', ?)", accepted)
         connection.execute("update about set value = x'ff' where key = 'made_at'")
     resealed(file)
@@ -260,7 +260,7 @@ def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: P
     assert len(marks) == 3 and "memory/x.md" not in str(marks)
     assert "hunter2" not in str(marks) and "REDACTED" in str(marks)
     shutil.copy(file, vault.state / "backups/native-20200101.db")
-    assert "native-20200101.db" in kept.done(vault.call("backup", "list")).out
+    assert "native-20200101.db" in native_rows.done(vault.call("backup", "list")).out
     assert vault.rows("select distinct agent_id from pins") == [("default",)]
     assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
 
@@ -273,7 +273,7 @@ def newer(path: Path) -> None:
 
 
 def test_what_is_no_sound_backup_is_refused_and_nothing_changes(vault: Vault, file: Path, tmp_path: Path) -> None:
-    before, database = kept.native(vault), tmp_path / "other.db"
+    before, database = native_rows.native(vault), tmp_path / "other.db"
     with sqlite3.connect(database) as connection:
         connection.execute("pragma application_id = 7")
         connection.execute("create table t(x)")
@@ -296,7 +296,7 @@ def test_what_is_no_sound_backup_is_refused_and_nothing_changes(vault: Vault, fi
     ):
         error = restore(vault, path, code=3).json["error"]
         assert said in error["message"] and error["path"] == str(path) and error["hint"], error
-    assert kept.native(vault) == before
+    assert native_rows.native(vault) == before
     assert vault.call("status", "--json").code == 0 and not list(vault.state.glob("*.suspect"))
 
 
@@ -325,7 +325,7 @@ def test_a_backup_is_for_its_owner_alone_and_replaces_only_one_of_ours(vault: Va
     file.chmod(0o644)
     old = os.umask(0)
     try:
-        kept.done(vault.call("backup", "create", str(file), "--now", LATER))
+        native_rows.done(vault.call("backup", "create", str(file), "--now", LATER))
     finally:
         os.umask(old)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -336,22 +336,22 @@ def test_a_backup_is_for_its_owner_alone_and_replaces_only_one_of_ours(vault: Va
 
 
 def test_the_list_tells_of_each_when_how_large_what_and_whether_it_is_whole(vault: Vault) -> None:
-    kept.done(vault.call("backup", "create", "--now", LATER))
+    native_rows.done(vault.call("backup", "create", "--now", LATER))
     broken = vault.state / "backups/native-20260301.db"
     broken.write_bytes(b"nothing")
-    listed = kept.done(vault.call("backup", "list", "--json")).json["backups"]
+    listed = native_rows.done(vault.call("backup", "list", "--json")).json["backups"]
     assert [one["ok"] for one in listed] == [True, True, False]
     assert [one["made_at"] for one in listed][:2] == [NOW, LATER] or listed[0]["name"] == "native-20260329.db"
     assert set(listed[0]["rows"]) == set(BACKED_UP) and listed[0]["bytes"] > 0
-    text = kept.done(vault.call("backup", "list")).out
+    text = native_rows.done(vault.call("backup", "list")).out
     assert "intact: 4 memories, 3 pins" in text and "damaged" in text
     wipe(vault)
-    assert "no backups yet" in kept.done(vault.call("backup", "list")).out
+    assert "no backups yet" in native_rows.done(vault.call("backup", "list")).out
 
 
 def test_backups_by_hand_are_rotated_like_the_others(vault: Vault) -> None:
     for minute in range(5):
-        kept.done(vault.call("backup", "create", "--now", f"2026-03-29T13:{minute:02d}:00.000Z"))
+        native_rows.done(vault.call("backup", "create", "--now", f"2026-03-29T13:{minute:02d}:00.000Z"))
     assert len(list(vault.state.glob("backups/native-*.db"))) == 3
     assert (vault.state / "backups/native-20260329-130400.db").exists()
 
@@ -402,13 +402,13 @@ def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
     )
     try:
         deadline = time.monotonic() + 30
-        while not kept.done(vault.call("status", "--json")).json["running"] and time.monotonic() < deadline:
+        while not native_rows.done(vault.call("status", "--json")).json["running"] and time.monotonic() < deadline:
             time.sleep(0.1)
         with vault.database(readonly=False) as database, database.transaction():
             database.execute("delete from pins")
         assert restore(vault, file).json["rows"]["pins"] == 3
-        kept.done(vault.call("backup", "create", str(file)))
-        kept.done(vault.call("export", str(file) + ".jsonl"))
+        native_rows.done(vault.call("backup", "create", str(file)))
+        native_rows.done(vault.call("export", str(file) + ".jsonl"))
         assert agent.poll() is None
     finally:
         agent.terminate()
@@ -420,7 +420,7 @@ def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault,
     before, names = file.read_bytes(), sorted(tmp_path.iterdir())
     with vault.database(readonly=False) as database, database.transaction():
         database.execute(
-            "update seals set packed = randomblob(2000000) where path = ?", (kept.vault_path("summary", 1),)
+            "update seals set packed = randomblob(2000000) where path = ?", (native_rows.vault_path("summary", 1),)
         )
     small = ("sh", "-c", 'ulimit -f 1500; exec "$@"', "sh")
     for words in (("backup", "create", str(file)), ("export", str(tmp_path / "rows.jsonl"))):

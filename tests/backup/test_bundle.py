@@ -14,10 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import keepsakes as kept
+import native_rows
 import pytest
-from keepsakes import BACKED_UP
-from secrets_made_up import some
+from invented_secrets import some
+from native_rows import BACKED_UP
 from workbench import NOW, Vault
 
 from signet_sync.backup import bundle_format
@@ -32,9 +32,9 @@ Lines = list[dict[str, Any]]
 def _made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A filled vault without its state, and a bundle of it, made once."""
     place = tmp_path_factory.mktemp("made")
-    with kept.elsewhere(place) as vault:
-        kept.done(vault.call("export", str(place / "rows.jsonl"), "--now", NOW))
-        again = kept.done(vault.call("export", "--now", LATER))
+    with native_rows.elsewhere(place) as vault:
+        native_rows.done(vault.call("export", str(place / "rows.jsonl"), "--now", NOW))
+        again = native_rows.done(vault.call("export", "--now", LATER))
         assert again.out.encode() == (place / "rows.jsonl").read_bytes(), "equal rows make equal bytes, whenever"
     return vault.root, place / "rows.jsonl"
 
@@ -86,18 +86,18 @@ def of(lines: Lines, table: str) -> dict[str, Any]:
 
 def test_rows_come_back_as_they_were_and_a_second_time_none(vault: Vault, rows: Path, tmp_path: Path) -> None:
     answer = take_in(vault, rows)
-    found = kept.native(vault)
+    found = native_rows.native(vault)
     told = {table: len(of_table(rows, table)) for table in BACKED_UP}
     assert answer["rows"] == {**told, "sealed_bytes": 0} == {**{t: len(found[t]) for t in BACKED_UP}, "sealed_bytes": 0}
     assert found["forgotten_memories"] == [("0" * 32,)] and found["acceptances"] and found["redactions"]
     assert [row[2] for row in found["recall_events"] if row[0] == "scout"] == ["Bogotá"]
     again = tmp_path / "again.jsonl"
-    kept.done(vault.call("export", str(again), "--now", LATER))
+    native_rows.done(vault.call("export", str(again), "--now", LATER))
     assert again.read_bytes() == rows.read_bytes()
-    before = kept.native(vault)
+    before = native_rows.native(vault)
     assert take_in(vault, rows)["total"] == 0
-    assert kept.native(vault) == before
-    assert kept.LAMP.partition(".")[0] in vault.page()
+    assert native_rows.native(vault) == before
+    assert native_rows.LAMP.partition(".")[0] in vault.page()
     assert stat.S_IMODE(again.stat().st_mode) == 0o600
 
 
@@ -117,7 +117,7 @@ def test_lines_can_be_read_by_a_person_and_by_another_tool(rows: Path) -> None:
     }
     assert lines[-1]["end"]["rows"] == len(lines) - 2
     told = of_table(rows, "memories")
-    assert {one["content"]: one["private"] for one in told}[kept.PRIVATE] is True
+    assert {one["content"]: one["private"] for one in told}[native_rows.PRIVATE] is True
     assert all(isinstance(one["tags"], list) for one in told)
     assert of_table(rows, "flow_results")[0]["answer"] == {"summary": "memory/x.md", "words": ["é"]}
     assert of_table(rows, "captures")[0]["path"] == "~/.claude/projects/a/b.jsonl"
@@ -131,19 +131,19 @@ def test_a_bundle_goes_through_a_pipe(vault: Vault, rows: Path, monkeypatch: pyt
 
 def test_a_dry_run_says_what_would_come_and_changes_nothing(vault: Vault, rows: Path) -> None:
     vault.reindex(now=LATER)
-    before = kept.native(vault)
+    before = native_rows.native(vault)
     answer = take_in(vault, rows, "--dry-run")
     assert answer["rows"]["memories"] == 4 and answer["dry_run"]
-    assert kept.native(vault) == before
-    out = kept.done(vault.call("import-bundle", str(rows), "--dry-run")).out
+    assert native_rows.native(vault) == before
+    out = native_rows.done(vault.call("import-bundle", str(rows), "--dry-run")).out
     assert out.startswith("would be added: 4 memories, 3 pins") and "nothing was changed" in out
 
 
 def test_rows_that_are_there_win(vault: Vault, rows: Path) -> None:
-    kept.done(vault.call("remember", kept.LAMP, "--type", "preference", "--tag", "mine", "--now", LATER))
+    native_rows.done(vault.call("remember", native_rows.LAMP, "--type", "preference", "--tag", "mine", "--now", LATER))
     answer = take_in(vault, rows)
     assert answer["rows"]["memories"] == 3 and answer["before"]
-    memory = kept.memory(kept.LAMP, kind="preference").id
+    memory = native_rows.memory(native_rows.LAMP, kind="preference").id
     assert vault.rows("select tags from memories where id = ?", memory) == [('["mine"]',)]
 
 
@@ -151,15 +151,15 @@ def test_agents_stay_apart(vault: Vault, rows: Path, tmp_path: Path) -> None:
     answer = take_in(vault, rows, "--agent", "scout")
     assert {t: n for t, n in answer["rows"].items() if n} == {"memories": 1, "memory_sources": 1, "recall_events": 1}
     alone = tmp_path / "scout.jsonl"
-    kept.done(vault.call("export", str(alone), "--agent", "scout"))
-    assert documents(alone)[0]["agents"] == ["scout"] and kept.LAMP not in alone.read_text()
+    native_rows.done(vault.call("export", str(alone), "--agent", "scout"))
+    assert documents(alone)[0]["agents"] == ["scout"] and native_rows.LAMP not in alone.read_text()
     assert vault.rows("select distinct agent_id from memories") == [("scout",)]
 
 
 def test_without_seals_no_text_of_an_artifact_is_in_a_bundle(vault: Vault, tmp_path: Path) -> None:
     place = tmp_path / "bare.jsonl"
     vault.reindex()
-    kept.done(vault.call("export", str(place), "--no-seals"))
+    native_rows.done(vault.call("export", str(place), "--no-seals"))
     assert all("packed" not in line for line in of_table(place, "seals")) and len(of_table(place, "seals")) == 4
     shutil.rmtree(vault.state)
     assert take_in(vault, place)["rows"]["seals"] == 4
@@ -172,7 +172,7 @@ def test_seals_of_files_that_are_not_here_wait_for_them(vault: Vault, rows: Path
         path.unlink()
     answer = take_in(vault, rows)
     assert answer["left_out"]["seals_of_absent_files"] == 4 and answer["rows"]["seals"] == 0
-    assert kept.done(vault.call("violations", "list", "--json")).json["violations"] == []
+    assert native_rows.done(vault.call("violations", "list", "--json")).json["violations"] == []
     for path, data in raw.items():
         path.write_bytes(data)
     assert take_in(vault, rows)["rows"]["seals"] == 4
@@ -183,15 +183,15 @@ def test_seals_of_files_that_are_not_here_wait_for_them(vault: Vault, rows: Path
 
 def test_nothing_of_a_removed_session_or_a_forgotten_memory_comes_in(vault: Vault, rows: Path, tmp_path: Path) -> None:
     take_in(vault, rows)
-    kept.done(vault.call("remove", kept.FIRST, "--reason", "asked for", "--yes", "--now", LATER))
-    kept.done(vault.call("forget", kept.memory(kept.PRIVATE).id, "--now", LATER))
-    before = kept.native(vault)
+    native_rows.done(vault.call("remove", native_rows.FIRST, "--reason", "asked for", "--yes", "--now", LATER))
+    native_rows.done(vault.call("forget", native_rows.memory(native_rows.PRIVATE).id, "--now", LATER))
+    before = native_rows.native(vault)
     answer = take_in(vault, rows)
     assert (answer["left_out"]["removed_sessions"], answer["left_out"]["forgotten_memories"]) == (1, 1)
-    assert kept.native(vault) == before
+    assert native_rows.native(vault) == before
     rows.unlink()
-    for word in ("zqxcanary", "opals", "number1x", kept.FIRST, "moths"):
-        assert kept.holding(tmp_path, word) == [], word
+    for word in ("zqxcanary", "opals", "number1x", native_rows.FIRST, "moths"):
+        assert native_rows.holding(tmp_path, word) == [], word
 
 
 # ── what is refused ──
@@ -270,11 +270,11 @@ def test_a_line_that_no_export_wrote_is_named_and_nothing_comes_in(
 def test_an_error_of_a_bundle_reaches_a_person_with_line_and_remedy(vault: Vault, rows: Path) -> None:
     rows.write_bytes(b"".join(rows.read_bytes().splitlines(keepends=True)[:5]))
     vault.reindex()
-    before = kept.native(vault)
+    before = native_rows.native(vault)
     answer = vault.call("import-bundle", str(rows))
     assert answer.code == 2 and answer.err.count("\n") == 1
     assert "line 6: the last line is missing" in answer.err and "copy the complete file again" in answer.err
-    assert kept.native(vault) == before
+    assert native_rows.native(vault) == before
     for name, said in (("none", "cannot be read"), ("vault", "cannot be read")):
         answer = vault.call("import-bundle", str(rows.parent / name))
         assert answer.code == 2 and said in answer.err and "Traceback" not in answer.err
@@ -295,13 +295,13 @@ def test_what_a_newer_version_adds_is_told_and_left(vault: Vault, rows: Path) ->
 @pytest.mark.parametrize("version", [2, 99])
 def test_a_bundle_of_a_newer_version_is_refused(vault: Vault, rows: Path, version: int) -> None:
     vault.reindex()
-    before = kept.native(vault)
+    before = native_rows.native(vault)
     changed(rows, lambda lines: lines[0].update(version=version))
     for flags in ((), ("--dry-run",)):
         answer = vault.call("import-bundle", str(rows), *flags, "--json")
         assert answer.code == 2 and answer.json["error"]["code"] == "bundle-newer"
         assert f"version {version}" in answer.json["error"]["message"] and "upgrade" in answer.json["error"]["hint"]
-    assert kept.native(vault) == before
+    assert native_rows.native(vault) == before
 
 
 def test_a_tombstone_names_artifacts_alone(vault: Vault, rows: Path) -> None:
@@ -322,7 +322,7 @@ def test_a_tombstone_names_artifacts_alone(vault: Vault, rows: Path) -> None:
         old = json.dumps(["../victim", artifact])
         database.execute("update memory_artifact_tombstones set removed_paths = ?", (old,))
     out = rows.parent / "mine.jsonl"
-    kept.done(vault.call("export", str(out)))
+    native_rows.done(vault.call("export", str(out)))
     assert "victim" not in out.read_text() and artifact in out.read_text()
 
 
@@ -332,7 +332,7 @@ def test_words_pass_the_sanitizer_before_they_reach_a_row(vault: Vault, rows: Pa
     changed(rows, lambda lines: of(lines, "captures").update(path=f"~/{secret}/s.jsonl", conversation=secret))
     take_in(vault, rows)
     rows.unlink()
-    assert kept.holding(tmp_path, secret) == []
+    assert native_rows.holding(tmp_path, secret) == []
 
 
 def test_every_column_that_is_worth_keeping_has_its_place_in_a_line() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endings import body, everything, fields, segments, sound, written
 from hypothesis import given
 from hypothesis import strategies as st
-from talks import PROJECT, SECRET, SESSION, Talk, at, micros, turns_of
+from session_inputs import body, everything, fields, segments, sound, written
+from transcript_builder import PROJECT, SECRET, SESSION, TranscriptBuilder, at, micros, turns_of
 from workbench import Vault
 
 from signet_sync.app.workspace import opened
@@ -39,15 +39,15 @@ class Desk:
         self.vault = vault
         self.workspace = workspace
 
-    def take(self, talk: Talk | Path, harness: str = "claude-code", **given: Any) -> CaptureResult:
-        path = talk.path if isinstance(talk, Talk) else talk
+    def take(self, talk: TranscriptBuilder | Path, harness: str = "claude-code", **given: Any) -> CaptureResult:
+        path = talk.path if isinstance(talk, TranscriptBuilder) else talk
         (source,) = stores_transcripts.sources(harness, where=str(path))
         return capture.capture(self.workspace, source, **{"now_us": NOW, **given})
 
-    def compact(self, talk: Talk, second: float, text: str, *, final: bool = True) -> CaptureResult:
+    def compact(self, talk: TranscriptBuilder, second: float, text: str, *, final: bool = True) -> CaptureResult:
         return self.take(talk, end=False, handed=[ReportedCompaction(text, micros(second), final)])
 
-    def whole(self, talk: Talk) -> str:
+    def whole(self, talk: TranscriptBuilder) -> str:
         """What the transcript says, all of it, as it would be written."""
         (source,) = stores_transcripts.sources(talk.harness, where=str(talk.path))
         return sanitize_transcript_v2(render(capture.read(source).entries))
@@ -65,8 +65,8 @@ def desk(vault: Vault) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Talk:
-    return Talk(tmp_path / "transcripts")
+def talk(tmp_path: Path) -> TranscriptBuilder:
+    return TranscriptBuilder(tmp_path / "transcripts")
 
 
 def transcripts(vault: Vault) -> list[str]:
@@ -78,7 +78,7 @@ def kept(vault: Vault) -> dict[str, Any]:
     return {path: found for path, found in everything(vault).items() if "/signet-sync.db" not in path}
 
 
-def told_once(desk: Desk, talk: Talk) -> None:
+def told_once(desk: Desk, talk: TranscriptBuilder) -> None:
     """The segments, one after the other, say what the whole transcript says: no overlap, no gap."""
     said = [line for text in segments(desk.vault) for line in turns_of(text)]
     assert said == list(turns_of(desk.whole(talk)))
@@ -141,7 +141,7 @@ def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines
 
 
 def test_a_sub_agents_transcript_is_no_session(desk, tmp_path, vault):
-    talk = Talk(tmp_path, "agent-7")
+    talk = TranscriptBuilder(tmp_path, "agent-7")
     talk.user("Look at src/queue.py.", 1, isSidechain=True, agentId="7", sessionId=SESSION)
     talk.record("assistant", 2, message={"role": "assistant", "content": "It waits."}, isSidechain=True, agentId="7")
     done = desk.take(talk)
@@ -276,7 +276,7 @@ def test_two_machines_write_the_same_whatever_their_clocks_say(desk, talk, vault
 @given(steps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from("uacr"), st.booleans()), min_size=1, max_size=12))
 def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("grown")
-    vault, talk = Vault(folder / "vault"), Talk(folder / "transcripts")
+    vault, talk = Vault(folder / "vault"), TranscriptBuilder(folder / "transcripts")
     talk.user("Begin.", 0)
     with opened(str(vault.root), Settings()) as workspace:
         desk = Desk(vault, workspace)
@@ -387,7 +387,7 @@ def jsonl(path: Path, *records: object) -> Path:
 
 
 def claude(path: Path, *said: str) -> Path:
-    talk = Talk(path.parent, path.stem)
+    talk = TranscriptBuilder(path.parent, path.stem)
     hook = {"type": "hook_additional_context", "content": [INJECTED], "hookName": "SessionStart", "hookEvent": "x"}
     talk.record("attachment", 1, attachment=hook)
     talk.record("attachment", 1, attachment={"type": "hook_success", "content": INJECTED, "stdout": INJECTED})
@@ -514,7 +514,7 @@ def test_a_transcript_that_is_replaced_after_it_was_found(desk, talk, vault, tmp
 # ── long ones ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def long_talk(talk: Talk, count: int, words: int = 400) -> None:
+def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
     for number in range(count):
         text = " ".join(f"w{number}x{word}" for word in range(words))
         (talk.assistant if number % 2 else talk.user)(text, number / 2 // 1)

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from endings import body, fields, journal, segments, sound, written
-from talks import import_, plugged_in, waited, worker
+from session_inputs import body, fields, journal, segments, sound, written
+from transcript_builder import import_, plugged_in, waited, worker
 from transcripts import SAMPLES
 from workbench import Vault, contents, spawn
 

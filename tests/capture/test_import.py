@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from endings import everything, fields, journal, segments, sound, written
-from talks import PROJECT, SECRET, Talk, import_, provider, store, waited
+from session_inputs import everything, fields, journal, segments, sound, written
+from transcript_builder import PROJECT, SECRET, TranscriptBuilder, import_, provider, store, waited
 from workbench import ROOT, Vault, contents
 
 
@@ -28,9 +28,9 @@ def home() -> Path:
     return Path(os.environ["HOME"])
 
 
-def talks(folder: Path, count: int) -> list[Talk]:
+def talks(folder: Path, count: int) -> list[TranscriptBuilder]:
     """So many old sessions, with words of their own."""
-    made = [Talk(folder, f"{number:08d}-0000-4000-8000-000000000000") for number in range(1, count + 1)]
+    made = [TranscriptBuilder(folder, f"{number:08d}-0000-4000-8000-000000000000") for number in range(1, count + 1)]
     for number, talk in enumerate(made, start=1):
         talk.exchange(number)
         talk.idle(3600 * number)
@@ -330,7 +330,7 @@ def test_nothing_is_written_where_there_is_nothing(vault, home):
     [(5_000_000, 1_000_000, 5), pytest.param(200_000_000, 64 << 20, 8, marks=pytest.mark.slow)],
 )
 def test_a_very_long_transcript(vault, tmp_path, size, limit, least):
-    talk = Talk(tmp_path / "long")
+    talk = TranscriptBuilder(tmp_path / "long")
     text = " ".join(f"word{number}" for number in range(1000))
     line = len(text) + 300
     with talk.path.open("ab") as file:

@@ -16,11 +16,11 @@ from typing import Any
 import agents
 import pytest
 from agents import Session, page, seconds, until
-from endings import body, fields, journal, segments, sound, written
-from talks import (
+from session_inputs import body, fields, journal, segments, sound, written
+from transcript_builder import (
     SECRET,
     SESSION,
-    Talk,
+    TranscriptBuilder,
     at,
     fire,
     fired,
@@ -50,9 +50,9 @@ QUIET = {"SIGNET_CAPTURE_IDLE": "1"}
 
 
 @pytest.fixture
-def talk() -> Talk:
+def talk() -> TranscriptBuilder:
     """A session in Claude Code's own folder."""
-    talk = Talk(store(Path(os.environ["HOME"])))
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
     talk.exchange(1)
     return talk
 
@@ -82,7 +82,7 @@ def jobs(vault: Vault) -> list[str]:
     return [spool._read(str(path)).event for path in names]
 
 
-def put(vault: Vault, talk: Talk, event: str = "end", **given: Any) -> spool.Job:
+def put(vault: Vault, talk: TranscriptBuilder, event: str = "end", **given: Any) -> spool.Job:
     """A job as a hook would have left it."""
     job = spool.Job(
         **{
@@ -198,7 +198,7 @@ class Counts:
 
 
 def test_compactions_without_anything_new_cost_a_look_and_hold_up_nobody(vault, talk, monkeypatch):
-    other = Talk(talk.path.parent, session="7a1b0c00-0000-4000-8000-000000000002")
+    other = TranscriptBuilder(talk.path.parent, session="7a1b0c00-0000-4000-8000-000000000002")
     other.exchange(7)
     for number in range(306):
         put(vault, talk, "compact", at=at(number))
@@ -228,7 +228,9 @@ def test_jobs_of_one_session_are_one_piece_of_work(vault, talk, monkeypatch):
 
 def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, monkeypatch):
     """New work for one session comes with every look at it; the others are not kept waiting."""
-    others = [Talk(talk.path.parent, session=f"7a1b0c00-0000-4000-8000-0000000000{n:02}") for n in range(10, 13)]
+    others = [
+        TranscriptBuilder(talk.path.parent, session=f"7a1b0c00-0000-4000-8000-0000000000{n:02}") for n in range(10, 13)
+    ]
     for number, other in enumerate(others):
         other.exchange(number + 1)
         put(vault, other, "end", at=at(500 + number))
@@ -284,7 +286,9 @@ def test_the_agent_of_the_hook_counts(vault, talk):
 
 
 def test_trouble_with_one_transcript_stops_no_other(vault, talk, tmp_path):
-    others = [Talk(tmp_path / "others", f"0000000{number}-0000-4000-8000-000000000000") for number in range(5)]
+    others = [
+        TranscriptBuilder(tmp_path / "others", f"0000000{number}-0000-4000-8000-000000000000") for number in range(5)
+    ]
     for other in others:
         other.exchange(1)
         put(vault, other)
@@ -295,7 +299,7 @@ def test_trouble_with_one_transcript_stops_no_other(vault, talk, tmp_path):
     os.mkfifo(fifo)
     folder.unlink()
     folder.mkdir()
-    Talk(folder, "00000009-0000-4000-8000-000000000000").exchange(9)
+    TranscriptBuilder(folder, "00000009-0000-4000-8000-000000000000").exchange(9)
     link.unlink()
     link.symlink_to(talk.path)
     future.write_text(future.read_text().replace("2026-", "9998-"))
@@ -322,7 +326,7 @@ def test_a_transcript_that_cannot_be_read_now_is_read_later(vault, talk):
 
 
 def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vault, talk, tmp_path, monkeypatch):
-    deadly = Talk(tmp_path, "00000001-0000-4000-8000-000000000000")
+    deadly = TranscriptBuilder(tmp_path, "00000001-0000-4000-8000-000000000000")
     deadly.exchange(1)
     put(vault, deadly, at=at(1))
     put(vault, talk, at=at(2))
@@ -349,7 +353,7 @@ def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vau
 @pytest.mark.slow
 def test_two_at_a_time_take_nothing_twice(vault, tmp_path):
     for number in range(6):
-        talk = Talk(tmp_path / "many", f"0000000{number}-0000-4000-8000-000000000000")
+        talk = TranscriptBuilder(tmp_path / "many", f"0000000{number}-0000-4000-8000-000000000000")
         talk.exchange(1)
         put(vault, talk)
     beside = [worker_begun(vault) for _ in range(3)]
@@ -366,7 +370,7 @@ def test_two_at_a_time_take_nothing_twice(vault, tmp_path):
 )
 def test_a_worker_that_is_killed_in_the_middle(vault, talk, tmp_path, moment):
     """Killed at work on the first of two: the next one finishes both, and writes nothing twice."""
-    other = Talk(tmp_path, "00000001-0000-4000-8000-000000000000")
+    other = TranscriptBuilder(tmp_path, "00000001-0000-4000-8000-000000000000")
     other.exchange(2)
     put(vault, talk, at=at(1))
     put(vault, other, at=at(2))
@@ -437,7 +441,7 @@ def test_the_time_of_quiet_is_a_setting(vault, talk):
 
 def test_only_harnesses_that_feed_this_workspace_and_what_changed_since(vault, talk):
     talk.idle(3600)
-    old = Talk(talk.path.parent, "00000001-0000-4000-8000-000000000000")
+    old = TranscriptBuilder(talk.path.parent, "00000001-0000-4000-8000-000000000000")
     old.exchange(1)
     old.idle(40 * 86_400)
     assert take(vault, sweep=True).captured == []
@@ -456,7 +460,7 @@ def test_only_harnesses_that_feed_this_workspace_and_what_changed_since(vault, t
 def test_a_session_start_sweeps(vault, talk, tmp_path):
     plugged_in(vault, "claude-code")
     talk.idle()
-    new = Talk(tmp_path, "00000002-0000-4000-8000-000000000000")
+    new = TranscriptBuilder(tmp_path, "00000002-0000-4000-8000-000000000000")
     assert fire(vault, new, "SessionStart", source="startup").code == 0
     assert "question1word" in captured(vault)[0]
     until(lambda: not jobs(vault), "the job is gone")
@@ -605,7 +609,7 @@ def test_a_workspace_names_no_program(vault, talk, tmp_path):
     assert not mark.exists()
 
 
-def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: Talk) -> None:
+def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: TranscriptBuilder) -> None:
     put(vault, talk)
     answer = vault.call("reindex", "--json")
     assert answer.code == 0 and len(written(vault, "transcript")) == 1
@@ -614,7 +618,7 @@ def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: Talk) -> None:
     sound(vault)
 
 
-def test_an_index_only_pass_takes_nothing(vault: Vault, talk: Talk) -> None:
+def test_an_index_only_pass_takes_nothing(vault: Vault, talk: TranscriptBuilder) -> None:
     put(vault, talk)
     assert vault.call("reindex", "--index-only").code == 0
     assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
@@ -646,7 +650,7 @@ def break_settings(vault: Vault, how: str) -> None:
 @pytest.mark.parametrize(
     "how", ["not TOML", "not UTF-8", "a folder", "a FIFO", "a link", "too large", "an impossible value"]
 )
-def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: Talk, how: str) -> None:
+def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: TranscriptBuilder, how: str) -> None:
     break_settings(vault, how)
     put(vault, talk)
     document = vault.root.parent / "input.json"
@@ -665,7 +669,7 @@ def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: Talk, how
 
 
 def test_a_running_agent_goes_on_with_broken_settings_says_so_and_takes_the_mended_ones(
-    vault: Vault, talk: Talk, start: Any
+    vault: Vault, talk: TranscriptBuilder, start: Any
 ) -> None:
     (vault / "signet-sync.toml").write_text("[noise]\nprojects = ['/home/u/hidden']\n")
     agent = start("--interval", "3600", environ=QUIET)
@@ -681,7 +685,9 @@ def test_a_running_agent_goes_on_with_broken_settings_says_so_and_takes_the_mend
     until(lambda: NOTICE not in page(vault) and agents.status(vault)["trouble"] is None, "mended")
 
 
-def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(vault: Vault, talk: Talk, start: Any) -> None:
+def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(
+    vault: Vault, talk: TranscriptBuilder, start: Any
+) -> None:
     person = Path(os.environ["SIGNET_CONFIG"])
     person.parent.mkdir(parents=True, exist_ok=True)
     person.write_text("[extraction]\nprovidre = 'ollama'\n")

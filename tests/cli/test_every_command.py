@@ -16,7 +16,7 @@ from typing import Any
 import click
 import pytest
 from command_lines import COMMAND_LINES, EVERY, Line, furnished, run
-from secrets_made_up import some
+from invented_secrets import some
 from workbench import NOW, SIGNS, Vault, tree
 
 from signet_sync.sessions.input import CompactionInput, SessionInput

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from secrets_made_up import some
+from invented_secrets import some
 from workbench import Vault
 
 from signet_sync.app.workspace import opened

@@ -15,8 +15,8 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from endings import compact, end
 from facts_rows import orphans
+from session_inputs import compact, end
 from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened

@@ -10,9 +10,9 @@ import threading
 from contextlib import suppress
 
 import pytest
-from endings import end
-from gits import Past, git
-from traps import REFUSED, RUN, Traps
+from history_vault import HistoryVault, git
+from hostile_repositories import REFUSED, RUN, Traps
+from session_inputs import end
 from workbench import NOW, ROOT, Vault, contents, numbered
 
 from signet_sync.history import commit
@@ -116,7 +116,7 @@ def test_no_trap_fires_whatever_is_asked(tmp_path, monkeypatch, mode):
     for name, arm in RUN.items():
         # A linked folder of hooks takes the place of the other one.
         if name != "hooks in a linked folder" or mode == "adopted":
-            arm(Past(vault.root), traps)
+            arm(HistoryVault(vault.root), traps)
     environ = {**os.environ, **hostile_home(tmp_path, traps), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT}/tests/support"}
     lines = json.dumps([["--workspace", str(vault.root), *command] for command in COMMANDS])
     run = subprocess.run(
@@ -146,7 +146,7 @@ QUICK = ("include of a pipe", ".git file pointing outside")
 )
 def test_what_leads_elsewhere_is_refused_whatever_is_asked(vault, tmp_path, monkeypatch, name):
     traps = Traps(tmp_path / "traps")
-    REFUSED[name](Past(vault.root), traps)
+    REFUSED[name](HistoryVault(vault.root), traps)
     before = contents(tmp_path, but=[".signet", "state"])
     for adopt in ("false", "true"):
         monkeypatch.setenv("SIGNET_HISTORY_ADOPT", adopt)
@@ -230,7 +230,7 @@ def test_nothing_is_purged_while_git_packs_anew(vault):
 
 @pytest.fixture
 def past(tmp_path):
-    past = Past(tmp_path / "past").begin()
+    past = HistoryVault(tmp_path / "past").begin()
     past.put("a.md", "one\n")
     past.commit()
     past.put("a.md", "two\n")

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from agents import Inside, until
-from endings import end
 from loguru import logger
+from session_inputs import end
 from workbench import ROOT, Vault, contents
 
 from signet_sync.admin.doctor.run import examine

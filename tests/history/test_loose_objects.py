@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from gits import Past, git
+from history_vault import HistoryVault, git
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.history.git import objects, packs
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 @pytest.fixture
 def past(tmp_path):
     """A history of four commits of a folder of 90 files: every object is a file of its own."""
-    past = Past(tmp_path / "vault").begin()
+    past = HistoryVault(tmp_path / "vault").begin()
     for number in range(90):
         past.put(f"memory/{number:02}.md", f"{number}\n")
     for number in range(4):
@@ -94,7 +94,7 @@ def test_what_a_damaged_pack_holds_stays_loose(past, monkeypatch):
 
 
 def test_a_person_s_repository_is_not_tidied(tmp_path, monkeypatch):
-    past = Past(tmp_path / "vault", adopt=True)
+    past = HistoryVault(tmp_path / "vault", adopt=True)
     git(past.root, "init", "-q")
     monkeypatch.setattr(packs, "_MANY", 1)
     past.put("a.md")

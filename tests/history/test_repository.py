@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from gits import ID, Past, git
-from traps import REFUSED, RUN, Traps
+from history_vault import ID, HistoryVault, git
+from hostile_repositories import REFUSED, RUN, Traps
 
 from signet_sync.history import commit
 from signet_sync.history.git import config as git_config
@@ -41,7 +41,7 @@ def traps(tmp_path):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    past = Past(tmp_path_factory.mktemp("made") / "vault").begin()
+    past = HistoryVault(tmp_path_factory.mktemp("made") / "vault").begin()
     for text in ("one\n", "two\n", "three\n"):
         past.put("a.md", text)
         if text != "three\n":
@@ -133,8 +133,8 @@ def test_gits_own_files_in_the_workspace_are_not_followed(past, traps, name, kin
 
 HOSTILE = """
 import os, sys
-from gits import Past
-past = Past(sys.argv[1])
+from history_vault import HistoryVault
+past = HistoryVault(sys.argv[1])
 if os.path.exists(past.root / "a.md"):
     past.begin()
 past.put("a.md", "three\\n")
@@ -148,7 +148,7 @@ print(past.log()[0].subject, past.data("a.md", "HEAD~1"), len(past.diff("HEAD~1"
 def test_nothing_of_the_machine_has_a_say(tmp_path, traps):
     """Environment, home and system: every file that git would read is a pipe, every program a trap."""
     root = tmp_path / "vault"
-    Past(root).put("a.md")
+    HistoryVault(root).put("a.md")
     home = tmp_path / "home"
     for path in (
         ".gitconfig",
@@ -190,7 +190,7 @@ def test_nothing_of_the_machine_has_a_say(tmp_path, traps):
 
 
 def test_nothing_there(tmp_path):
-    past = Past(tmp_path / "vault")
+    past = HistoryVault(tmp_path / "vault")
     assert past.look().state == "none" and past.look().outer == ""
     with pytest.raises(repository.RepositoryRefused) as refused:
         past.commit()
@@ -200,7 +200,7 @@ def test_nothing_there(tmp_path):
 def test_a_repository_further_up_is_not_ours(tmp_path):
     git(tmp_path, "init", "-q")
     (tmp_path / "deep").mkdir()
-    past = Past(tmp_path / "deep/vault")
+    past = HistoryVault(tmp_path / "deep/vault")
     assert (past.look().state, past.look().outer) == ("none", str(tmp_path.resolve()))
     with pytest.raises(repository.RepositoryRefused) as refused:
         past.begin()

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from gits import AUTHOR, ID, Past, git
+from history_vault import AUTHOR, ID, HistoryVault, git
 
 from signet_sync.errors import PathEscape, UsageError
 from signet_sync.history import commit
@@ -25,7 +25,7 @@ SECRET = "token: ghp_" + "a1B2c3D4e5F6" * 3 + "\n"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    return Past(tmp_path_factory.mktemp("made") / "vault").begin()
+    return HistoryVault(tmp_path_factory.mktemp("made") / "vault").begin()
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_what_is_tracked_stays_tracked_when_it_is_ignored_later(past):
 
 
 def test_an_ignore_file_of_the_person_is_left_as_it_is(tmp_path):
-    past = Past(tmp_path / "vault")
+    past = HistoryVault(tmp_path / "vault")
     past.put(".gitignore", "mine\n")
     past.put(".gitattributes", "*.md text\n")
     past.begin()
@@ -469,7 +469,7 @@ def test_nothing_is_committed_while_an_old_commit_is_looked_at(past):
 @needs_git
 def test_an_existing_repository_is_left_alone(tmp_path):
     root = tmp_path / "vault"
-    past = Past(root)
+    past = HistoryVault(root)
     past.put("a.md")
     git(root, "init", "-q", "-b", "trunk")
     with pytest.raises(repository.RepositoryRefused) as refused:
@@ -489,7 +489,7 @@ def _bytes(folder):
 @needs_git
 def test_an_adopted_repository_keeps_head_branches_index_and_files(tmp_path):
     root = tmp_path / "vault"
-    past = Past(root, adopt=True)
+    past = HistoryVault(root, adopt=True)
     past.put("a.md", "one\n")
     past.put("staged.md")
     past.put("notes.db")
@@ -583,7 +583,7 @@ def test_a_long_diff_says_what_is_cut(past):
 
 # ── the least expected moment ──
 
-KILLS = Path(__file__).parents[1] / "support" / "history_kills.py"
+KILLS = Path(__file__).parents[1] / "support" / "history_crash_runner.py"
 
 
 def _killed(folder, *given):
@@ -611,7 +611,7 @@ def test_a_kill_at_any_step_leaves_a_valid_repository(tmp_path, scenario, every)
 @needs_git
 def test_trees_are_those_of_git(tmp_path):
     random.seed(7)
-    past = Past(tmp_path / "vault").begin()
+    past = HistoryVault(tmp_path / "vault").begin()
     parts = ["a", "a.b", "a-b", "a0", "Z", "ä", "a b"]
     for _ in range(60):
         path = "/".join(random.choice(parts) for _ in range(random.randint(1, 4)))

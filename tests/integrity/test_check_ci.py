@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 import artifacts_fixture as made
 import pytest
-from gits import git
+from history_vault import git
 from workbench import NOW, Vault, numbered
 
 from signet_sync.formats import baseline as formats_baseline

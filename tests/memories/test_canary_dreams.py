@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from crash_runner import KILLED, Steps, command, forked
-from endings import end
+from session_inputs import end
 from workbench import NOW, Vault
 
 pygit2 = pytest.importorskip("pygit2")

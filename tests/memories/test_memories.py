@@ -15,7 +15,7 @@ import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secrets_made_up import some
+from invented_secrets import some
 from workbench import NOW, ROOT, Answer, Vault, numbered
 
 from signet_sync.app.pipeline import PIPELINE

@@ -13,7 +13,7 @@ import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secrets_made_up import some
+from invented_secrets import some
 from workbench import NOW, Vault, numbered
 
 from signet_sync.formats.body import body_sha256, normalize

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import artifacts_fixture as made
 import pytest
 import yaml
-from gits import git
+from history_vault import git
 from workbench import NOW, ROOT, Vault, call, contents, numbered, tree
 
 from signet_sync.cli.formats import check as formats_check

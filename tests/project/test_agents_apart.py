@@ -13,7 +13,7 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from endings import say
+from session_inputs import say
 from workbench import NOW, Vault
 
 from signet_sync.storage.database.tables import TABLES

@@ -13,8 +13,8 @@ from random import Random
 import artifacts_fixture as made
 import pytest
 from agents import Agent, until
-from endings import FIRST, compact, document, end, refuse, say
-from secrets_made_up import some
+from invented_secrets import some
+from session_inputs import FIRST, compact, document, end, refuse, say
 from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened

@@ -1,7 +1,7 @@
 """Every block in `sh` of the pages is run, in the order of its page, by the real shell and the real command line.
 
 A page has a home folder to itself, in which `signet-demo` is the demo and the chosen workspace; the README makes it
-by itself. Only other people's programs are played (`programs_of_others.py`). Where a `text` block follows, it is what
+by itself. Only other people's programs are played (`stand_in_programs.py`). Where a `text` block follows, it is what
 the block says: each of its lines, in their order, with `…` for whatever else stands there.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from doc_pages import PAGES, ROOT, Block, blocks, name_of
-from programs_of_others import PROGRAMS
+from stand_in_programs import PROGRAMS
 from workbench import call
 
 RUN = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
@@ -28,7 +28,7 @@ case " $* " in
 *) exec {python} -m signet_sync "$@" ;;
 esac
 """
-OTHERS = '#!/bin/sh\nexec {python} {root}/tests/support/programs_of_others.py {name} "$@"\n'
+OTHERS = '#!/bin/sh\nexec {python} {root}/tests/support/stand_in_programs.py {name} "$@"\n'
 REPORT = """trap 'printf "%s\\t%s\\t%s\\n" "$LINENO" "$?" "$BASH_COMMAND" >&3' ERR; set -E -o pipefail; """
 
 

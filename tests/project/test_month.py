@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 
 import pytest
-from month import START, Told, simulate
+from month_simulation import START, Simulation, simulate
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.paths import dream_page, head_page
@@ -24,7 +24,7 @@ def lived(tmp_path, request):
         return root, simulate(workspace, **request.param)
 
 
-def recounted(told: Told, agent: str, memory: str, until: int) -> tuple[int, int, int, float] | None:
+def recounted(told: Simulation, agent: str, memory: str, until: int) -> tuple[int, int, int, float] | None:
     """Hits, days, queries and the score of a memory at a sweep, by the formulas of the specification, naively."""
     hits = [
         (answer.query, 1 / rank, answer.at_us)

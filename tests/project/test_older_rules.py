@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endings import (
+from hypothesis import given
+from hypothesis import strategies as st
+from session_inputs import (
     FIRST,
     SECOND,
     SUMMARY,
@@ -30,10 +32,8 @@ from endings import (
     segments,
     written,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from talks import Talk
 from test_capture import Desk
+from transcript_builder import TranscriptBuilder
 from workbench import NOW, Vault, contents
 
 from signet_sync.app.workspace import opened
@@ -107,8 +107,8 @@ def vault(tmp_path: Path) -> Vault:
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Talk:
-    return Talk(tmp_path / "transcripts")
+def talk(tmp_path: Path) -> TranscriptBuilder:
+    return TranscriptBuilder(tmp_path / "transcripts")
 
 
 @pytest.fixture
@@ -298,7 +298,9 @@ def test_an_ending_that_was_cut_off_comes_to_its_end(vault: Vault, standing: tup
 
 
 @pytest.mark.parametrize("second", [2, 2.9, 3])
-def test_a_transcript_that_went_on_is_captured_once(desk: Desk, talk: Talk, vault: Vault, second: float) -> None:
+def test_a_transcript_that_went_on_is_captured_once(
+    desk: Desk, talk: TranscriptBuilder, vault: Vault, second: float
+) -> None:
     talk.user(f"use {SECRET} here", 1)
     talk.call(f"echo {SECRET}", 2)
     talk.result(f"{SECRET}\n{KEY}", 2)
@@ -317,7 +319,7 @@ def test_a_transcript_that_went_on_is_captured_once(desk: Desk, talk: Talk, vaul
     assert not desk.take(talk).wrote
 
 
-def test_a_compaction_that_a_hook_told_of_is_kept_once(desk: Desk, talk: Talk, vault: Vault) -> None:
+def test_a_compaction_that_a_hook_told_of_is_kept_once(desk: Desk, talk: TranscriptBuilder, vault: Vault) -> None:
     talk.user("hello", 1)
     assert desk.compact(talk, 300, f"Summary: {SECRET} in src/queue.py, {KEY}").wrote
     age(vault)

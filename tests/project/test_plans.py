@@ -15,7 +15,7 @@ import apsw
 import pytest
 from command_lines import COMMAND_LINES, note
 from command_lines import run as run_line
-from endings import FIRST, SECOND, compact, end
+from session_inputs import FIRST, SECOND, compact, end
 from workbench import Vault
 
 from signet_sync.storage.database.connection import Database

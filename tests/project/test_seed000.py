@@ -11,7 +11,7 @@ from collections import deque
 
 import artifacts_fixture as made
 import pytest
-from endings import compact, end, fields, journal, moment, say, sound, written
+from session_inputs import compact, end, fields, journal, moment, say, sound, written
 from workbench import NOW, ROOT, Vault, tree
 
 from benchmarks.corpus import write_corpus

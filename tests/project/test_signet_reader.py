@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endings import FIRST, SECOND, SUMMARY, body, end, moment, written
 from hypothesis import given
 from hypothesis import strategies as st
+from session_inputs import FIRST, SECOND, SUMMARY, body, end, moment, written
 from workbench import Vault, sampled
 
 from signet_sync.app.workspace import opened

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from agents import Agent, Session, until
-from machines import MINUTE, Machine, Place, Service, conflict_copies
+from synced_machines import MINUTE, Machine, Place, Service, conflict_copies
 from workbench import Vault, contents
 
 from signet_sync.entities import operations, reports

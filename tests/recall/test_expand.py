@@ -15,8 +15,8 @@ import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_graph import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, SUMMARY_ONLY, TRANSCRIPT_ONLY, fill, talk
 from workbench import ROOT, Vault, call
-from woven import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, SPOKEN, TOLD, fill, talk
 
 from signet_sync.errors import UsageError
 from signet_sync.graph.store import neighbours
@@ -116,7 +116,7 @@ def test_a_path_means_its_node(database: Database) -> None:
 
 
 def test_a_session_means_its_best_node(database: Database) -> None:
-    for session, kind in ((LONG, "summary"), (COMPACTED, "compaction"), (SPOKEN, "chunk"), (NOISE, "chunk")):
+    for session, kind in ((LONG, "summary"), (COMPACTED, "compaction"), (TRANSCRIPT_ONLY, "chunk"), (NOISE, "chunk")):
         wanted = node_of(database, session, kind)
         token = made.token_for("default", session)
         for form in (session, session[:12], token, token[:8]):
@@ -228,9 +228,9 @@ def test_nothing_leads_nowhere(database: Database) -> None:
 
 
 def test_siblings_are_the_nearest_first(database: Database) -> None:
-    document = expand(database, "default", node_of(database, TOLD))
+    document = expand(database, "default", node_of(database, SUMMARY_ONLY))
     near = [expand(database, "default", one)["node"]["session_id"] for one in document["siblings"]]
-    assert near == [SPOKEN, COMPACTED, SEGMENTED, LONG]
+    assert near == [TRANSCRIPT_ONLY, COMPACTED, SEGMENTED, LONG]
     chunks = expand(database, "default", node_of(database, LONG))["children"]
     assert len(chunks) > 2
     assert expand(database, "default", chunks[1])["siblings"][:2] == [chunks[0], chunks[2]]

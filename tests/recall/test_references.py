@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sample_graph import AGENTS, SUMMARY_ONLY, fill
 from workbench import Vault
-from woven import AGENTS, TOLD, fill
 
 from benchmarks import corpus
 from signet_sync.formats.paths import head_page
@@ -145,7 +145,7 @@ def test_every_line_of_a_small_vault(vault: Vault) -> None:
         fill(vault, agent)
     vault.reindex()
     assert vault.call("remember", "The lens is ground on Thursdays.", "--type", "decision").code == 0
-    assert vault.call("remember", "The lamp belongs to Jo.", "--type", "person", "--session", TOLD).code == 0
+    assert vault.call("remember", "The lamp belongs to Jo.", "--type", "person", "--session", SUMMARY_ONLY).code == 0
     pinned = vault.rows("select id from session_summaries where agent_id = 'default' and depth = 1 limit 1")[0][0]
     assert vault.call("pin", pinned).code == 0
     vault.reindex()

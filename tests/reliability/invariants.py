@@ -147,7 +147,7 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
     if alone and vault.dump() != vault.dump_from_scratch():
         wrong.append("I4 the rows are not what the files give")
     told, document = restless(vault, before, now=now)
-    wrong += told + told_of(vault, document)
+    wrong += told + unreported(vault, document)
     if not alone:
         # Seals and what a model distilled are native: a rebuild that has them gives the same rows again.
         rows = vault.dump()
@@ -173,7 +173,7 @@ def restless(vault: Vault, before: Standing, *, now: str = NOW) -> tuple[list[st
     return wrong, again.json
 
 
-def told_of(vault: Vault, document: dict[str, object]) -> list[str]:
+def unreported(vault: Vault, document: dict[str, object]) -> list[str]:
     """Whether the counts of `status` are those of the last pass, and every problem has its reason (I8)."""
     problems = document["problems"]
     assert isinstance(problems, list)

@@ -68,7 +68,7 @@ class Operation:
 
     def told(self, folder: Path) -> Told:
         """What the preparation has to tell whoever runs it."""
-        found = json.loads((folder / "told.json").read_text())
+        found = json.loads((folder / "prepared.json").read_text())
         assert isinstance(found, dict)
         return found
 
@@ -78,7 +78,7 @@ class Operation:
 
 
 def prepare(name: str, folder: Path) -> Operation:
-    """Makes FOLDER/before, FOLDER/state-before and FOLDER/told.json; FOLDER/vault is the workspace itself.
+    """Makes FOLDER/before, FOLDER/state-before and FOLDER/prepared.json; FOLDER/vault is the workspace itself.
 
     The workspace must be put back in FOLDER/vault and the state where SIGNET_STATE points to: elsewhere it is a copy.
     """

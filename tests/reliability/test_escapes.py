@@ -12,7 +12,7 @@ from pathlib import Path
 import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES, furnished
-from opens import elsewhere, heard, traced
+from opened_files import elsewhere, heard, traced
 from workbench import NOW, Answer, Vault, numbered, tree
 
 from benchmarks import mutation

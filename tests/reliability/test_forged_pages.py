@@ -10,7 +10,7 @@ from pathlib import Path
 import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES, EVERY, note, run
-from forging import PAGES, narrated, skeleton
+from forged_pages import PAGES, narrated, skeleton
 from workbench import NOW, Vault
 
 from benchmarks import mutation

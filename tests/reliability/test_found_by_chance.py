@@ -11,7 +11,7 @@ from typing import Any
 
 import artifacts_fixture as made
 import crash_runner
-import hands
+import hand_edits
 import pytest
 from operation_vaults import FORGOTTEN, MOMENT, of_version_0_1_0, remember
 from operations import OPERATIONS
@@ -90,7 +90,7 @@ def test_a_form_that_was_sealed_anew_after_a_loss_is_no_other_form(vault: Vault)
     """It was told as another one by the pass that sealed it, and by none after that."""
     path = vault / vault.session(1)["summary"]
     vault.reindex()
-    path.write_bytes(hands.as_obsidian(path.read_bytes()))
+    path.write_bytes(hand_edits.as_obsidian(path.read_bytes()))
     assert [note["code"] for note in vault.reindex()["notes"]] == ["reformatted"]
     vault.db.unlink()
     assert vault.reindex()["notes"] == [] == vault.reindex("--full")["notes"]
@@ -114,7 +114,7 @@ def test_a_sealed_file_that_goes_because_somebody_wrote_a_removed_session_into_i
 def test_a_copy_of_a_manifest_that_was_merged_leaves_no_verdict(vault: Vault) -> None:
     """It stood among the ignored files until the pass after the next."""
     manifest = vault / vault.session(1)["manifest"]
-    copy = manifest.with_name(hands.conflict_name(manifest.name, "Dropbox"))
+    copy = manifest.with_name(hand_edits.conflict_name(manifest.name, "Dropbox"))
     copy.write_bytes(manifest.read_bytes())
     vault.reindex()
     assert not copy.exists() and vault.dump() == vault.dump_from_scratch()

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from endings import FIRST, WHO, end, moment
 from invariants import holding
+from session_inputs import FIRST, WHO, end, moment
 from workbench import NOW, ROOT, Vault, contents, tree
 
 from signet_sync.app.workspace import opened

@@ -15,7 +15,7 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from agents import Inside, until
-from endings import compact, document, end, refuse
+from session_inputs import compact, document, end, refuse
 from workbench import NOW, Vault, numbered
 
 from signet_sync.app.workspace import opened

@@ -17,7 +17,7 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from agents import Inside, Session, heartbeat, manager, until
-from endings import compact, end
+from session_inputs import compact, end
 from workbench import NOW, Vault
 
 from signet_sync.capture import spool

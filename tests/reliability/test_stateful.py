@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import artifacts_fixture as made
 import crash_runner
-import hands
+import hand_edits
 import pytest
 from hypothesis import HealthCheck, Phase, note, seed, settings
 from hypothesis import strategies as st
@@ -210,7 +210,7 @@ class Machine(RuleBasedStateMachine):
         return all(line in manifest for line in body_of(file.raw).decode().split("\n"))
 
     def put(self, path: str, file: File, how: str = "in place") -> None:
-        hands.save(self.root / path, file.raw, how)
+        hand_edits.save(self.root / path, file.raw, how)
         self.files[path] = file
         self.touch(path, file.session.agent)
 
@@ -237,7 +237,7 @@ class Machine(RuleBasedStateMachine):
         session=WHOSE,
         kinds=st.sets(st.sampled_from(KINDS), min_size=1).map(sorted),
         days=st.integers(0, 35),
-        how=st.sampled_from(hands.SAVINGS),
+        how=st.sampled_from(hand_edits.SAVINGS),
     )
     def a_session_arrives(self, session: Session, kinds: list[str], days: int, how: str) -> None:
         """Files of a session come, all or some, in any order."""
@@ -259,7 +259,7 @@ class Machine(RuleBasedStateMachine):
     @rule(
         number=ANY,
         what=st.sampled_from(["adds", "cuts", "empties", "forges", "bytes"]),
-        how=st.sampled_from(hands.SAVINGS),
+        how=st.sampled_from(hand_edits.SAVINGS),
     )
     def somebody_edits(self, number: int, what: str, how: str) -> None:
         """An artifact is changed, as nobody should; of a manifest the text under the head."""
@@ -282,13 +282,13 @@ class Machine(RuleBasedStateMachine):
         self.put(path, File(whose, *changed), how)
         self.moved.update(AGENTS)
 
-    @rule(number=ANY, what=st.sampled_from(list(hands.RESAVINGS)), how=st.sampled_from(hands.SAVINGS))
+    @rule(number=ANY, what=st.sampled_from(list(hand_edits.RESAVINGS)), how=st.sampled_from(hand_edits.SAVINGS))
     def somebody_saves_again(self, number: int, what: str, how: str) -> None:
         """No value changes, but the bytes do."""
         path = self.some(number)
         if path is not None:
             file = self.files[path]
-            self.put(path, file._replace(raw=hands.RESAVINGS[what](file.raw)), how)
+            self.put(path, file._replace(raw=hand_edits.RESAVINGS[what](file.raw)), how)
 
     @rule(number=ANY)
     def somebody_takes_away(self, number: int) -> None:
@@ -329,12 +329,12 @@ class Machine(RuleBasedStateMachine):
         self.touch(path, file.session.agent)
         self.touch(target)
 
-    @rule(number=ANY, service=st.sampled_from(list(hands.CONFLICTS)), of_bin=st.booleans())
+    @rule(number=ANY, service=st.sampled_from(list(hand_edits.CONFLICTS)), of_bin=st.booleans())
     def a_conflict_copy_comes(self, number: int, service: str, of_bin: bool) -> None:
         pool = self.bin if of_bin and self.bin else self.files
         if pool:
             path = sorted(pool)[number % len(pool)]
-            self.put(f"memory/{hands.conflict_name(path.removeprefix('memory/'), service)}", pool[path])
+            self.put(f"memory/{hand_edits.conflict_name(path.removeprefix('memory/'), service)}", pool[path])
 
     @rule(number=ANY, form=st.sampled_from(["same", "same", "NFD", "case", "edited", "older time"]))
     def a_sync_service_brings_back(self, number: int, form: str) -> None:
@@ -434,7 +434,7 @@ class Machine(RuleBasedStateMachine):
         self.typed &= self.words_of_people()
 
     def save_page(self, agent: str, path: str, raw: bytes) -> None:
-        hands.save(self.root / path, raw)
+        hand_edits.save(self.root / path, raw)
         self.touch(path, agent)
         self.typed |= {word for word in WORD.findall(raw) if word.startswith(b"typed")}
 
@@ -503,7 +503,7 @@ class Machine(RuleBasedStateMachine):
         name, raw = made.tombstone(agent_id=session.agent, token=token, session_ids=ids, removed_at=removed_at)
         if (self.root / f"memory/tombstones/{name}").exists():
             return  # a sync service would have made a conflict of it
-        hands.save(self.root / f"memory/tombstones/{name}", b"<<<<<<< mine\n" if broken else raw)
+        hand_edits.save(self.root / f"memory/tombstones/{name}", b"<<<<<<< mine\n" if broken else raw)
         self.touch(f"memory/tombstones/{name}", session.agent)
 
     @rule(number=ANY)

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import artifacts_fixture as made
-import hands
+import hand_edits
 import pytest
 from workbench import NOW, Vault, contents, numbered, tree
 
@@ -58,9 +58,9 @@ def note_codes(document: dict[str, list[dict[str, str]]], path: str) -> set[str]
 def test_saved_again_in_any_way_a_file_stays_what_it_was(vault: Vault) -> None:
     rows = [row for row in vault.dump() if row[0] != "files"]
     written = {kind: (vault / path_of(kind)).read_bytes() for kind in ("summary", "transcript")}
-    for (what, again), how in itertools.product(hands.RESAVINGS.items(), hands.SAVINGS):
+    for (what, again), how in itertools.product(hand_edits.RESAVINGS.items(), hand_edits.SAVINGS):
         kind = ("summary", "transcript")[len(what + how) % 2]
-        hands.save(vault / path_of(kind), again(written[kind]), how)
+        hand_edits.save(vault / path_of(kind), again(written[kind]), how)
         assert not hinted(vault, path_of(kind)).trouble
         (verdict,) = vault.rows("select verdict, notes from files where path = ?", path_of(kind))
         assert verdict[0] == "indexed" and ("reformatted" in (verdict[1] or "")) == (what != "unchanged")
@@ -83,7 +83,7 @@ def test_keys_that_an_editor_gave_another_name_to_are_none_of_ours(vault: Vault)
 def test_a_linters_key_is_none_of_ours_but_its_blank_line_is_another_text(vault: Vault) -> None:
     path = vault / path_of("summary")
     raw = path.read_bytes()
-    path.write_bytes(hands.as_a_linter(raw))
+    path.write_bytes(hand_edits.as_a_linter(raw))
     assert not vault.reindex()["problems"]
     path.write_bytes(raw.replace(b"\n---\n", b"\n---\n\n", 1))
     assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
@@ -164,12 +164,12 @@ def test_of_copies_of_pages_and_manifests_every_word_of_a_person_stays(vault: Va
     page = vault.page()
     manifest = (vault / path_of("manifest")).read_bytes()
     theirs: dict[str, bytes] = {}
-    for service in hands.CONFLICTS:
+    for service in hand_edits.CONFLICTS:
         names = ("MEMORY.md", path_of("manifest"), path_of("summary"))
         own = (f"typed by {service}\n\n".encode() + page.encode(), manifest + f"said by {service}\n".encode(), b"")
         for path, raw in zip(names, own, strict=True):
             folder, _, name = path.rpartition("/")
-            copy = hands.conflict_name(name, service)
+            copy = hand_edits.conflict_name(name, service)
             theirs[f"{folder}/{copy}" if folder else copy] = raw or (vault / path).read_bytes()
     for path, raw in theirs.items():
         (vault / path).write_bytes(raw)
@@ -179,11 +179,11 @@ def test_of_copies_of_pages_and_manifests_every_word_of_a_person_stays(vault: Va
         assert copies <= {path for path, problem in told.items() if problem == ("ignored", "conflict-copy")}
         assert all((vault / path).read_bytes() == theirs[path] for path in copies)
         words = "".join(file.read_text() for file in vault.root.rglob("*.md") if file.is_file())
-        for service in hands.CONFLICTS:
+        for service in hand_edits.CONFLICTS:
             assert f"typed by {service}\n" in words and f"said by {service}\n" in words, service
         pages = [path for path in theirs if "/" not in path and (vault / path).exists()]
         # What stands behind a dash or `_` may be a name that a person gave: such a copy is left whole.
-        whole = {hands.conflict_name("MEMORY.md", service) for service in ("OneDrive", "ownCloud")}
+        whole = {hand_edits.conflict_name("MEMORY.md", service) for service in ("OneDrive", "ownCloud")}
         assert {path for path in pages if "signet:begin" in (vault / path).read_text()} <= whole
     assert vault.page() == page
     before = tree(vault.root)

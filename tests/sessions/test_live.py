@@ -17,11 +17,11 @@ from typing import Any
 import agents
 import pytest
 from agents import until
-from endings import FIRST, body, compact, end, fields, segments, sound
 from hypothesis import given
 from hypothesis import strategies as st
-from talks import SECRET, SESSION, START, Talk, at, fired, micros, plugged_in, store
+from session_inputs import FIRST, body, compact, end, fields, segments, sound
 from test_intake import jobs, put, take
+from transcript_builder import SECRET, SESSION, START, TranscriptBuilder, at, fired, micros, plugged_in, store
 from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
@@ -327,7 +327,7 @@ def test_a_segment_takes_as_many_turns_as_fit_into_a_file(vault: Vault) -> None:
     assert turns(vault) == [] and all(sum(f"turn{n} " in text for text in segments(vault)) == 1 for n in range(9))
 
 
-def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Vault, talk: Talk) -> None:
+def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Vault, talk: TranscriptBuilder) -> None:
     """Words that were streamed stand once; what the stream said nothing of is not lost for it."""
     talk.call("ls", 12)
     fed(vault, [line(0, "Question 1: why does question1word of src/queue.py wait?", 10.2)], SESSION)
@@ -343,7 +343,7 @@ def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Va
 
 
 def test_what_takes_several_files_is_compared_with_all_of_it(
-    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, talk: TranscriptBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(capture, "SEGMENT_BYTES", 300)
     for number in range(2, 6):
@@ -530,16 +530,16 @@ def test_open_shows_that_a_session_runs(vault: Vault) -> None:
 
 
 @pytest.fixture
-def talk(vault: Vault) -> Talk:
+def talk(vault: Vault) -> TranscriptBuilder:
     """A session of Claude Code that is at work, and whose hook has said so."""
-    talk = Talk(store(Path(os.environ["HOME"])))
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
     talk.exchange(1)
     plugged_in(vault, "claude-code")
     put(vault, talk, "stop")
     return talk
 
 
-def hear(vault: Vault, talk: Talk, later: float) -> None:
+def hear(vault: Vault, talk: TranscriptBuilder, later: float) -> None:
     """A hook tells that the session is at work, and somebody takes that in."""
     put(vault, talk, "stop")
     take(vault, later=later)
@@ -550,7 +550,7 @@ def said(vault: Vault) -> list[tuple[int, str]]:
     return [(turn, content) for turn, content in rows]
 
 
-def test_a_running_session_can_be_asked_for(vault: Vault, talk: Talk) -> None:
+def test_a_running_session_can_be_asked_for(vault: Vault, talk: TranscriptBuilder) -> None:
     take(vault)
     assert said(vault) == [
         (1, "Question 1: why does question1word of src/queue.py wait?"),
@@ -571,7 +571,7 @@ def test_a_running_session_can_be_asked_for(vault: Vault, talk: Talk) -> None:
     assert vault.rows("select name from live_transcripts") == []
 
 
-def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: Talk) -> None:
+def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: TranscriptBuilder) -> None:
     take(vault)
     put(vault, talk, "end")
     take(vault)
@@ -582,7 +582,7 @@ def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: Talk) -> No
 
 
 def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
-    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, talk: TranscriptBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []
     real = live_transcript.update_live_turns
@@ -614,7 +614,7 @@ def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
 
 
 def test_a_transcript_that_kills_whoever_reads_it_is_left_alone_for_a_while(
-    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, talk: TranscriptBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []
 
@@ -631,7 +631,7 @@ def test_a_transcript_that_kills_whoever_reads_it_is_left_alone_for_a_while(
     assert len(reads) == 2
 
 
-def test_what_was_taken_back_is_gone(vault: Vault, talk: Talk) -> None:
+def test_what_was_taken_back_is_gone(vault: Vault, talk: TranscriptBuilder) -> None:
     tip = talk.tip
     talk.exchange(2)
     take(vault)
@@ -648,14 +648,16 @@ def test_what_was_taken_back_is_gone(vault: Vault, talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("names", [(KEY, "--session-id", SESSION), (SESSION,)], ids=["id", "key"])
-def test_a_session_that_somebody_streams_is_left_to_them(vault: Vault, talk: Talk, names: tuple[str, ...]) -> None:
+def test_a_session_that_somebody_streams_is_left_to_them(
+    vault: Vault, talk: TranscriptBuilder, names: tuple[str, ...]
+) -> None:
     fed(vault, [line(0, "streamed")], *names)
     take(vault)
     assert [turn[3] for turn in turns(vault)] == ["streamed"]
 
 
 def test_a_session_that_ends_while_it_is_read_leaves_no_turns(
-    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, talk: TranscriptBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = live_transcript._turns
 
@@ -669,7 +671,7 @@ def test_a_session_that_ends_while_it_is_read_leaves_no_turns(
     assert vault.hits("question1word") and turns(vault) == []
 
 
-def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk: Talk) -> None:
+def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk: TranscriptBuilder) -> None:
     take(vault)
     before = said(vault)
     part = talk.path.with_name("agent-1.jsonl")
@@ -679,7 +681,7 @@ def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk:
     assert said(vault) == before != []
 
 
-def test_the_words_of_a_removed_session_do_not_come_back(vault: Vault, talk: Talk) -> None:
+def test_the_words_of_a_removed_session_do_not_come_back(vault: Vault, talk: TranscriptBuilder) -> None:
     put(vault, talk, "end")
     take(vault)
     talk.exchange(2)
@@ -694,14 +696,14 @@ def test_the_words_of_a_removed_session_do_not_come_back(vault: Vault, talk: Tal
     assert SESSION.encode() not in raw
 
 
-def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: Talk) -> None:
+def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: TranscriptBuilder) -> None:
     moved = talk.path.rename(talk.path.with_suffix(".moved"))
     talk.path.symlink_to(moved)
     assert take(vault).failed == []
     assert jobs(vault) == ["stop"]
 
 
-def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: Talk) -> None:
+def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: TranscriptBuilder) -> None:
     agent = start("--debounce", "0.05")
     agent.passed()
     until(lambda: found(vault, "question1word"), "what was said before it came")
@@ -732,13 +734,13 @@ def recalled(vault: Vault, words: str) -> list[str]:
     return [hit["text"] for hit in vault.call("recall", "--json", words).json["hits"]]
 
 
-def prompted(vault: Vault, talk: Talk, text: str, event: str = "UserPromptSubmit") -> None:
+def prompted(vault: Vault, talk: TranscriptBuilder, text: str, event: str = "UserPromptSubmit") -> None:
     fired(vault, talk, event, prompt=text)
 
 
 def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault) -> None:
     vault.reindex()
-    talk = Talk(store(Path(os.environ["HOME"])))
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
     prompted(vault, talk, f"<signet-memory>old pelican</signet-memory>Where does the heron sleep? {SECRET}")
     assert not talk.path.exists()
     assert recalled(vault, "heron") == ["Where does the heron sleep? [REDACTED:github]"] and not recalled(
@@ -758,7 +760,7 @@ def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault
     assert SECRET.encode() not in raw and b"old pelican" not in raw
 
 
-def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: Talk) -> None:
+def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: TranscriptBuilder) -> None:
     vault.reindex()
     assert recalled(vault, "answer1word")
     talk.user("And the cormorant?", 100)
@@ -773,7 +775,9 @@ def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, t
     assert said(vault) == [] and recalled(vault, "grebe")
 
 
-def test_whoever_asks_reads_only_what_moved(vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_asks_reads_only_what_moved(
+    vault: Vault, talk: TranscriptBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vault.reindex()
     reads = []
     real = capture.read
@@ -785,7 +789,9 @@ def test_whoever_asks_reads_only_what_moved(vault: Vault, talk: Talk, monkeypatc
     assert recalled(vault, "answer2word") and len(reads) == 2
 
 
-def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(vault: Vault, talk: Talk) -> None:
+def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(
+    vault: Vault, talk: TranscriptBuilder
+) -> None:
     """The harness is killed before its record; once it writes it after all, it does not stand twice."""
     vault.reindex()
     prompted(vault, talk, "Why does the heron wait?")
@@ -805,7 +811,7 @@ def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(vault
 
 def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
     vault.reindex()
-    talk = Talk(store(Path(os.environ["HOME"])))
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
     prompted(vault, talk, "Nobody shall keep this heron.")
     assert recalled(vault, "heron")
     take(vault, later=3600)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from talks import at
+from transcript_builder import at
 
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.digest.lines import is_ours

@@ -10,7 +10,7 @@ import sys
 from dataclasses import fields
 
 import pytest
-from endings import FIRST, SECOND, SENTENCE, document, end, ledger, moment, say, written
+from session_inputs import FIRST, SECOND, SENTENCE, document, end, ledger, moment, say, written
 from workbench import ROOT, Vault, call, spawn
 
 from signet_sync.sessions.input import SessionInput

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from agents import Agent, until
-from endings import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
+from session_inputs import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
 from workbench import ROOT, Vault, sampled
 
 from signet_sync.app.workspace import opened

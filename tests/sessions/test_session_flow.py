@@ -6,7 +6,10 @@ import random
 
 import artifacts_fixture as made
 import pytest
-from endings import (
+from hypothesis import example
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from session_inputs import (
     FIRST,
     SECOND,
     SENTENCE,
@@ -27,9 +30,6 @@ from endings import (
     sound,
     written,
 )
-from hypothesis import example
-from hypothesis import given as drawn
-from hypothesis import strategies as st
 from workbench import Vault
 
 from signet_sync.formats.body import normalize

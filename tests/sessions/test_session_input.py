@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import hypothesis
 import pytest
-from endings import (
+from hypothesis import strategies as st
+from session_inputs import (
     FIRST,
     SECOND,
     SUMMARY,
@@ -30,7 +31,6 @@ from endings import (
     sound,
     written,
 )
-from hypothesis import strategies as st
 from workbench import ROOT, Vault, call, sampled, spawn_ordinary
 
 from signet_sync.formats.artifact_fastpath import read_record

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 import apsw
-import keepsakes as kept
+import native_rows
 import pytest
 from workbench import NOW, Vault
 
@@ -39,7 +39,7 @@ from signet_sync.storage.database.tables import TABLES, VERSION, backed_up, dump
 from signet_sync.sync.store.artifacts import canonical_dump
 
 REAL = tuple(TABLES.values())
-FIRST, SECOND = (("default", token_of("default", one), one) for one in (kept.FIRST, kept.SECOND))
+FIRST, SECOND = (("default", token_of("default", one), one) for one in (native_rows.FIRST, native_rows.SECOND))
 WORD = "qxinvented"
 
 
@@ -167,8 +167,10 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     made = Vault(tmp_path / "vault")
     made.session(3)
     made.reindex()
-    kept.done(made.call("remove", kept.numbered(3)["session_id"], "--reason", "asked for", "--yes", "--now", NOW))
-    kept.fill(made)
+    native_rows.done(
+        made.call("remove", native_rows.numbered(3)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    )
+    native_rows.fill(made)
     with made.database(readonly=False) as database, database.transaction():
         for session in (FIRST, SECOND):
             put(database, "inventions", *session, 1, f"{WORD} of {session[2]}", '["ä", "b"]', '{"c": [1, "ö"]}',
@@ -179,7 +181,7 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
             for table in TABLES.values():
                 if table.session and table.kind == "derived" and not of_session(database, table, session):
                     put(database, table.name, *made_up(database, table, session))
-        lamp, path = kept.memory(kept.LAMP, kind="preference").id, kept.vault_path("summary", 1)
+        lamp, path = native_rows.memory(native_rows.LAMP, kind="preference").id, native_rows.vault_path("summary", 1)
         for number, (handle, where, said) in enumerate(
             [
                 ("t-abcdefghijkl", "", "quiet"),
@@ -227,13 +229,13 @@ def test_a_backup_brings_every_row_and_column_back(vault: Vault, tmp_path: Path)
         before = rows(database)
     assert all(before.values()) and before.keys() == {table.name for table in backed_up()}
     file = str(tmp_path / "file.backup")
-    kept.done(vault.call("backup", "create", file, "--now", NOW))
+    native_rows.done(vault.call("backup", "create", file, "--now", NOW))
     fresh = Database(":memory:")
     assert native_backup.restore(fresh, file) == {name: len(found) for name, found in before.items()}
     assert {**rows(fresh), "captures": []} == {**before, "captures": []}, "of captures the home is another one"
     fresh.close()
     forget_index(vault)
-    kept.done(vault.call("backup", "restore", file, "--now", NOW))
+    native_rows.done(vault.call("backup", "restore", file, "--now", NOW))
     with vault.database() as database:
         assert rows(database) == before
 
@@ -271,14 +273,14 @@ def test_a_bundle_brings_every_row_and_column_back(vault: Vault, tmp_path: Path)
     with vault.database() as database:
         before = rows(database)
     file = tmp_path / "rows.jsonl"
-    kept.done(vault.call("export", str(file), "--now", NOW))
+    native_rows.done(vault.call("export", str(file), "--now", NOW))
     fresh = Database(":memory:")
     for _, name, values in bundle_format.read(file.read_bytes().splitlines(keepends=True)).rows:
         assert bundle.put(fresh, name, values)
     assert {**rows(fresh), "captures": []} == {**before, "captures": []}
     fresh.close()
     forget_index(vault)
-    taken = kept.done(vault.call("import-bundle", str(file), "--json", "--now", NOW)).json["rows"]
+    taken = native_rows.done(vault.call("import-bundle", str(file), "--json", "--now", NOW)).json["rows"]
     assert taken["inventions"] == 4 and taken["sayings"] == 5
     with vault.database() as database:
         assert rows(database) == before
@@ -286,7 +288,7 @@ def test_a_bundle_brings_every_row_and_column_back(vault: Vault, tmp_path: Path)
 
 def test_a_line_of_a_made_up_table_is_held_to_its_types(vault: Vault, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
-    kept.done(vault.call("export", str(file), "--now", NOW))
+    native_rows.done(vault.call("export", str(file), "--now", NOW))
     line = next(one for one in map(json.loads, file.read_bytes().splitlines()) if one.get("table") == "inventions")
     assert (line["parts"], line["more"], line["is_new"]) == (["ä", "b"], {"c": [1, "ö"]}, True)
     assert (line["raw"], line["copied"]) == ("AP8=", "/w==")
@@ -320,24 +322,24 @@ def test_a_removal_leaves_no_row_and_no_word(vault: Vault, tmp_path: Path) -> No
     with vault.database() as database:
         assert [table.name for table in of_sessions if not of_session(database, table, FIRST)] == []
         others = {table.name: of_session(database, table, SECOND) for table in of_sessions if table in INVENTED}
-    kept.done(vault.call("remove", kept.FIRST, "--reason", "asked for", "--yes", "--now", NOW))
+    native_rows.done(vault.call("remove", native_rows.FIRST, "--reason", "asked for", "--yes", "--now", NOW))
     with vault.database() as database:
         assert [table.name for table in of_sessions if of_session(database, table, FIRST)] == []
         assert {table.name: of_session(database, table, SECOND) for table in of_sessions if table in INVENTED} == others
         said = [row[3] for row in database.execute("select * from sayings order by rowid")]
         assert said == ["quiet", "quiet", "lantern"], "that of the artifact and that with its word are gone"
-        path = kept.vault_path("summary", 1)
+        path = native_rows.vault_path("summary", 1)
         for table in TABLES.values():
             if table.artifact:
                 sql = f"select count(*) from {table.name} where {table.artifact[-1]} = ?"
                 assert database.value(sql, (path,)) == 0, table.name
-    for word in ("number1x", "zqxcanary", f"{WORD} of {kept.FIRST}"):
-        assert kept.holding(tmp_path, word) == [], word
+    for word in ("number1x", "zqxcanary", f"{WORD} of {native_rows.FIRST}"):
+        assert native_rows.holding(tmp_path, word) == [], word
 
 
 def test_what_is_forgotten_leaves_no_row_of_its_id(vault: Vault) -> None:
-    lamp = kept.memory(kept.LAMP, kind="preference").id
-    kept.done(vault.call("forget", lamp, "--now", NOW))
+    lamp = native_rows.memory(native_rows.LAMP, kind="preference").id
+    native_rows.done(vault.call("forget", lamp, "--now", NOW))
     with vault.database() as database:
         for name in of_memories():
             assert database.value(f"select count(*) from {name} where {TABLES[name].handle} = ?", (lamp,)) == 0

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
-_LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
+_LOOK = Path(__file__).with_name("page_faults.js").read_text("utf-8")
 _QUIET = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
     "--disable-default-apps", "--disable-dev-shm-usage", "--disable-gpu",

@@ -17,7 +17,7 @@ from pathlib import Path
 import artifacts_fixture as made
 import click
 import pytest
-from endings import end
+from session_inputs import end
 from workbench import NOW, Answer, Vault, cast, numbered
 
 from signet_sync.cli.main import group

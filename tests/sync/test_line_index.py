@@ -9,7 +9,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from endings import compact, end
+from session_inputs import compact, end
 from workbench import NOW, Vault
 
 from signet_sync.storage.database import wipe

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from secrets_made_up import ALNUM, DISGUISES, FORMATS, LOOK_ALIKES, make
+from invented_secrets import ALNUM, DISGUISES, FORMATS, LOOK_ALIKES, make
 
 from signet_sync.text.sanitizer import redact, sanitize_transcript_v2
 from signet_sync.text.secrets import providers

@@ -1,6 +1,6 @@
 """Kills `create` or `commit` at every step that changes the disk, each in a fork; prints what was wrong afterwards.
 
-`python history_kills.py FOLDER SCENARIO EVERY` prints one JSON line for every EVERYth step, and one for the run that
+`python history_crash_runner.py FOLDER SCENARIO EVERY` prints one JSON line for every EVERYth step, and one for the run that
 ended by itself.
 """
 
@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from gits import ID, Past, git
+from history_vault import ID, HistoryVault, git
 
 from signet_sync.history import commit
 from signet_sync.history.git import repository
@@ -20,7 +20,7 @@ WRITING = os.O_WRONLY | os.O_RDWR
 
 
 def prepared(folder, scenario):
-    past = Past(os.path.join(folder, "before"), adopt=scenario == "adopted")
+    past = HistoryVault(os.path.join(folder, "before"), adopt=scenario == "adopted")
     past.put("memory/a.md", "one\n")
     past.put("memory/b.md")
     if scenario == "adopted":
@@ -102,7 +102,7 @@ def main(folder, scenario, every):
     while not ended:
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(before.root, root, symlinks=True)
-        past = Past(root, adopt=before.adopt)
+        past = HistoryVault(root, adopt=before.adopt)
         ended = not killed(past, scenario, last)
         print(json.dumps({"step": last, "killed": not ended, "wrong": wrong(past, scenario)}))
         last += int(every)

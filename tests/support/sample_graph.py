@@ -10,10 +10,10 @@ from workbench import Vault
 LONG = "5e551001-0000-4000-8000-000000000001"
 SEGMENTED = "5e551002-0000-4000-8000-000000000002"
 COMPACTED = "5e551003-0000-4000-8000-000000000003"
-SPOKEN = "5e551004-0000-4000-8000-000000000004"
-TOLD = "5e551005-0000-4000-8000-000000000005"
+TRANSCRIPT_ONLY = "5e551004-0000-4000-8000-000000000004"
+SUMMARY_ONLY = "5e551005-0000-4000-8000-000000000005"
 NOISE = "test-1"
-SESSIONS = (LONG, SEGMENTED, COMPACTED, SPOKEN, TOLD)
+SESSIONS = (LONG, SEGMENTED, COMPACTED, TRANSCRIPT_ONLY, SUMMARY_ONLY)
 AGENTS = ("default", "scout")
 
 
@@ -45,6 +45,6 @@ def fill(vault: Vault, agent: str) -> None:
         put("summary", SEGMENTED, at, digest(f"lease{day}", storage="SQLite", step="write the lease down"))
     put("transcript", COMPACTED, "2026-03-24T10:00:00.000Z", talk("ledger", 6, day="2026-03-24"))
     put("compaction", COMPACTED, "2026-03-24T10:00:00.000Z", digest("ledger", storage="SQLite", step="close the books"))
-    put("transcript", SPOKEN, "2026-03-25T10:00:00.000Z", talk("glass", 3, day="2026-03-25"))
-    put("summary", TOLD, "2026-03-26T10:00:00.000Z", digest("lamp", storage="SQLite", step="light it"))
+    put("transcript", TRANSCRIPT_ONLY, "2026-03-25T10:00:00.000Z", talk("glass", 3, day="2026-03-25"))
+    put("summary", SUMMARY_ONLY, "2026-03-26T10:00:00.000Z", digest("lamp", storage="SQLite", step="light it"))
     put("transcript", NOISE, "2026-03-26T11:00:00.000Z", talk("noise", 2), project=None, harness="test")

@@ -32,7 +32,7 @@ def micros(second: float) -> int:
     return instant_of(START + timedelta(seconds=second))
 
 
-class Talk:
+class TranscriptBuilder:
     """A transcript of Claude Code; every method appends one record, `second` is when."""
 
     harness = "claude-code"
@@ -100,7 +100,7 @@ class Talk:
         return json.dumps(document | more).encode()
 
 
-def fire(vault: Vault, talk: Talk, event: str = "SessionEnd", **given: Any) -> Answer:
+def fire(vault: Vault, talk: TranscriptBuilder, event: str = "SessionEnd", **given: Any) -> Answer:
     """The hook, as the harness runs it; `environ` adds to its environment, all else goes into the payload."""
     environ = given.pop("environ", {})
     return spawn(
@@ -110,7 +110,7 @@ def fire(vault: Vault, talk: Talk, event: str = "SessionEnd", **given: Any) -> A
     )
 
 
-def fired(vault: Vault, talk: Talk, event: str = "SessionEnd", **given: Any) -> None:
+def fired(vault: Vault, talk: TranscriptBuilder, event: str = "SessionEnd", **given: Any) -> None:
     """The hook, which takes what it is told."""
     answer = fire(vault, talk, event, **given)
     assert (answer.code, answer.out, answer.err) == (0, "", ""), answer

@@ -14,7 +14,7 @@ AUTHOR = ("default", "agent@localhost")
 NOW = 1_777_000_000_000_000  # µs
 
 
-class Past:
+class HistoryVault:
     """A vault whose history is kept; `cache` is what a caller remembers from commit to commit."""
 
     def __init__(self, root, *, adopt=False, limits=None):
@@ -31,7 +31,7 @@ class Past:
     def copied(self, root):
         """The same vault somewhere else: making one costs dozens of syncs, copying it none."""
         shutil.copytree(self.root, root, symlinks=True)
-        return Past(root)
+        return HistoryVault(root)
 
     def put(self, path, text="text\n"):
         target = self.root / path

@@ -1,7 +1,7 @@
 """What stands in for other people's programs while the blocks of the pages run: each looks at what it is asked to do.
 
 Nothing is installed, started or sent anywhere; arguments that the real program would refuse are refused, with the
-reason on stderr. Called as `python programs_of_others.py NAME ARGUMENT…`; what was called is added to `$CALLS`.
+reason on stderr. Called as `python stand_in_programs.py NAME ARGUMENT…`; what was called is added to `$CALLS`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Answered:
 
 
 @dataclass
-class Told:
+class Simulation:
     """All that happened: role and text of every memory, every recall, every sweep, what was forgotten and when."""
 
     roles: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class _Asked:
     questions: tuple[str, ...]
 
 
-def simulate(workspace: Workspace, *, agents: int, days: int, recalls: int, seed: int = 7) -> Told:
+def simulate(workspace: Workspace, *, agents: int, days: int, recalls: int, seed: int = 7) -> Simulation:
     """`agents` with a hundred memories each, `recalls` in all, a sweep of each agent every night but the first."""
-    told = Told()
+    told = Simulation()
     luck = random.Random(seed)
     names = ["default", "scout", "clerk"][:agents]
     asked = {name: _remember(workspace, name, told, luck) for name in names}
@@ -100,7 +100,7 @@ def simulate(workspace: Workspace, *, agents: int, days: int, recalls: int, seed
     return told
 
 
-def _remember(workspace: Workspace, agent_id: str, told: Told, luck: random.Random) -> list[_Asked]:
+def _remember(workspace: Workspace, agent_id: str, told: Simulation, luck: random.Random) -> list[_Asked]:
     words = [one + two for one in _ONE for two in _TWO]
     luck.shuffle(words)
     roles = [role for role, number in ROLES.items() for _ in range(number)]
@@ -152,14 +152,14 @@ def hash_of(memory_id: str) -> int:
     return int.from_bytes(memory_id.encode(), "big")
 
 
-def _recall(workspace: Workspace, agent_id: str, query: str, at_us: int, told: Told) -> None:
+def _recall(workspace: Workspace, agent_id: str, query: str, at_us: int, told: Simulation) -> None:
     hits = recall_operations.recall(workspace.database, query, agent_id=agent_id)
     recall_operations.record(workspace.database, agent_id, query, hits, at_us)
     found = [(hit.id, rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
     told.answers.append(Answered(agent_id, query, at_us, found))
 
 
-def _forget_one(workspace: Workspace, agent_id: str, told: Told, at_us: int) -> None:
+def _forget_one(workspace: Workspace, agent_id: str, told: Simulation, at_us: int) -> None:
     """The first staple that has risen was wrong after all."""
     for _, swept in told.sweeps[agent_id]:
         for one in swept.promoted:
