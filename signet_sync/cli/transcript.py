@@ -22,11 +22,11 @@ _APPEND = """Record turns of a running session, so that they can be searched at 
 
 \b
 Each line of stdin is one turn:
-  {"turn": 0, "role": "user", "text": "Why does the queue never drain?", "at": "2026-03-28T22:34:06.792Z"}
+  {"turn": 0, "role": "user", "text": "Why does it never drain?", "at": "2026-03-28T22:34:06Z"}
 
 \b
-turn  its number in the session, from 0 on; repeating a turn changes nothing, another text under the
-      same number is refused
+turn  its number in the session, from 0 on; repeating a turn changes nothing, another text
+      under the same number is refused
 role  who said it: user, assistant, tool …
 text  what was said
 at    when; ISO 8601, UTC if no zone is given
@@ -36,8 +36,8 @@ is written. The turns are kept until a transcript of the session contains them: 
 far, the session's end adds what its own transcript lacks, marked as live.
 
 \b
---session-id tells sessions apart if the harness uses one key for many (agent:main:main): the end of one
-then does not affect the turns of the others.
+--session-id tells sessions apart if the harness uses one key for many (agent:main:main): the
+end of one then does not affect the turns of the others.
 """
 
 

@@ -276,6 +276,7 @@ def test_while_the_service_does_not_stop_nothing_is_deleted(served, monkeypatch)
 
 @pytest.mark.parametrize("every", [55, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_any_step_the_same_command_finishes(vault, claude, every):
+    """Apart from the table of operations: the state itself goes, and no pass may bring it back."""
     kept, home = vault.root.parent / "kept", Path(os.environ["HOME"])
     vault.reindex()
     expected = unmarked(vault.page())

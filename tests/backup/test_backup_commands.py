@@ -357,35 +357,6 @@ def test_backups_by_hand_are_rotated_like_the_others(vault: Vault) -> None:
 
 
 @pytest.mark.slow
-def test_a_restore_that_is_killed_brings_all_back_or_nothing(vault: Vault, file: Path, tmp_path: Path) -> None:
-    import random
-    import signal
-    import subprocess
-    import sys
-    import time
-
-    wanted = native_rows.native(vault)
-    luck = random.Random(7)
-    for _ in range(25):
-        wipe(vault)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "backup", "restore", str(file)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(luck.uniform(0.1, 1.2))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if vault.db.exists():
-            with vault.database(readonly=False) as database:
-                count = database.value("select count(*) from memories")
-            assert count in (0, 4)
-        restore(vault, file, now=NOW)
-        assert native_rows.native(vault)["memories"] == wanted["memories"]
-
-
-@pytest.mark.slow
 def test_the_backup_that_is_restored_goes_only_once_its_rows_are_in(
     vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -15,23 +14,15 @@ import tomllib
 from dataclasses import fields
 
 import artifacts_fixture as made
-import click
 import pytest
+from command_lines import COMMAND_LINES, EVERY, furnished, run
 from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
 
 from signet_sync import __version__
-from signet_sync.backup import bundle_format
-from signet_sync.cli.main import COMMANDS, group
+from signet_sync.cli.main import COMMANDS
 from signet_sync.settings.model import Settings, load
 
-GROUPS = {
-    "violations": ("list", "show", "restore", "accept"),
-    "service": ("install", "uninstall", "status", "print"),
-    "telemetry": ("show", "reset"),
-    "backup": ("create", "list", "restore"),
-}
 ID = numbered(1)["session_id"]
-EVERY = [(name,) for name in COMMANDS] + [(group, name) for group, names in GROUPS.items() for name in names]
 
 
 @pytest.fixture
@@ -46,7 +37,7 @@ def vault(tmp_path):
 # ── help ──
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+@pytest.mark.parametrize("words", [name.split() for name in dict.fromkeys((*COMMANDS, *EVERY))], ids=" ".join)
 def test_every_command_has_help(words):
     for flag in ("--help", "-h"):
         answer = call(*words, flag)
@@ -97,65 +88,24 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
-# What is asked of a machine or of what is left of a workspace, what makes one, and what waits for one.
-WITHOUT_WORKSPACE = {
-    "init", "demo", "run", "hook", "mcp", "ui", "hooks status", "hooks uninstall", "service install", "service print",
-    "service status", "service uninstall", "doctor", "notify", "completion",
-}  # fmt: skip
-SAID = {"HARNESS": "codex", "--input": "input.json", "FILE": "rows.jsonl"}
+# What is asked of a machine or of what is left of a workspace, and what makes one.
+WITHOUT_WORKSPACE = ("init", "demo", "hook", "hooks status", "hooks uninstall", "service print", "doctor", "completion")
 
 
-# What may be named in several ways, and so is required in none.
-EITHER = {
-    "violations restore": ["nothing"],
-    "violations accept": ["nothing"],
-    "redact": ["nothing", "--reason", "nothing"],
-}
-
-
-def with_samples(words, command):
-    """The command line with something for all that it asks for."""
-    line = [*words, *EITHER.get(" ".join(words), ())]
-    for parameter in command.params:
-        names = [parameter.human_readable_name, *parameter.opts]
-        samples = getattr(parameter.type, "choices", None) or [SAID[name] for name in names if name in SAID]
-        if parameter.required:
-            option = [parameter.opts[0]] if isinstance(parameter, click.Option) else []
-            line += [*option, samples[0] if samples else "nothing"]
-    return [*line, *(["--yes"] if any("--yes" in one.opts for one in command.params) else [])]
-
-
-def leaves(command, words=()):
-    if not isinstance(command, click.Group):
-        return [(words, command)]
-    context = click.Context(command)
-    below = [leaves(command.get_command(context, name), (*words, name)) for name in command.list_commands(context)]
-    own = [(words, command)] if command.invoke_without_command and words else []
-    return [*own, *(one for several in below for one in several)]
-
-
-def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_path, monkeypatch):
+def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_path):
     """One exit code for all: 3."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    (tmp_path / "rows.jsonl").write_bytes(b"".join(bundle_format.lines([], "", seals=False)))
-    inputs = {
-        "session end": {"session_id": "s", "transcript": "User: hi"},
-        "session compact": {"session_id": "s", "compaction": "short"},
-        "entity apply": {"op": "append", "id": "x", "section": "y", "text": "z"},
-    }
+    (tmp_path / "mould").mkdir()
+    vault = furnished(tmp_path / "mould")(tmp_path)
+    for place in (vault.root, os.environ["SIGNET_STATE"]):
+        shutil.rmtree(place)
     codes = {}
-    for words, command in leaves(group):
-        name = " ".join(words)
-        if name in WITHOUT_WORKSPACE:
-            continue
-        (tmp_path / "input.json").write_text(json.dumps(inputs.get(name)))
-        answer = call("--workspace", tmp_path / "none", *with_samples(words, command))
-        codes[name] = (answer.code, answer.err.strip().rpartition("\n")[2])
-        if answer.code == 3 and "the workspace does not exist" in answer.err:
-            del codes[name]
+    for name, line in COMMAND_LINES.items():
+        if not line.serves and name not in WITHOUT_WORKSPACE:
+            answer = run(vault, name)
+            if answer.code != 3 or "the workspace does not exist" not in answer.err:
+                codes[name] = answer
     assert codes == {}
-    assert not (tmp_path / "none").exists()
+    assert not vault.root.exists()
 
 
 @pytest.mark.parametrize("flags", [("--json",), ("--check",), ("--prometheus",), ("--check", "--json")])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from invented_secrets import some
-from workbench import Vault, sampled
+from workbench import Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import (
@@ -556,20 +556,8 @@ def made_two(work: Workspace) -> tuple[EntityResult, EntityResult]:
     return user, made
 
 
-ACTS: dict[str, Callable[[Workspace, EntityResult], Any]] = {
-    "create": lambda work, made: part(work, "Perfectionist"),
-    "set": lambda work, made: put(work, made, "role", "It opens the gate."),
-    "rename": lambda work, made: operations.rename(work, ME, made.id, "The Guard", now_us=NOW_US),
-    "propose": lambda work, made: protection.propose(work, ME, made.id, "role", "It sleeps.", now_us=NOW_US),
-}
-SAID = {
-    "create": "Perfectionist", "set": "It opens the gate.", "rename": "The Guard",
-    "propose": "It sleeps.",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("op", sampled(ACTS, 2))
-def test_a_crash_at_any_step_is_settled_by_the_next_command(tmp_path: Path, op: str) -> None:
+def test_a_creation_that_dies_at_any_step_is_settled_by_the_next_command(tmp_path: Path) -> None:
+    """Of several files: until it is settled `check` misses one, which the table of operations takes for torn."""
     template = tmp_path / "template"
     root = tmp_path / "vault"
     Vault(template)
@@ -585,7 +573,7 @@ def test_a_crash_at_any_step_is_settled_by_the_next_command(tmp_path: Path, op: 
             look(work)
             calls = dying(patch, step)
             with suppress(Died):
-                ACTS[op](work, made)
+                part(work, "Perfectionist")
             if len(calls) < step:
                 break
         with opened(str(root), Settings()) as work:
@@ -593,30 +581,14 @@ def test_a_crash_at_any_step_is_settled_by_the_next_command(tmp_path: Path, op: 
             in_step(work)
             assert reports.drift(work, ME) == []
             # Either it never began, or it is done to the end.
-            begun = any(SAID[op] in page.read_text() for page in (root / "entities/ledger").iterdir())
-            stands = op == "propose" or any(SAID[op] in page.read_text() for page in root.rglob("entities/**/*.md"))
+            begun = any("Perfectionist" in page.read_text() for page in (root / "entities/ledger").iterdir())
+            stands = any("Perfectionist" in page.read_text() for page in root.rglob("entities/**/*.md"))
             assert stands or not begun, f"step {step}"
             assert begun or not was_begun, f"step {step}"
             was_begun = begun
-            ACTS["set"](work, made)
+            put(work, made, "role", "It opens the gate.")
             in_step(work)
-    assert was_begun and step > (2 if op == "propose" else 4)
-
-
-def test_a_process_that_is_killed_in_the_middle_is_settled(work: Workspace) -> None:
-    _, made = made_two(work)
-    child = os.fork()
-    if child == 0:
-        files.replace = lambda *given, **more: os._exit(9)  # type: ignore[assignment]
-        with opened(work.root, Settings()) as mine:
-            put(mine, made, "role", "It opens the gate.")
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-    assert "It opens the gate." not in file_of_path(work, made).read_text()
-    with state_dir.workspace_lock(work.state):
-        (settled,) = observe.observe(work, ME, (), NOW_US).settled
-    assert settled.state == "committed" and "It opens the gate." in text_of(work, made)
-    in_step(work)
+    assert was_begun and step > 4
 
 
 def file_of_path(work: Workspace, made: EntityResult) -> Path:

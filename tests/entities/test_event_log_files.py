@@ -230,16 +230,6 @@ def test_what_is_no_page_is_refused_and_left(root, tmp_path, there):
     assert outside.read_bytes() == b""
 
 
-def test_no_folder_on_the_way_may_be_a_link(root, tmp_path):
-    (tmp_path / "outside").mkdir()
-    (root / "entities").mkdir()
-    (root / FOLDER).symlink_to(tmp_path / "outside")
-    assert refusal(event_log_files.append, str(root), PAGE, "one\n", 0) == "path-escape"
-    assert refusal(event_log_files.read, str(root), PAGE) == "path-escape"
-    assert refusal(event_log_files.append, str(root), "../outside.jsonl", "one\n", 0) == "path-escape"
-    assert list((tmp_path / "outside").iterdir()) == []
-
-
 def test_a_copy_made_of_hard_links_does_not_grow_with_the_page(root, tmp_path):
     page = put(root, PAGE, b"one\n")
     os.link(page, tmp_path / "copy.jsonl")

@@ -370,6 +370,7 @@ def test_a_signed_page_is_sealed_again():
 
 @pytest.mark.parametrize(("first", "every"), [(45, 1000), pytest.param(1, 1, marks=pytest.mark.slow)])
 def test_killed_at_any_step_the_history_is_valid_and_the_next_pass_finishes(tmp_path, first, every):
+    """Apart from the table of operations: it holds no repository, and only git tells whether one is valid."""
     vault = Vault(tmp_path / "before")
     enabled(vault)
     root = tmp_path / "vault"

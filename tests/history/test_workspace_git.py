@@ -599,6 +599,7 @@ ALL = [pytest.param(name, "1", marks=pytest.mark.slow) for name in ("create", "f
 @needs_git
 @pytest.mark.parametrize(("scenario", "every"), [*SCENARIOS, *ALL])
 def test_a_kill_at_any_step_leaves_a_valid_repository(tmp_path, scenario, every):
+    """Apart from the table of operations: it holds no repository, and only git tells whether one is valid."""
     steps = _killed(tmp_path, scenario, every)
     assert [step for step in steps if step["wrong"]] == []
     assert len(steps) >= 3 and steps[-1]["killed"] is False

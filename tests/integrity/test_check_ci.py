@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 import artifacts_fixture as made
 import pytest
 from history_vault import git
-from workbench import NOW, Vault, numbered, tree
+from workbench import NOW, Vault, numbered
 
 from signet_sync.formats import baseline as formats_baseline
 from signet_sync.formats import locate
@@ -364,10 +364,3 @@ def test_a_page_that_was_edited_between_its_marks(vault):
     assert problems(vault, "--pages") == {"MEMORY.md": ("page-edited", 3)}
     (vault / "MEMORY.md").write_text("# Mine alone\n")
     assert problems(vault, "--pages") == {}
-
-
-def test_the_check_writes_nothing(vault, tmp_path):
-    before = tree(tmp_path)
-    for form in ("text", "json", "github", "sarif", "junit", "baseline"):
-        vault.call("check", "--format", form, "--changed-since", "HEAD", "--pages")
-    assert tree(tmp_path) == before

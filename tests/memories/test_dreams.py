@@ -510,16 +510,6 @@ def ledger(vault: Vault) -> tuple[Any, Any]:
     return vault.rows("select * from dream_sweeps"), vault.rows("select * from memory_promotions")
 
 
-def test_a_pass_after_a_sweep_writes_nothing(vault: Vault) -> None:
-    vault.session(1)
-    filled(vault)
-    dream(vault)
-    before = tree(vault.root)
-    vault.reindex()
-    vault.reindex("--full")
-    assert tree(vault.root) == before
-
-
 def test_the_section_is_as_the_seed_has_it_newest_first_and_best_first(vault: Vault, database: Database) -> None:
     luis, kate, lamp = (remember(vault, text) for text in (LUIS, KATE, "The lamp is lit at dusk"))
     hit(database, luis, *hits(0.5, 0.5, 0.5, queries=2, at_us=NOW_US - DAY))

@@ -16,14 +16,8 @@ from hypothesis import strategies as st
 from invented_secrets import some
 from workbench import NOW, Vault, numbered
 
-from signet_sync.app.workspace import opened
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
-from signet_sync.privacy import redact as privacy_redact
-from signet_sync.privacy import scrub
-from signet_sync.settings.model import Settings
-from signet_sync.storage import files
-from signet_sync.sync import engine
 from signet_sync.text.redaction import SECRETS, Cleaning, is_redaction, redacts, rewritten
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
@@ -266,32 +260,6 @@ def test_another_machine_follows_by_the_files_alone(vault, tmp_path, monkeypatch
     assert there.call("violations", "restore", "--all", "--yes", "--json").json["restored"] == []
     assert there.rows("select count(*) from redactions") == [(2,)]
     assert there.dump() == there.dump_from_scratch()
-
-
-@pytest.mark.parametrize("step", ["the seal", "the file", "the pass"])
-def test_a_redaction_that_was_cut_off_is_finished_by_the_next_pass(vault, monkeypatch, step):
-    class Cut(Exception):
-        pass
-
-    def cut(*_: object, **__: object) -> None:
-        raise Cut
-
-    with monkeypatch.context() as patched, pytest.raises(Cut):
-        where, name = {
-            "the seal": (files, "replace"),
-            "the file": (engine, "run_pass"),
-            "the pass": (scrub, "back_up"),
-        }[step]
-        patched.setattr(where, name, cut)
-        with opened(str(vault.root), Settings()) as workspace:
-            privacy_redact.redact(workspace, [path_of("summary"), path_of("transcript")], "it leaked", NOW_US)
-    vault.reindex()
-    for kind in ("summary", "transcript"):
-        assert SECRET.encode() not in (vault / path_of(kind)).read_bytes()
-    (vault / path_of("manifest")).unlink()
-    vault.reindex()
-    assert vault.reindex()["counts"]["violation"] == 0
-    assert leaks(vault.root, vault.state) == []
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import subprocess
-import sys
 import time
 import unicodedata
 from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, ROOT, Vault, contents, numbered, sampled, spawn, tree
+from workbench import NOW, Vault, contents, numbered, sampled
 
 from signet_sync.formats.wikilinks import targets
 
@@ -382,76 +380,6 @@ def test_f16_a_prompt_injection_stays_inside_its_row(vault):
 
 
 # ── nothing outside the workspace is opened (I6) ──
-
-strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here to watch what is opened")
-_OPEN = re.compile(r'(?:open|openat|openat2|creat)\((?:(AT_FDCWD|\d+)(?:<(.*?)>)?, )?"((?:[^"\\]|\\.)*)"')
-
-
-def opened(vault, log, *arguments):
-    """Every path that a command tried to open, made absolute, whether it was there or not."""
-    answer = spawn(
-        "--workspace", vault.root, *arguments, prefix=["strace", "-f", "-y", "-qq", "-s", "4096", "-o", str(log), "-e",
-        "trace=open,openat,openat2,creat"], cwd=vault.root.parent, environ={"PYTHONSAFEPATH": "1"},
-    )  # fmt: skip
-    if "ptrace" in answer.err or not log.exists():
-        pytest.skip("strace may not trace here")
-    paths = set()
-    for line in log.read_text(errors="surrogateescape").splitlines():
-        match = _OPEN.search(line)
-        if match is None:
-            continue
-        descriptor, folder, name = match.groups()
-        base = folder if descriptor not in (None, "AT_FDCWD") and folder else str(vault.root.parent)
-        paths.add(os.path.normpath(os.path.join(base, name)))
-    return answer, paths
-
-
-@strace
-@pytest.mark.slow
-def test_nothing_outside_the_workspace_is_opened(vault, tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / NAME).write_bytes(summary())
-    (outside / "note.md").write_text("secret")
-    links = {
-        4: "../outside/note.md",
-        5: "memory/../../outside/note.md",
-        6: str(outside / "note.md"),
-        7: "memory/%2e%2e/%2e%2e/outside/note.md",
-        8: "link/note.md",
-        9: "memory/link/note.md",
-    }
-    for number, link in links.items():
-        vault.put(made.summary(**who(number), manifest_path=link))
-        vault.put(made.manifest(**who(number), summary_path=link, transcript_path=link))
-    (vault / PATH).symlink_to(outside / NAME)
-    (vault / "link").symlink_to(outside)
-    (vault.memory / "link").symlink_to(outside)
-    (vault / "ledger").symlink_to(outside)
-    (vault / "agents").symlink_to(outside)
-    vault.put(made.summary(**who(3), agent_id="researcher"))
-    stone = b"---\nkind: tombstone\nremoved_paths: [../outside/note.md]\n---\n"
-    vault.put((made.tombstone(session_id="gone")[0], stone), "memory/tombstones")
-    untouched = tree(outside)
-
-    python = {os.path.realpath(place) for place in (sys.prefix, sys.base_prefix, *sys.path) if place}
-    system = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/bin", "/opt")
-    ours = (str(vault.root), str(tmp_path / "machine"), str(ROOT))
-    for command in (
-        ("reindex", "--json", "--now", NOW),
-        ("check", "--json", "--now", NOW),
-        ("search", "lantern"),
-        ("remove", numbered(4)["session_id"], "--reason", "x", "--yes", "--now", NOW),
-        ("violations", "restore", "--all", "--yes", "--now", NOW),
-        ("status",),
-    ):
-        answer, paths = opened(vault, tmp_path / "strace.log", *command)
-        assert answer.code in (0, 1, 2), answer
-        assert [path for path in paths if path.startswith(ours[:2])]
-        assert not [path for path in paths if not path.startswith((*ours, *system, *python))], command
-    assert tree(outside) == untouched
-    assert {code for _, code in vault.problems(vault.reindex()).values()} >= {"path-escape", "not-a-file"}
-
 
 # ── many files ──
 

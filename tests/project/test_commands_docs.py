@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from command_lines import leaves
 
 from signet_sync.cli import main
 
@@ -39,22 +40,6 @@ def option_lines(command: click.Command, context: click.Context) -> Iterator[str
             yield f"* `{record[0]}`: {record[1]}".rstrip(": ")
 
 
-def leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command that does something, with the words that call it."""
-    if not isinstance(command, click.Group):
-        yield words, command
-        return
-    if command.invoke_without_command and words:
-        yield words, command
-    context = click.Context(
-        command, info_name=words[-1] if words else "signet-sync", help_option_names=["-h", "--help"]
-    )
-    for name in command.list_commands(context):
-        below = command.get_command(context, name)
-        if below is not None and not below.hidden:
-            yield from leaves(below, (*words, name))
-
-
 def names(command: click.Command) -> str:
     """The long names of a command's options."""
     options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
@@ -64,7 +49,7 @@ def names(command: click.Command) -> str:
 def generated() -> str:
     context = click.Context(main.group, info_name="signet-sync", help_option_names=["-h", "--help"])
     page = HEAD.format(options="\n".join(option_lines(main.group, context)))
-    for words, command in leaves(main.group, ()):
+    for words, command in leaves(main.group, hidden=False):
         below = click.Context(command, info_name=words[-1], help_option_names=["-h", "--help"])
         arguments = [
             parameter.make_metavar(below) for parameter in command.params if isinstance(parameter, click.Argument)

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import apsw
 import pytest
+from command_lines import COMMAND_LINES, note
+from command_lines import run as run_line
 from session_inputs import FIRST, SECOND, compact, end
 from workbench import Vault
 
@@ -26,6 +28,8 @@ WHOLE = {
     "status": "counts everything, for a person",
     "graph": "draws everything, for a person",
     "telemetry": "shows everything, to a person",
+    "stats": "counts everything, for a person",
+    "hooks": "counts what was captured, for a person",
 }
 # Commands that read what everybody else said, to tell whose words they take away; what they delete they find by key.
 SCRUBBING = ("remove", "forget")
@@ -36,6 +40,7 @@ ALLOWED = {
     "update memory_artifact_tombstones set scrubbed": "after a removal",
     "from violations": "violations are few: a vault that has many is halted",
     "from garden_drift where agent_id": "files that wait for a maintainer are few",
+    "from garden_files where agent_id = ? order by path": "files of entities are few: each is held to its row",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from derivers": "a row for each deriver",
     "from outbox group by": "once a batch: what waits for it is as much work as rows are many",
@@ -162,9 +167,17 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
         if handle[0] != "x":
             run(vault, asked, "pin", handle)
             run(vault, asked, "unpin", handle)
-    for name in (talk(3, "default")["session_id"], "agent:main:main", "live"):
+    session, other = (talk(number, "default")["session_id"] for number in (3, 9))
+    artifact = next(iter(vault.rows("select source_path from memory_artifacts where session_id = ?", session)))[0]
+    who = {"session": session, "other": other, "memory": memory, "entity": entity[0], "drifted": entity[0]}
+    note(vault, **who, changed=artifact, proposal="none")
+    run(vault, asked, "open", session)
+    for name in (session, "agent:main:main", "live"):
         run(vault, asked, "expand", name)
-    run(vault, asked, "open", talk(3, "default")["session_id"])
+    for name, line in COMMAND_LINES.items():
+        if line.reads and name != "backup list":  # that reads files beside the database
+            with listening(asked, name.partition(" ")[0]):
+                assert run_line(vault, name).code in (0, 1, 2), name
 
 
 def flows(vault: Vault, asked: Statements) -> None:

@@ -1,8 +1,9 @@
 """Ends or fails an operation at one system call after the other, as strace injects it, and has it recovered.
 
 `python call_faults.py NAME FOLDER FAULTS EVERY` wants what `operations.prepare` has made in FOLDER. A first run under
-strace, undisturbed, shows which calls write something down; then each EVERY-th of them is met by each of FAULTS
-(`KILL`, or the name of an error; with commas between). It prints a JSON line a point: the call and its number, the
+strace, undisturbed, tells which calls write something down; then each EVERY-th of them is met by each of FAULTS
+(`KILL`, or the name of an error; with commas between). A fault `CALL=ERROR` is met by every such call of one run.
+It prints a JSON line a point: the call and its number, the
 fault, whether it was met, how the run ended, what a pass made of it and what is wrong: nothing is an empty list. The
 last line says how many such calls there are.
 
@@ -91,8 +92,8 @@ def points(bench: Bench) -> list[tuple[str, int]]:
     return list(found)
 
 
-def struck(bench: Bench, name: str, number: int, fault: str) -> tuple[bool, int]:
-    """Runs the operation with a fault at one call; whether it met it, and how it ended."""
+def struck(bench: Bench, name: str, number: int | str, fault: str) -> tuple[bool, int]:
+    """Runs the operation with a fault at one call (`1+`: at all); whether it met it, and how it ended."""
     bench.put_back()
     what = "signal=KILL" if fault == "KILL" else f"error={fault}"
     code, lines = traced(bench, "-e", f"trace={name}", "-e", f"inject={name}:{what}:when={number}")
@@ -116,7 +117,11 @@ def main() -> int:
     known: set[str] = set()
     for place, fault in enumerate(faults):
         # Another share of the calls for each fault, where not all are visited.
-        for call, number in calls[place % every :: every]:
+        where: list[tuple[str, int | str]] = [*calls[place % every :: every]]
+        if "=" in fault:
+            call, _, fault = fault.partition("=")
+            where = [(call, "1+")]
+        for call, number in where:
             met, code = struck(bench, call, number, fault)
             ended = _ENDS.get(code, f"exit {code}")
             found = bench.judged(code == 0, aim, known)

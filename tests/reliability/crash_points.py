@@ -160,7 +160,9 @@ class Strict(Judge):
 
     def tidy(self) -> None:
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
-        if self.thorough or self.wrong or self.outcome == "part":
+        # Half of what is accepted may be in its seal and not yet in its row: that is settled when it is asked again.
+        unsettled = self.scenario.heals and self.outcome == "part"
+        if not unsettled and (self.thorough or self.wrong or self.outcome == "part"):
             self.wrong += invariants.broken(self.vault, self.begun(), now=self.now, settled=True)
         else:
             self.wrong += invariants.restless(self.vault, self.begun(), now=self.now)[0]
@@ -173,7 +175,7 @@ class Crashes(Sweep):
     """One operation, ended at its steps by any of the faults."""
 
     def __init__(self, operation: operations.Operation, folder: Path) -> None:
-        super().__init__(Field(folder), operation.scenario(operation.prepared(folder)), {}, "kill", 0)
+        super().__init__(Field(folder), operation.scenario(operation.prepared(folder)), {}, "kill")
         self.ground: Field
         self.standing = Standing()
         self.whole: dict[str, set[str]] = {}

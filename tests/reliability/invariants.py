@@ -146,8 +146,8 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
     alone = not vault.rows("select 1 from violations union all select 1 from extractions limit 1")
     if alone and vault.dump() != vault.dump_from_scratch():
         wrong.append("I4 the rows are not what the files give")
-    missed, document = restless(vault, before, now=now)
-    wrong += missed + unreported(vault, document)
+    told, document = restless(vault, before, now=now)
+    wrong += told + unreported(vault, document)
     if not alone:
         # Seals and what a model distilled are native: a rebuild that has them gives the same rows again.
         rows = vault.dump()

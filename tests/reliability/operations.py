@@ -1,4 +1,4 @@
-"""The operations that are ended early at every step, each on a vault of three sessions: one table for all faults.
+"""The operations that are ended early at every step, each on a vault of few sessions: one table for all faults.
 
 `python operations.py NAME FOLDER` runs one of them on FOLDER/vault, put there from FOLDER/before, with SIGNET_STATE as
 it was for `prepare`. It ends with 0 where it is done; who asked finds `answer.json` in the working folder.
@@ -7,8 +7,6 @@ it was for `prepare`. It ends with 0 where it is done; who asked finds `answer.j
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,42 +16,58 @@ from pathlib import Path
 sys.path.extend(map(str, Path(__file__).resolve().parents[1].iterdir()))
 
 import artifacts_fixture as made
-from flow_runner import LATER, NOW, NOW_US, Scenario, done, passed, scenarios
-from workbench import Vault, numbered
+import operation_vaults as vaults
+from flow_runner import (
+    LATER,
+    NOW,
+    NOW_US,
+    Scenario,
+    answering,
+    asked,
+    distil,
+    done,
+    passed,
+    remember,
+    removed,
+    stream,
+    sweep,
+    told_to,
+)
+from operation_vaults import DOCUMENTS, FORGOTTEN_WORDS, LEAKED, QUOTED, REMOVED_WORDS
+from workbench import numbered
 
-from signet_sync.app.workspace import opened
 from signet_sync.cli.remove import refresh
-from signet_sync.entities import operations
+from signet_sync.entities import operations, protection
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats.timestamps import DAY, SECOND
-from signet_sync.memories import operations as memories_operations
+from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
 from signet_sync.recall import pinning
-from signet_sync.settings.model import Settings
 from signet_sync.storage import files
-from signet_sync.sync import engine, outbox
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
 Prepared = dict[str, object]
 KEY = "once"
-LEAKED = "ghp_" + "Qa1Ws2Ed3Rf4Tg5Yh6Uj7Ik8Ol9Pz0Xc1Vb2"
-QUOTED = "zqlanternmill"
 ROLE = "Keeps the queue of lantern from retrying for ever, and says so when it gives up."
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: what it is, how its vault is made, what is run, and what may be left where it is ended early."""
+    """One operation: what it is, how its vault is made, what is run, and what may be left where it is ended early.
+
+    `commands` are those of the command line that do the same.
+    """
 
     name: str
     what: str
     prepare: Callable[[Path], None]
     scenario: Callable[[Prepared], Scenario]
+    commands: tuple[str, ...] = ()
 
     def prepared(self, folder: Path) -> Prepared:
-        """Reads what the preparation left for the run."""
+        """What the preparation has to tell whoever runs it."""
         found = json.loads((folder / "prepared.json").read_text())
         assert isinstance(found, dict)
         return found
@@ -71,127 +85,6 @@ def prepare(name: str, folder: Path) -> Operation:
     folder.mkdir(parents=True, exist_ok=True)
     OPERATIONS[name].prepare(folder)
     return OPERATIONS[name]
-
-
-# ── vaults ──
-
-
-def _of_flows(scenario: str) -> Callable[[Path], None]:
-    """Two sessions of other programs and one of ours that still runs."""
-
-    def make(folder: Path) -> None:
-        import test_crash_matrix
-
-        test_crash_matrix.prepare(folder, scenario)
-
-    return make
-
-
-def _of_memory(scenario: str) -> Callable[[Path], None]:
-    """Three sessions of one thread, with memories, pins, hits and live turns."""
-
-    def make(folder: Path) -> None:
-        import test_crash_memory
-
-        test_crash_memory.prepare(folder, scenario)
-
-    return make
-
-
-def _keep(vault: Vault, folder: Path, prepared: Prepared) -> None:
-    shutil.copytree(vault.root, folder / "before")
-    shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
-    (folder / "prepared.json").write_text(json.dumps(prepared))
-
-
-def _three(folder: Path) -> Vault:
-    vault = Vault(folder / "vault")
-    for number in (1, 2, 3):
-        vault.session(number)
-    (vault / "MEMORY.md").write_bytes(b"# What I wrote myself\n")
-    vault.reindex()
-    return vault
-
-
-def _plain(folder: Path) -> None:
-    _keep(_three(folder), folder, {})
-
-
-def _damaged(folder: Path) -> None:
-    """A database with a page of nonsense in its middle, and native rows that stand nowhere else but in the backup."""
-    vault = _three(folder)
-    vault.hits("number1x")
-    given = {"kind": "fact", "tags": (), "private": False, "session": None, "now_us": NOW_US}
-    with opened(str(vault.root), Settings()) as workspace:
-        kept = memories_operations.remember(workspace, "default", "Tests run before every push.", **given).memory.id
-        pinning.pin(workspace, "default", kept, NOW_US)
-    vault.reindex()
-    with vault.database() as database:
-        page = database.value("select rootpage from sqlite_schema where name = 'memory_artifacts'")
-        size = database.value("pragma page_size")
-    raw = bytearray(vault.db.read_bytes())
-    raw[(page - 1) * size : page * size] = b"\xff" * size
-    vault.db.write_bytes(raw)
-    for companion in vault.db.parent.glob(f"{vault.db.name}-*"):
-        companion.unlink()
-    vault.session(4)
-    _keep(vault, folder, {})
-
-
-def _with_a_stone(folder: Path) -> None:
-    """A tombstone that another machine has written for a session that is here with all its traces."""
-    _of_memory("removal")(folder)
-    place = folder / "before" / "memory" / "tombstones"
-    place.mkdir(exist_ok=True)
-    name, raw = made.tombstone(session_id=numbered(2)["session_id"])
-    (place / name).write_bytes(raw)
-
-
-def _leaked(folder: Path) -> None:
-    """A session of another program that holds a secret in every file, and a copy that was kept of a page with it."""
-    vault = _three(folder)
-    paths = vault.session(4, **numbered(4) | {"body": f"# Fourth\n\n- The lantern of number4x opens with {LEAKED}.\n"})
-    with open(vault / paths["manifest"], "a", encoding="utf-8") as manifest:
-        manifest.write(f"what I wrote beside it: {LEAKED}\n")
-    (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"mine, and {LEAKED}\n")
-    vault.reindex()
-    _keep(vault, folder, {"session": numbered(4)["session_id"]})
-
-
-def _quoting(folder: Path) -> None:
-    """A session, and a later one that quotes it; nothing else says what both say."""
-    vault = _three(folder)
-    body = f"# Third\n\n- The spare key of {QUOTED} lies under the third stone behind the mill.\n"
-    vault.session(6, **numbered(6) | {"body": body})
-    vault.session(5, **numbered(5) | {"body": body.replace("# Third", "# Fifth\n\nIt said once:")})
-    vault.reindex()
-    _keep(vault, folder, {"session": numbered(6)["session_id"]})
-
-
-def _with_a_backlog(folder: Path) -> None:
-    """Rows of seven sessions, and what follows from the newest two: the rest waits in the outbox for idle time."""
-    vault = Vault(folder / "vault")
-    for number in range(1, 8):
-        vault.session(number)
-    few, engine.FEW_SOURCES = engine.FEW_SOURCES, 1
-    try:
-        with opened(str(vault.root), Settings()) as workspace:
-            engine.run_pass(workspace, Request(now_us=NOW_US, since_us=NOW_US - 2 * DAY))
-            assert outbox.any_waits(workspace.database)
-    finally:
-        engine.FEW_SOURCES = few
-    _keep(vault, folder, {})
-
-
-def _garden(folder: Path) -> None:
-    vault = _three(folder)
-    with opened(str(vault.root), Settings()) as workspace:
-        operations.create(workspace, "default", "part", "Inner Critic", now_us=NOW_US - SECOND)
-        operations.append(
-            workspace, "default", "inner-critic", "highlights", "It stops at five.", now_us=NOW_US - SECOND
-        )
-    vault.reindex()
-    _keep(vault, folder, {})
 
 
 # ── what is run ──
@@ -218,6 +111,14 @@ def _work_off(workspace: Workspace) -> None:
 
 def _edit(workspace: Workspace) -> None:
     operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
+
+
+def _rename(workspace: Workspace) -> None:
+    operations.rename(workspace, "default", "inner-critic", "The Guard", now_us=NOW_US, key=KEY)
+
+
+def _propose(workspace: Workspace) -> None:
+    protection.propose(workspace, "default", "inner-critic", "role", "It sleeps.", now_us=NOW_US, key=KEY)
 
 
 def _redact(prepared: Prepared) -> Callable[[Workspace], object]:
@@ -248,77 +149,168 @@ def _remove_quoted(prepared: Prepared) -> Callable[[Workspace], object]:
     return ask
 
 
-def _flow(scenario: str) -> Callable[[Prepared], Scenario]:
-    return lambda prepared: scenarios(prepared)[scenario]
+def _pin(prepared: Prepared) -> Callable[[Workspace], object]:
+    return lambda workspace: pinning.pin(workspace, "default", str(prepared["pin"]), NOW_US)
 
 
-def _words(prepared: Prepared) -> tuple[str, ...]:
-    words = prepared["words"]
-    assert isinstance(words, dict)
-    return tuple(words["removal"])
+def _unpin(prepared: Prepared) -> Callable[[Workspace], object]:
+    return lambda workspace: pinning.unpin(workspace, "default", str(prepared["forget"]), NOW_US)
 
 
+def _forget(prepared: Prepared) -> Callable[[Workspace], object]:
+    return lambda workspace: privacy_forget.forget(workspace, "default", str(prepared["forget"]), NOW_US)
+
+
+def _ending(name: str, **given: bool) -> Callable[[Prepared], Scenario]:
+    return lambda _: Scenario(asked(DOCUMENTS[name]), **given)
+
+
+def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable[[Prepared], Scenario]:
+    """A pass, which the next one finishes."""
+    return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
+
+
+_ACCEPT = ("violations", "accept")
+_WHY = ("--reason", "mine", "--yes", "--now", NOW)
 _ALL = (
+    # ── passes ──
     Operation(
-        "publish",
-        "one new artifact, and the pass that indexes it",
-        _plain,
-        lambda _: Scenario(done(_publish), tidies=True),
+        "publish", "one new artifact, and the pass that indexes it", vaults.plain,
+        lambda _: Scenario(done(_publish), tidies=True), ("reindex",),
     ),
+    Operation("first index", "a vault that nobody has indexed", vaults.new, _reindex(), ("reindex",)),
     Operation(
-        "backlog",
-        "what follows from older sessions, batch by batch in idle time",
-        _with_a_backlog,
-        lambda _: Scenario(done(_work_off, answers=False), flow=False),
+        "backlog", "what follows from older sessions, batch by batch in idle time", vaults.backlog,
+        lambda _: Scenario(done(_work_off, answers=False), flow=False), ("run",),
     ),
-    Operation("session end", "transcript, summary, manifest, row and page", _of_flows("end"), _flow("end")),
-    Operation("compaction", "a compaction of a running session", _of_flows("compaction"), _flow("compaction")),
-    Operation("live turns", "turns of a running session appended", _of_memory("append"), _flow("append")),
     Operation(
         "manifest update",
-        "a manifest written anew and the references of the others moved by a month that passed",
-        _of_flows("manifests"),
-        lambda _: Scenario(passed("reindex", "--now", LATER), flow=False, now=LATER),
+        "a manifest that is missing is rebuilt, and the references of the others moved by a month that passed",
+        vaults.without_a_manifest, _reindex(LATER), ("reindex",),
     ),
     Operation(
-        "projection",
-        "MEMORY.md with a person's words around it, and a ledger page that was lost",
-        _of_flows("projection"),
-        _flow("projection"),
+        "projection", "MEMORY.md with a person's words around it, and a ledger page that was lost",
+        vaults.written_around, _reindex(), ("reindex", "render"),
     ),
-    Operation("removal", "a session removed with all its traces", _of_memory("removal"), _flow("removal")),
+    Operation("migration", "a database of version 0.1.0", vaults.of_version_0_1_0, _reindex()),
+    Operation("other rules", "rows that another version of the rules derived", vaults.of_other_rules, _reindex()),
     Operation(
-        "redaction",
-        "a secret taken out of the sealed files of a session, its manifest and a kept copy",
-        _leaked,
+        "rebuild", "the database is lost: files and the backup give it back", vaults.without_a_database,
+        _reindex(NOW, "--full"), ("reindex",),
+    ),
+    Operation(
+        "rebuild in place", "the database is there and written from the start", vaults.plain,
+        _reindex(NOW, "--full"), ("reindex",),
+    ),
+    Operation(
+        "repair", "the database is damaged: moved aside, rebuilt, its native rows brought back", vaults.damaged,
+        _reindex(),
+    ),
+    Operation(
+        "tombstone", "a tombstone that another machine wrote is enforced", vaults.with_a_stone,
+        _reindex(gone=REMOVED_WORDS),
+    ),
+    # ── a session's end ──
+    Operation(
+        "session end", "transcript, summary, manifest, row and page", vaults.running(), _ending("end"),
+        ("session end", "session take-spool", "import"),
+    ),
+    Operation("ending without a summary", "one that its words tell", vaults.running(), _ending("digest")),
+    Operation("next segment", "what was said since the last ending", vaults.running(), _ending("segment")),
+    Operation(
+        "ending in parts", "a transcript that is too long for one file", vaults.running(),
+        # Each part is an ending of its own; until the answer some of them may be missing.
+        lambda _: Scenario(asked(DOCUMENTS["parts"], 6_000), piecemeal=True),
+    ),
+    Operation(
+        "compaction", "a compaction of a running session", vaults.running(), _ending("compaction"),
+        ("session compact",),
+    ),
+    Operation("first compaction", "one that comes before any ending", vaults.running(), _ending("first compaction")),
+    Operation(
+        "live turns", "turns of a running session appended", vaults.remembering(),
+        lambda _: Scenario(done(stream)), ("transcript append",),
+    ),
+    # ── removals ──
+    Operation(
+        "removal", "a session removed with all its traces", vaults.risen_and_distilled,
+        lambda prepared: Scenario(removed(str(prepared["remove"])), tidies=True, gone=REMOVED_WORDS), ("remove",),
+    ),
+    Operation(
+        "removal of what is quoted", "a session removed, its passages taken out of the sealed file of another one",
+        vaults.quoting,
+        lambda prepared: Scenario(
+            done(_remove_quoted(prepared)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True
+        ),
+        ("remove",),
+    ),
+    Operation(
+        "redaction", "a secret taken out of the sealed files of a session, its manifest and a kept copy",
+        vaults.leaked,
         lambda prepared: Scenario(done(_redact(prepared)), piecemeal=True, tidies=True, gone=(LEAKED,), rewrites=True),
+        ("redact",),
     ),
     Operation(
-        "removal of what is quoted",
-        "a session removed, its passages taken out of the sealed file of another one",
-        _quoting,
-        lambda asked: Scenario(done(_remove_quoted(asked)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True),
+        "forget", "a memory forgotten with all its traces", vaults.risen,
+        lambda prepared: Scenario(done(_forget(prepared)), tidies=True, gone=FORGOTTEN_WORDS), ("forget",),
     ),
-    Operation("migration", "a database of version 0.1.0", _of_memory("0.1.0"), _flow("0.1.0")),
-    Operation("rebuild", "the database is lost: files and the backup give it back", _of_flows("full"), _flow("full")),
+    # ── violations ──
     Operation(
-        "repair",
-        "the database is damaged: moved aside, built anew, its native rows brought back",
-        _damaged,
-        lambda _: Scenario(passed("reindex", "--now", NOW), flow=False),
+        "restore", "sealed files that were changed, deleted or replaced come back", vaults.to_restore,
+        lambda _: Scenario(
+            told_to("violations", "restore", "--all", "--yes", "--now", NOW), piecemeal=True, rewrites=True, heals=True
+        ),
+        ("violations restore",),
     ),
     Operation(
-        "tombstone",
-        "a tombstone that another machine wrote is enforced",
-        _with_a_stone,
-        lambda prepared: Scenario(passed("reindex", "--now", NOW), flow=False, gone=_words(prepared)),
+        "accept", "a change of a sealed file and the loss of another one are accepted", vaults.to_accept,
+        lambda _: Scenario(
+            told_to(*_ACCEPT, "--all", *_WHY, then=(*_ACCEPT, "--vanished", *_WHY)),
+            piecemeal=True, rewrites=True, heals=True,
+        ),
+        ("violations accept",),
     ),
-    Operation("dream sweep", "memories recalled often rise", _of_memory("dream"), _flow("dream")),
+    # ── memories ──
     Operation(
-        "entity edit",
-        "a section of an entity's profile set under a key",
-        _garden,
-        lambda _: Scenario(done(_edit), tidies=True),
+        "remember", "a memory with a secret in it", vaults.remembering(), lambda _: Scenario(done(remember)),
+        ("remember",),
+    ),
+    Operation(
+        "pin", "a memory pinned", vaults.remembering(), lambda prepared: Scenario(done(_pin(prepared))), ("pin",)
+    ),
+    Operation(
+        "unpin", "a pin taken away", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("unpin",)
+    ),
+    Operation(
+        "distil", "a model is asked for what is said, and for a paragraph", vaults.remembering(),
+        lambda prepared: Scenario(done(distil, answering(prepared), answers=False), piecemeal=True),
+    ),
+    Operation(
+        "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)
+    ),
+    Operation(
+        "first dream sweep", "hits of old go and tags are made before the first memories rise",
+        vaults.before_the_first_dream, lambda _: Scenario(done(sweep), piecemeal=True), ("dream",),
+    ),
+    Operation(
+        "restored backup", "native rows come back from a backup", vaults.with_a_backup,
+        lambda prepared: Scenario(
+            told_to("backup", "restore", str(prepared["backup"]), "--now", NOW), piecemeal=True, tidies=True
+        ),
+        ("backup restore",),
+    ),
+    # ── entities ──
+    Operation(
+        "entity edit", "a section of an entity's profile set under a key", vaults.garden,
+        lambda _: Scenario(done(_edit), tidies=True), ("entity set", "entity append", "entity prune"),
+    ),
+    Operation(
+        "entity rename", "an entity's name and folder changed", vaults.garden,
+        lambda _: Scenario(done(_rename), tidies=True), ("entity rename", "entity status", "entity deprecate"),
+    ),
+    Operation(
+        "entity proposal", "a proposal that waits for a person", vaults.garden,
+        lambda _: Scenario(done(_propose), tidies=True), ("entity propose",),
     ),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

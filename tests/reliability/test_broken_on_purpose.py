@@ -90,7 +90,7 @@ BREAKS = {
         "signet_sync/storage/durable.py",
         "READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC\n",
         "READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC\n",
-        "tests/reliability/test_file_systems.py",
+        "tests/reliability/test_escapes.py",
     ),
     "many files that vanish at once are believed": Break(
         "signet_sync/sync/planner.py",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 import artifacts_fixture as made
 import pytest
+from command_lines import COMMAND_LINES
 from crash_points import CHANGES, KILLS, Crashes, Moment, apart, arm_statements, prepared, visited
 from crash_runner import KILLED, forked
 from flow_runner import Failing
@@ -85,6 +86,71 @@ def test_some_steps_of_some_operations_may_be_the_last(a_few: dict[str, Any]) ->
     for name, told in a_few.items():
         assert [line for line in told["lines"] if line["wrong"] or not line["killed"]] == [], name
         assert len(told["lines"]) == len(A_FEW[name])
+
+
+def halfway(name: str, place: Path) -> list[dict[str, Any]]:
+    """What becomes of an operation that is killed in the middle."""
+    crashes = prepared(name, place).looked().under("kill")
+    return list(crashes.at([1 + len(crashes.moments()) // 2], 1))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_may_be_killed_in_the_middle(tmp_path: Path, name: str) -> None:
+    (line,) = apart(tmp_path, {name: partial(halfway, name)})[name]
+    assert line["wrong"] == [] and line["killed"]
+
+
+# What ends a command early leaves nothing for the table to judge: why, or the test of its own.
+NOT_HERE = {
+    "search": "counts what was shown, in one transaction",
+    "recall": "counts what was shown, in one transaction",
+    "open": "counts what was shown, in one transaction",
+    "expand": "counts what was shown, in one transaction",
+    "context": "counts what was shown, in one transaction",
+    "doctor": "tries what the file system can do; with --fix it runs operations of this table",
+    "entity create": "several files: tests/entities/test_entities.py",
+    "entity resolve": "files from the ledger, each as an edit",
+    "service status": "reads",
+    "ui": "reads",
+    "init": "a workspace of empty folders, each made once",
+    "demo": "a folder of its own, deleted with it",
+    "hook": "one job file: tests/capture/test_spool.py",
+    "checkpoint": "a git repository: tests/history/test_workspace_git.py",
+    "history": "reads",
+    "history close-sessions": "a commit, as checkpoint",
+    "history restore": "one file, swapped in as a page is: tests/storage/test_files.py",
+    "entity pin": "one line in the ledger of events, as a proposal",
+    "entity unpin": "one line in the ledger of events, as a proposal",
+    "entity lock": "one line in the ledger of events, as a proposal",
+    "entity unlock": "one line in the ledger of events, as a proposal",
+    "entity reject": "one line in the ledger of events, as a proposal",
+    "entity approve": "an edit of a profile",
+    "entity apply": "the same requests from JSON",
+    "entity replay": "files from the ledger, each as an edit",
+    "entity schema promote": "one line in the ledger of events, as a proposal",
+    "entity drift": "lines in the ledger of events, as a proposal",
+    "backup create": "one file: tests/backup/test_backup.py",
+    "export": "one file: tests/backup/test_bundle.py",
+    "import-bundle": "one transaction, as restored rows",
+    "hooks install": "settings of harnesses: tests/admin/test_hooks.py",
+    "hooks uninstall": "settings of harnesses: tests/admin/test_hooks.py",
+    "service install": "unit files: tests/host/test_service.py",
+    "service uninstall": "unit files: tests/host/test_service.py",
+    "eject": "the state itself goes: tests/admin/test_eject.py",
+    "telemetry reset": "one transaction",
+    "notify": "writes nothing down",
+    "stats": "reads",
+    "mcp": "serves the operations of the commands",
+}
+
+
+def test_every_command_that_writes_is_an_operation_here_or_says_why_not() -> None:
+    known = {command for operation in OPERATIONS.values() for command in operation.commands}
+    reading = {name for name, line in COMMAND_LINES.items() if line.reads}
+    unknown = sorted(set(COMMAND_LINES) - known - set(NOT_HERE) - reading)
+    assert not unknown, f"name {unknown} in `commands` of an operation in tests/reliability/operations.py"
+    assert sorted((known | set(NOT_HERE)) - set(COMMAND_LINES)) == [], "these are no commands any more"
+    assert sorted(known & set(NOT_HERE)) == []
 
 
 def of_two_sessions(folder: Path) -> Vault:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
+from command_lines import COMMAND_LINES, furnished
 from opened_files import elsewhere, heard, traced
 from workbench import NOW, Answer, Vault, numbered, tree
 
@@ -123,3 +126,101 @@ def test_an_honest_path_is_none_of_these_and_every_other_one_is_told() -> None:
     for path in mutation.paths(2_000, 1, "/outside"):
         real = os.path.normpath(os.path.join("/workspace", path.replace("\0", "")))
         assert leaves_workspace(path) or f"{real}/".startswith("/workspace/"), path
+
+
+# ── what stands in the place of a file or folder of ours ──
+
+# What a person or another program may put there; what we write is found by itself.
+THEIRS = ("signet-sync.toml", "agent.yaml", "AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "memory/tombstones/x.md")
+TRAPS: dict[str, Callable[[Path, Path], object]] = {
+    "link": lambda place, outside: place.symlink_to(outside),
+    "pipe": lambda place, outside: os.mkfifo(place),
+    "loop": lambda place, outside: place.symlink_to(place.name),
+}
+# These end a workspace, make one, or need input; the repository has traps of its own in tests/support/traps.py.
+NOT_TRIED = ("eject", "init", "demo")
+SAID = b"what lies outside"
+
+
+def places(root: Path) -> list[str]:
+    """One path for every kind of file and folder in a workspace, the deepest first."""
+    kinds: dict[str, str] = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(".git/") and name != ".git":
+            kinds.setdefault(re.sub(r"[0-9a-z]{12,}|\d+", "*", name), name)
+    return sorted({*kinds.values(), *THEIRS}, key=lambda name: (-name.count("/"), name))
+
+
+def trapped(vault: Vault, names: Sequence[str], trap: str, outside: Path) -> None:
+    """Puts a trap in each of these places; a folder is one only as a link to a folder."""
+    for name in names:
+        place = vault / name
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+            place.symlink_to(outside)
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        TRAPS[trap](place, outside / "note.md")
+
+
+def lines_of(vault: Vault) -> list[list[str]]:
+    """The lines of all commands that end by themselves and need no input; those that write most come last."""
+    known = json.loads((vault.root.parent / "known.json").read_text())
+    known |= {"folder": str(vault.root.parent), "beside": ""}
+    tried = {n: line for n, line in COMMAND_LINES.items() if not (line.serves or line.given or n in NOT_TRIED)}
+    return [
+        [*name.split(), *line.arguments(known)]
+        for name, line in sorted(tried.items(), key=lambda one: not one[1].reads)
+    ]
+
+
+def is_left_alone(vault: Vault, names: Sequence[str], trap: str) -> None:
+    """Runs every command on a vault with traps: none waits, and none reads, writes or shows what is outside."""
+    outside = vault.root.parent / "outside"
+    outside.mkdir()
+    (outside / "note.md").write_bytes(SAID)
+    trapped(vault, names, trap, outside)
+    before = tree(outside)
+    unread(outside)
+    commands = [["reindex"], *lines_of(vault), ["reindex", "--full"]]
+    answers, _ = heard(vault, vault.root.parent / "opened.log", commands)
+    for words, answer in zip(commands, answers, strict=True):
+        assert answer.code in (0, 1, 2, 3, 5) and "Traceback" not in answer.err, (words, answer)
+        assert SAID.decode() not in answer.out + answer.err, words
+    assert [path for path in (outside, outside / "note.md") if path.stat().st_atime_ns] == []
+    assert tree(outside) == before
+    held = [path for path in vault.root.rglob("*") if path.is_file() and SAID in path.read_bytes()]
+    assert [path for path in held if not path.resolve().is_relative_to(outside)] == []
+
+
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
+    return furnished(tmp_path_factory.mktemp("mould"))
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_in_the_place_of_any_file_a_trap_is_left_alone(
+    mould: Callable[[Path], Vault], tmp_path: Path, trap: str
+) -> None:
+    vault = mould(tmp_path)
+    files = [name for name in places(vault.root) if not (vault / name).is_dir()]
+    is_left_alone(vault, files, trap)
+
+
+def test_in_the_place_of_any_folder_a_link_is_left_alone(mould: Callable[[Path], Vault], tmp_path: Path) -> None:
+    """All but `memory`, without which no command goes on."""
+    vault = mould(tmp_path)
+    folders = [name for name in places(vault.root) if (vault / name).is_dir() and name != "memory"]
+    is_left_alone(vault, folders, "link")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trap", TRAPS)
+def test_in_each_single_place_a_trap_is_left_alone(mould: Callable[[Path], Vault], tmp_path: Path, trap: str) -> None:
+    for name in places(mould(tmp_path / "first").root):
+        shutil.rmtree(os.environ["SIGNET_STATE"])
+        folder = tmp_path / name.replace("/", "-")
+        folder.mkdir()
+        is_left_alone(mould(folder), [name], trap)

@@ -338,30 +338,6 @@ def test_a_file_exchanged_between_the_look_and_the_opening_is_told_by_what_was_r
 # ── B18: where links lead ──
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="what a descriptor is of is told by Linux alone")
-def test_where_a_link_under_an_artifacts_name_leads_is_never_opened(vault, tmp_path):
-    """Told by what was opened, not by the name that it was opened under."""
-    name, raw = made.summary(**numbered(4))
-    outside = tmp_path / "outside.md"
-    outside.write_bytes(raw)
-    (vault.memory / name).symlink_to(outside)
-    (vault / path_of("transcript")).unlink()
-    (vault / path_of("transcript")).symlink_to(outside)
-    real, opened = os.open, set()
-
-    def watching(path, flags, *rest, **named):
-        descriptor = real(path, flags, *rest, **named)
-        opened.add(os.readlink(f"/proc/self/fd/{descriptor}"))
-        return descriptor
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "open", watching)
-        for words in (("reindex",), ("reindex", "--full"), ("check",), ("violations", "restore", "--all", "--yes")):
-            assert vault.call(*words, "--now", NOW).code in (0, 1)
-    assert str(vault / path_of("summary")) in opened and str(outside) not in opened
-    assert outside.read_bytes() == raw and not vault.hits("number4x")
-
-
 # ── B23: a terabyte of nothing ──
 
 # A process begins with the peak of the one that it was forked from: only Linux tells of its own memory alone.

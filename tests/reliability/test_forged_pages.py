@@ -9,6 +9,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
+from command_lines import COMMAND_LINES, EVERY, note, run
 from forged_pages import PAGES, narrated, skeleton
 from workbench import NOW, Vault
 
@@ -93,12 +94,8 @@ EVIL = (
 # What moves a cursor, changes a colour or a title, or turns letters around.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 WHO = {"session_id": "5e551001-0000-4000-8000-000000000001", "captured_at": "2026-03-21T10:00:00.000Z"}
-COMMANDS = (
-    *("reindex", "status", "check", "check --format github", "doctor", "search lantern", "recall lantern", "context"),
-    *("graph", "graph --format dot", "render", "dream", "violations list", "entity list", "open 5e551001"),
-    *("remove 5e551001 --dry-run", "expand ^t-aaaaaaaaaaaa"),
-)
-DOCUMENTS = ("status", "check", "recall lantern", "search lantern", "graph", "reindex")
+# These end a workspace, or make one.
+NOT_TRIED = ("eject", "init", "demo")
 
 
 @pytest.fixture
@@ -119,21 +116,28 @@ def evil(tmp_path: Path) -> Vault:
     (vault / "AGENTS.md").write_text(EVIL)
     (vault / "signet-sync.toml").write_text('"\\u001b[31m" = 1\n[projection]\n"x\\u009b" = 2\n')
     vault.call("reindex", "--json", "--now", NOW)
-    vault.call("remember", EVIL)
-    vault.call("entity", "create", "part", EVIL)
+    memory = vault.call("remember", EVIL, "--json").json["id"]
+    entity = vault.call("entity", "create", "part", EVIL, "--json").json["id"]
+    vault.call("entity", "lock", entity, "role")
+    proposal = vault.call("entity", "propose", entity, "role", "--text", EVIL, "--json").json["event_id"]
+    who = {"session": "5e551001", "other": "s2", "memory": memory, "entity": entity, "drifted": entity}
+    note(vault, **who, proposal=proposal, changed=made.path_for("summary", **WHO))
     return vault
 
 
 def test_no_answer_holds_what_a_terminal_would_obey(evil: Vault) -> None:
     sealed = evil / made.path_for("summary", **WHO)
-    for command in (*COMMANDS, *(f"{command} --json" for command in DOCUMENTS)):
-        if command == "violations list":
-            sealed.write_bytes(sealed.read_bytes() + EVIL.encode())
-            evil.call("reindex")
-        answer = evil.call(*command.split())
-        assert answer.code in (0, 1, 2), answer
+    sealed.write_bytes(sealed.read_bytes() + EVIL.encode())
+    evil.call("reindex")
+    # Those that write most come last.
+    names = sorted(COMMAND_LINES, key=lambda name: (not COMMAND_LINES[name].reads, name in ("remove", "forget")))
+    tried = [name for name in names if not COMMAND_LINES[name].serves and name not in NOT_TRIED]
+    documents = [name for name in tried if any("--json" in one.opts for one in EVERY[name].params)]
+    for command, *more in (*((name,) for name in tried), *((name, "--json") for name in documents)):
+        answer = run(evil, command, *more)
+        assert answer.code in (0, 1, 2, 3), answer
         found = CONTROL.search(answer.out + answer.err)
-        assert found is None, (command, found, answer)
+        assert found is None, (command, more, found, answer)
         assert "unexpected" not in answer.err
     for place in (evil.root, evil.state):
         for path in place.rglob("*"):

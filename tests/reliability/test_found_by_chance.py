@@ -1,20 +1,28 @@
-"""What random sequences have found: each the shortest of its kind, and mended since."""
+"""What random sequences and kills have found: each the shortest of its kind, and mended since."""
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
+import re
 from pathlib import Path
+from typing import Any
 
 import artifacts_fixture as made
 import crash_runner
 import hand_edits
 import pytest
+from operation_vaults import FORGOTTEN, MOMENT, of_version_0_1_0, remember
+from operations import OPERATIONS
 from workbench import NOW, Vault, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.sessions.store import live as turns
 from signet_sync.settings.model import Settings
-from signet_sync.sync import engine
+from signet_sync.storage import files
+from signet_sync.sync import engine, indexing
 from signet_sync.sync.request import Request
 
 
@@ -168,3 +176,74 @@ def test_a_foreign_file_under_the_path_of_a_removed_one_keeps_its_verdict(vault:
     vault.reindex()
     assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("token-mismatch",)]
     assert vault.dump() == vault.dump_from_scratch()
+
+
+def remembered(vault: Vault) -> str:
+    """Remembers something, which somebody writes into our part of the page once more; gives its id."""
+    vault.session(1)
+    with opened(str(vault.root), Settings()) as workspace:
+        memory_id = remember(workspace, FORGOTTEN)
+    (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"> {FORGOTTEN}\n\n## ", 1))
+    return memory_id
+
+
+def test_nothing_is_forgotten_where_a_copy_of_the_page_cannot_be_cleaned(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_id = remembered(vault)
+    vault.reindex()
+    (kept,) = vault.root.glob("MEMORY.user-*")
+    real = files._rename
+
+    def refuse(*given: Any) -> Any:
+        if kept.name in map(str, given):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(*given)
+
+    monkeypatch.setattr(files, "_rename", refuse)
+    answer = vault.call("forget", memory_id, "--json")
+    assert answer.code != 0 and "nothing was forgotten" in answer.out, answer
+    assert vault.rows("select id from memories") == [(memory_id,)]
+
+
+def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(vault: Vault) -> None:
+    """Live turns came before the first look at a vault of many files, which goes without a journal."""
+    with opened(str(vault.root), Settings()) as workspace, workspace.database.transaction():
+        turns.buffer(workspace.database, "default", "running", [turns.LiveTurn(1, "user", "Hello.", MOMENT)])
+    vault.session(1)
+
+    def work() -> int:
+        indexing.MUCH = 1
+        indexing._links = lambda *_, **__: os._exit(137)
+        vault.reindex()
+        return 0
+
+    assert crash_runner.forked(work) == 137
+    vault.reindex()
+    assert vault.rows("select content from session_transcripts") == [("Hello.",)]
+
+
+@pytest.mark.parametrize("name", ["session end", "remember"])
+def test_the_first_write_after_an_upgrade_hides_nothing_of_the_vault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A pass over the few paths of one ending would make a page of that session alone."""
+    monkeypatch.chdir(tmp_path)
+    of_version_0_1_0(tmp_path)
+    vault = Vault(tmp_path / "vault")
+    assert OPERATIONS[name].scenario({}).work(vault.root) == 0
+    assert "step number 1 bounded" in vault.page() and re.search(r"\b[34] sessions", vault.page())
+    before = vault.dump()
+    page = vault.page()
+    vault.reindex()
+    assert vault.dump() == before == vault.dump_from_scratch() and vault.page() == page
+
+
+def test_a_backup_made_while_the_clock_was_ahead_is_not_taken_for_the_newest(vault: Vault) -> None:
+    vault.session(1)
+    vault.reindex(now="2027-01-01T00:00:00.000Z")
+    with opened(str(vault.root), Settings()) as workspace:
+        memory_id = remember(workspace, FORGOTTEN)
+    vault.db.unlink()
+    vault.reindex()
+    assert vault.rows("select id from memories") == [(memory_id,)]

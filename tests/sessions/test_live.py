@@ -6,7 +6,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from hypothesis import strategies as st
 from session_inputs import FIRST, body, compact, end, fields, segments, sound
 from test_intake import jobs, put, take
 from transcript_builder import SECRET, SESSION, START, TranscriptBuilder, at, fired, micros, plugged_in, store
-from workbench import ROOT, Answer, Vault, spawn
+from workbench import ROOT, Answer, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, live_transcript, spool
@@ -145,15 +144,6 @@ def test_equal_keys_of_two_agents_are_two_sessions(vault: Vault) -> None:
     assert turns(vault) and not turns(vault, "scout")
 
 
-def test_secrets_reach_no_disk(vault: Vault) -> None:
-    answer = fed(vault, [line(0, f"The key is {SECRET}, and {SECRET}.", role=f"user {SECRET}"[:60])])
-    assert answer["redactions"]["github"] >= 2
-    assert found(vault, "key") == ["The key is [REDACTED:github], and [REDACTED:github]."]
-    assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
-    assert fed(vault, [line(0, "x")], f"main {SECRET}")["session_key"].startswith("main [REDACTED:github]#")
-    assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
-
-
 @given(st.lists(st.text(max_size=200), max_size=6))
 def test_nothing_is_lost(texts: list[str]) -> None:
     """What is kept is what was said, sanitized, word for word."""
@@ -195,37 +185,6 @@ def test_four_processes_append_at_once(vault: Vault) -> None:
         answers.append(json.loads(out))
     assert sum(answer["appended"] for answer in answers) == len(turns(vault)) == 20 + 4 * 30
     assert sum(answer["duplicates"] for answer in answers) == 3 * 20
-
-
-@pytest.mark.parametrize("where", ["buffers.write_all", "os.fsync", "live.buffer"], ids=["torn", "written", "rows"])
-def test_killed_in_between_the_same_call_completes_it(vault: Vault, where: str) -> None:
-    """In the middle of a line, before the file is synced, before its rows are there."""
-    fed(vault, [line(0, "one")])
-    script = (
-        "import os, signal, sys; from signet_sync.sessions import live_files as buffers;"
-        " from signet_sync.sessions.store import live\n"
-        "def die(*given, **named):\n"
-        "    if given and isinstance(given[-1], bytes): os.write(given[0], given[-1][:-20])\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"{where} = die\n"
-        "from signet_sync.cli import main as cli; sys.exit(cli.run(sys.argv[1:]))"
-    )
-    raw = "".join(json.dumps(line(turn, f"turn {turn}")) + "\n" for turn in range(1, 6)).encode()
-    arguments = ["--workspace", str(vault.root), "transcript", "append", "--session-key", KEY]
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], input=raw, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert [turn[3] for turn in turns(vault)] == ["one"]
-    if where == "buffers.write_all":
-        assert not live_files(vault)[0].read_bytes().endswith(b"\n"), "a line is torn"
-    vault.reindex()
-    assert len(turns(vault)) == (1 if where == "buffers.write_all" else 6), "all of an append is kept, or nothing"
-    assert spawn(*arguments, input=raw).code == 0
-    assert len(turns(vault)) == 6
-    lines = live_files(vault)[0].read_text().splitlines()
-    kept = [turn["turn"] for one in lines[1:] for turn in json.loads(one)["turns"]]
-    assert kept == list(range(6)), "no turn twice"
 
 
 @pytest.mark.parametrize(

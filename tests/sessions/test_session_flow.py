@@ -17,7 +17,6 @@ from session_inputs import (
     THIRD,
     WHO,
     body,
-    bytes_written,
     compact,
     end,
     everything,
@@ -422,32 +421,6 @@ def test_live_turns_go_only_after_everything_is_written(vault):
 
 
 # ── secrets ──
-
-
-def test_secrets_in_every_field_reach_no_disk(vault):
-    secret = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
-    answer = end(
-        vault,
-        transcript=f"{FIRST}\nexport TOKEN={secret}\n",
-        summary=f"{SUMMARY}\n- The key is {secret}.\n",
-        memory_sentence=f"Bounded the retry loop of src/queue.py in lantern with {secret}, and it drains in the end.",
-        project=f"/home/ada/{secret}/lantern",
-        harness=f"claude-{secret}",
-        captured_at=moment(0),
-    )
-    assert sum(answer["redactions"].values()) == 5, answer["redactions"]
-    assert secret not in str(answer)
-    compact(vault, compaction=f"# Kept\n\n{secret} in src/queue.py\n", captured_at=moment(1))
-    refuse(vault, "name-taken", transcript=f"{secret} is not the same", captured_at=moment(0), transcript_is="tail")
-    for name in ("session_id", "session_key"):
-        told = end(vault, **{name: f"s-{secret}"}, transcript=f"{FIRST}\n{name}\n")
-        assert secret not in str(told) and told["redactions"]
-    end(vault, transcript=SECOND, transcript_is="tail", idempotency_key=secret)
-    end(vault, transcript=SECOND, transcript_is="tail", idempotency_key=secret)
-    vault.reindex()
-    found = {path for path, raw in bytes_written(vault).items() if secret.encode() in raw and "input.json" not in path}
-    assert found == set()
-    sound(vault)
 
 
 # ── sentences ──

@@ -1,10 +1,7 @@
-"""Ends every scenario of the crash matrix at every step, by a kill or a failing call, each in a fork; see `main`.
+"""Ends an operation at one step after the other, by a kill or a failing call, and tells what a pass makes of it.
 
-`python flow_runner.py FOLDER SCENARIO FAULTS [EVERY [AGAIN]]` wants FOLDER/before (workspace) and FOLDER/state-before.
-It runs the scenario once to its end, which gives what is wanted, then again and again with a fault at step 1, 2, 3 …
-until a run meets none, for each of FAULTS (with commas between). It prints one JSON line a point: the step's number and
-label, how the run ended (`killed`, `refused`, `answered`), what was made of it then (`all`, `nothing`), and what is
-wrong: nothing is an empty list. With AGAIN the pass after each kill is killed too, at every so many steps of its own.
+What is judged: files, rows, answers and buffers are those of a run that nothing disturbed, or nothing was done; nothing
+is left over, no secret is anywhere, and a second pass writes nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +13,8 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
@@ -40,9 +35,7 @@ from signet_sync.formats.turn import Turn
 from signet_sync.graph.enrichment import enrich
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
-from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import remove
-from signet_sync.recall import pinning
 from signet_sync.sessions import live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
@@ -84,6 +77,19 @@ def asked(document: dict[str, Any], limit: int | None = None) -> Callable[[Path]
 def passed(*arguments: str) -> Callable[[Path], int]:
     """A command line."""
     return lambda root: command(str(root), *arguments)
+
+
+def told_to(*arguments: str, then: tuple[str, ...] = ()) -> Callable[[Path], int]:
+    """A command line, and another one after it, whose caller is told that it is done."""
+
+    def work(root: Path) -> int:
+        for each in filter(None, (arguments, then)):
+            if code := command(str(root), *each):
+                return REFUSED if code == 1 else code  # some of it could not be done
+        Path("answer.json").write_text("{}")
+        return 0
+
+    return work
 
 
 def removed(name: str) -> Callable[[Path], int]:
@@ -166,7 +172,8 @@ class Scenario:
 
     `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes.
     `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
-    `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written anew.
+    `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written again. `heals`: until
+    it is done, `check` finds something.
     """
 
     work: Callable[[Path], int]
@@ -176,48 +183,7 @@ class Scenario:
     gone: tuple[str, ...] = ()
     now: str = NOW
     rewrites: bool = False
-
-
-def scenarios(prepared: dict[str, Any]) -> dict[str, Scenario]:
-    """What is run, by name."""
-    # What is too long for one file is as many endings, each whole; until the answer some of them may be missing.
-    documents = {
-        name: Scenario(asked(given, 6_000 if name == "parts" else None), piecemeal=name == "parts")
-        for name, given in prepared["documents"].items()
-    }
-    passes = {
-        "manifests": Scenario(passed("reindex", "--now", LATER), flow=False, now=LATER),
-        "full": Scenario(passed("reindex", "--full", "--now", NOW), flow=False),
-        **{
-            name: Scenario(passed("reindex", "--now", NOW), flow=False)
-            for name in ("projection", "0.1.0", "other rules")
-        },
-    }
-    by_hand = (
-        {
-            "append": Scenario(done(stream)),
-            "remember": Scenario(done(remember)),
-            "pin": Scenario(done(lambda workspace: pinning.pin(workspace, "default", prepared["pin"], NOW_US))),
-            "forget": Scenario(
-                done(lambda workspace: privacy_forget.forget(workspace, "default", prepared["forget"], NOW_US)),
-                tidies=True,
-                gone=tuple(prepared["words"]["forget"]),
-            ),
-            "distil": Scenario(done(distil, answering(prepared), answers=False), piecemeal=True),
-            "dream": Scenario(done(sweep)),
-            # What comes before the ledger stands on its own: old hits go, tags are made.
-            "first dream": Scenario(done(sweep), piecemeal=True),
-        }
-        if "words" in prepared
-        else {}
-    )
-    words = tuple(prepared.get("words", {}).get("removal", ()))
-    return {
-        **documents,
-        **passes,
-        **by_hand,
-        "removal": Scenario(removed(prepared["remove"]), tidies=bool(words), gone=words),
-    }
+    heals: bool = False
 
 
 # ── what goes wrong ──
@@ -557,7 +523,8 @@ class Judge:
     def tidy(self) -> None:
         """Nothing is left over, `check` finds nothing, and a second pass writes nothing."""
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
-        self.check("check is not clean", command(str(self.root), "check", "--now", self.now) == 0)
+        healed = not self.scenario.heals or self.outcome == "all"
+        self.check("check is not clean", not healed or command(str(self.root), "check", "--now", self.now) == 0)
         folder = Path(state_dir.locate(str(self.root)).path)
         before = everything(self.root, folder)
         command(str(self.root), "reindex", "--now", self.now)
@@ -635,35 +602,15 @@ def wanted(ground: Ground, scenario: Scenario) -> dict[str, Any]:
 class Sweep:
     """One scenario under one fault, at one point after the other."""
 
-    def __init__(self, ground: Ground, scenario: Scenario, aim: dict[str, Any], fault: str, again: int) -> None:
+    def __init__(self, ground: Ground, scenario: Scenario, aim: dict[str, Any], fault: str) -> None:
         self.ground = ground
         self.scenario = scenario
         self.aim = aim
         self.work = scenario.work
         self.arm = FAULTS[fault]
         self.inside_sqlite = fault.startswith("sqlite")
-        self.again = again
         # A flow that was never begun leaves nothing; a pass is only ever cut short.
         self.flow = scenario.flow
-
-    def points(self, every: int) -> Iterator[dict[str, Any]]:
-        """What became of every point."""
-        point = 1
-        while True:
-            self.ground.put_back()
-            code = forked(spoken, lambda point=point: self.struck(point))
-            ended = {0: "answered", KILLED: "killed", REFUSED: "refused"}.get(code, "")
-            place = self.ground.here / "killed-at"
-            met = place.exists()
-            met_at = {"point": point, "label": place.read_text() if met else "end", "ended": ended or f"exit {code}"}
-            self.ground.keep("struck")
-            for way, found in self.killed_again(point) if self.again else self.ways():
-                if not ended:
-                    found["wrong"].append("it ended badly")
-                yield {**met_at, "way": way, **found}
-            if not met:
-                return
-            point += every
 
     def struck(self, point: int) -> int:
         """The run that meets the fault."""
@@ -690,61 +637,3 @@ class Sweep:
         self.ground.put_back("struck")
         forked(spoken, lambda: self.judge().retry(self.work))
         yield "retry", self.ground.judged()
-
-    def killed_again(self, point: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What becomes of a point by a pass after a pass that was killed, at every so many steps of its own."""
-        step = 1 + point % self.again
-        while forked(spoken, lambda step=step: self.pass_killed(step)) == KILLED:
-            forked(spoken, lambda: self.judge().recover(self.flow))
-            yield f"killed again at {step}", self.ground.judged()
-            self.ground.put_back("struck")
-            step += self.again
-
-    def pass_killed(self, step: int) -> int:
-        """The pass that is killed."""
-        arm(step)
-        return command(str(self.ground.root), "reindex", "--now", self.scenario.now)
-
-
-def swept(
-    prepare: Callable[[Path, str], None], folder: Path, scenario: str, faults: list[str], every: int, again: int = 0
-) -> Iterator[list[dict[str, Any]]]:
-    """Runs a scenario in a process of its own; gives what became of every point, fault by fault, none of it wrong."""
-    prepare(folder, scenario)
-    done = subprocess.run(
-        [sys.executable, __file__, folder, scenario, ",".join(faults), str(every), str(again)],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        capture_output=True, text=True, timeout=3600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    wrong = [line for line in lines if line["wrong"]]
-    assert wrong == [], (
-        "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} points\n" + done.stderr[-2000:]
-    )
-    for fault in faults:
-        found = [line for line in lines if line["fault"] == fault]
-        ends = Counter({line["point"]: line["ended"] for line in found}.values())
-        ways = Counter(line["outcome"] for line in found)
-        print(f"{scenario}, {fault}: {ends.total()} points, {len(found)} recoveries, {dict(ends)}, {dict(ways)}")
-        yield found
-
-
-def main() -> int:
-    """See the module."""
-    folder, name, faults = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(",")
-    every = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    again = int(sys.argv[5]) if len(sys.argv) > 5 else 0
-    # A killed process leaves to the kernel what it has written: nothing here depends on the disk itself.
-    os.fsync = lambda descriptor: None
-    ground = Ground(folder)
-    scenario = scenarios(json.loads((folder / "prepared.json").read_text()))[name]
-    aim = wanted(ground, scenario)
-    for fault in faults:
-        for line in Sweep(ground, scenario, aim, fault, again).points(every):
-            print(json.dumps({"fault": fault, **line}), flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -111,7 +111,7 @@ def fire(vault: Vault, talk: TranscriptBuilder, event: str = "SessionEnd", **giv
 
 
 def fired(vault: Vault, talk: TranscriptBuilder, event: str = "SessionEnd", **given: Any) -> None:
-    """The hook accepts the event."""
+    """The hook, which takes what it is told."""
     answer = fire(vault, talk, event, **given)
     assert (answer.code, answer.out, answer.err) == (0, "", ""), answer
 

@@ -443,20 +443,6 @@ def test_a_damaged_tombstone_is_written_again(root, damage):
     assert (root / STONE).read_bytes() == tombstones_files.text_of(stone())
 
 
-def test_a_tombstone_never_goes_through_a_link(root):
-    outside = root.parent / "outside"
-    outside.mkdir()
-    (root / "memory/tombstones").symlink_to(outside)
-    with pytest.raises(WorkspaceError):
-        tombstones_files.put(str(root), stone())
-    (root / "memory/tombstones").unlink()
-    (root / "memory/tombstones").mkdir()
-    (root / STONE).symlink_to(outside / "stone.md")
-    with pytest.raises(WorkspaceError):
-        tombstones_files.put(str(root), stone())
-    assert os.listdir(outside) == []
-
-
 def test_the_folder_of_many_manifests_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of one page's: each has its own fsync, their names have one for all."""
     vault = Vault(tmp_path / "vault")

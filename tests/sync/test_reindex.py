@@ -609,17 +609,6 @@ def everything(vault):
     return tree(vault.root), tree(vault.root.parent / "machine") if (vault.root.parent / "machine").exists() else {}
 
 
-@pytest.mark.parametrize("arguments", [(), ("--strict",), ("--with-index",), ("--json",), ("--format", "sarif")])
-def test_check_writes_nothing_anywhere(vault, arguments):
-    path = vault / path_of("summary")
-    path.write_bytes(path.read_bytes() + b"edited\n")
-    vault.put(made.tombstone(session_id=numbered(3)["session_id"]), "memory/tombstones")
-    (vault / path_of("manifest", 2)).unlink()
-    before = everything(vault)
-    assert vault.call("check", "--now", NOW, *arguments).code == 1
-    assert everything(vault) == before
-
-
 def test_check_makes_no_state_where_there_is_none(tmp_path):
     vault = Vault(tmp_path / "vault")
     vault.session(1)

@@ -1,0 +1,217 @@
+"""What holds for every command of the registry: a reader writes nothing, after a writer nothing is left to write.
+
+A new command is held to this on the day that it is registered: without a line in `tests/support/command_lines.py` it
+fails here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import click
+import pytest
+from command_lines import COMMAND_LINES, EVERY, Line, furnished, run
+from invented_secrets import some
+from workbench import NOW, SIGNS, Vault, tree
+
+from signet_sync.sessions.input import CompactionInput, SessionInput
+
+READING = [name for name, line in COMMAND_LINES.items() if line.reads]
+WRITING = [name for name, line in COMMAND_LINES.items() if not (line.reads or line.serves)]
+DRY = [name for name, command in EVERY.items() if any("--dry-run" in one.opts for one in command.params)]
+# What says when something was, and what a reader of the database leaves beside it.
+PASSING = (*SIGNS, "logs", "signet-sync.db-wal", "signet-sync.db-shm")
+SECRET = "ghp_" + some(Random(11), 36)
+
+
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
+    return furnished(tmp_path_factory.mktemp("mould"))
+
+
+@pytest.fixture
+def vault(mould: Callable[[Path], Vault], tmp_path: Path) -> Vault:
+    return mould(tmp_path)
+
+
+def test_every_command_has_a_line() -> None:
+    missing = sorted(set(EVERY) - set(COMMAND_LINES))
+    assert not missing, f"tests/support/command_lines.py needs a line for {', '.join(missing)}"
+    assert sorted(set(COMMAND_LINES) - set(EVERY)) == [], "these are no commands any more"
+
+
+def everything(vault: Vault) -> dict[str, Any]:
+    """All that a command could write: workspace, state and home; a folder's time moves with names that come and go."""
+    found = {}
+    for place in (vault.root, Path(os.environ["SIGNET_STATE"]), Path(os.environ["HOME"])):
+        for path, told in (tree(place, but=PASSING) if place.exists() else {}).items():
+            found[f"{place.name}/{path}"] = told[:1] if told[0].startswith("0o4") else told
+    return found
+
+
+def moved(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+
+
+# These wait for more, ask for what is not there, or write.
+UNTRIED = ("--write", "--watch", "--follow", "--with-index")
+
+
+def forms(command: click.Command) -> Iterator[tuple[str, ...]]:
+    """The ways to ask for the same: as it is, with each flag, with each choice of an option."""
+    yield ()
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not {*parameter.opts, "--help"} & {*UNTRIED, parameter.name}:
+            if parameter.is_flag:
+                yield (parameter.opts[0],)
+            elif isinstance(parameter.type, click.Choice):
+                yield from ((parameter.opts[0], str(choice)) for choice in parameter.type.choices)
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_command_that_reads_writes_nothing(vault: Vault, name: str) -> None:
+    before = everything(vault)
+    for more in forms(EVERY[name]):
+        answer = run(vault, name, *more)
+        assert answer.code in (0, 1, 2), answer
+        assert answer.code != 2 or more, answer
+    assert moved(before, everything(vault)) == []
+
+
+@pytest.mark.parametrize("name", DRY)
+def test_a_dry_run_writes_nothing(vault: Vault, name: str) -> None:
+    before = everything(vault)
+    answer = run(vault, name, "--dry-run")
+    assert answer.code == 0 and answer.out, answer
+    assert moved(before, everything(vault)) == []
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_after_a_command_and_a_pass_a_second_pass_writes_nothing(vault: Vault, name: str) -> None:
+    answer = run(vault, name)
+    # `doctor` tells of the change that is not accepted yet.
+    assert answer.code == 0 or name == "doctor", answer
+    vault.call("reindex", "--now", NOW)
+    if name == "eject":  # a new state: its first pass learns which entity files have drifted, the next one sums them up
+        vault.call("reindex", "--now", NOW)
+    before = everything(vault)
+    document = vault.call("reindex", "--json", "--now", NOW).json
+    assert moved(before, everything(vault)) == [], document
+
+
+# ── secrets, and words that were removed ──
+
+
+def texts(command: click.Command) -> Iterator[tuple[str, str]]:
+    """The parameters of a command that take any text: the option, or the argument's name."""
+    for parameter in command.params:
+        if isinstance(parameter.type, click.types.StringParamType) and "--now" not in parameter.opts:
+            yield parameter.opts[0] if isinstance(parameter, click.Option) else "", parameter.name or ""
+
+
+# Whoever makes a workspace names its folder, and the state folder notes where it is.
+SPOKEN = [
+    (name, *place)
+    for name, command in EVERY.items()
+    if name not in ("init", "demo") and not COMMAND_LINES.get(name, Line()).serves
+    for place in texts(command)
+]
+
+
+DOCUMENTS = [
+    (name, field) for name, line in COMMAND_LINES.items() if line.given and not line.serves for field in line.given
+]
+
+
+def body(secret: str) -> str:
+    """A text with a secret wherever something is read out of a text: headings, items, slots, paths, names, code."""
+    return (
+        f"# Keys of {secret}\n\n## User · {secret}\n\n{secret} is what I use.\n\n"
+        f"## Assistant · 2026-03-25T09:00:00.000Z\n\nThen src/queue.py reads {secret}.\n\n"
+        f"## Decisions of {secret}\n\n- Not an item.\n\n"
+        f"## Decisions\n\n- The queue is read with {secret} from now on.\n"
+        f"- {secret}: is the token\n- Deploy token: {secret}\n- See src/{secret}.py and `{secret}/queue.py`.\n\n"
+        f"## People\n\n- {secret}: keeps the queue\n- **{secret}** – asks\n\n## Next steps\n\n"
+        f"- [x] Ask @{secret} of https://github.com/ada/{secret}/issues/7\n- [x] Turn {secret} in.\n\n"
+        f"```sh\npip install {secret}\n```\n\n```python\nimport {secret}\n```\n"
+    )
+
+
+def holding(vault: Vault, word: str) -> list[str]:
+    """Files that hold a word, or are called by it; full text leaves out what a word shares with the one before it."""
+    places = (vault.root, Path(os.environ["SIGNET_STATE"]), Path(os.environ["HOME"]))
+    needle = word[6:].lower()
+    return [
+        str(path)
+        for place in places
+        for path in place.rglob("*")
+        if needle in path.name.lower() or (path.is_file() and needle.encode() in path.read_bytes().lower())
+    ]
+
+
+@pytest.mark.parametrize(("name", "option", "what"), SPOKEN, ids=lambda value: value or "-")
+def test_a_secret_in_any_text_of_a_command_reaches_no_disk(vault: Vault, name: str, option: str, what: str) -> None:
+    line = COMMAND_LINES[name]
+    words = line.words.split()
+    if option in words:
+        words[words.index(option) + 1] = SECRET
+    elif option:
+        words += [option, SECRET]
+    else:
+        place = [one.name for one in EVERY[name].params if isinstance(one, click.Argument)].index(what)
+        words[place : place + 1] = [SECRET]
+    answer = run(vault, name, line=Line(" ".join(words), line.given))
+    assert "Traceback" not in answer.err and answer.code in (0, 1, 2, 3), answer
+    vault.call("reindex", "--now", NOW)
+    assert holding(vault, SECRET) == [], answer
+
+
+def test_the_documents_have_every_field() -> None:
+    for line, form in (("session end", SessionInput), ("session compact", CompactionInput)):
+        known = {one.name for one in fields(form)} - {"tail", "more"}
+        missing = known - set(COMMAND_LINES[line].given or ())
+        assert not missing, f"{missing} of {form.__name__} must stand in tests/support/command_lines.py"
+
+
+@pytest.mark.parametrize(("name", "field"), DOCUMENTS)
+def test_a_secret_in_any_field_of_a_document_reaches_no_disk(vault: Vault, name: str, field: str) -> None:
+    line = COMMAND_LINES[name]
+    assert line.given is not None
+    before = line.given[field]
+    spoken = body(SECRET) if "\n" in str(before) else f"{before} {SECRET}"
+    answer = run(vault, name, line=Line(line.words, {**line.given, field: spoken}))
+    assert "Traceback" not in answer.err and answer.code in (0, 1, 2, 3), answer
+    assert answer.code == 0 or "\n" not in str(before), "a text is redacted, not refused"
+    run(vault, "session take-spool")
+    vault.call("reindex", "--now", NOW)
+    assert holding(vault, SECRET) == [], answer
+
+
+def test_a_secret_that_another_program_wrote_stays_in_its_file(vault: Vault) -> None:
+    """Nor do the answers repeat it, nor the reason for which its session is removed."""
+    theirs = vault.session(
+        7, body=body(SECRET), project=f"/home/ada/{SECRET}", session_key=f"agent:{SECRET}",
+        memory_sentence=f"In lantern the retry loop of src/queue.py reads {SECRET} so that it ends in the end.",
+    )  # fmt: skip
+    vault.call("reindex", "--now", NOW)
+    assert vault.hits("queue")
+    for name in (*READING, "search", "recall", "context", "open", "expand", "export"):
+        answer = run(vault, name)
+        assert SECRET not in answer.out + answer.err, name
+    assert set(holding(vault, SECRET)) <= {str(vault / path) for path in theirs.values()}
+    gone = vault.call("remove", "5e551007", "--reason", f"it held {SECRET}", "--yes", "--quoting", "keep", "--now", NOW)
+    assert gone.code == 0 and holding(vault, SECRET) == []
+
+
+def test_no_command_answers_with_a_word_of_a_removed_session(vault: Vault) -> None:
+    answering = [*READING, "search", "recall", "context", "open", "expand", "export"]
+    before = "".join(run(vault, name).out for name in answering)
+    assert "number1x" in before
+    assert run(vault, "remove").code == 0
+    assert [name for name in answering if "number1x" in run(vault, name).out] == []
+    assert holding(vault, "zzzzzznumber1x") == []

@@ -1,0 +1,261 @@
+"""One line for every command of the registry, and a vault in which each of them has something to do.
+
+A command without a line here fails `tests/cli/test_every_command.py`, which holds each to what holds for all.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import artifacts_fixture as made
+import click
+import pytest
+from session_inputs import end
+from workbench import NOW, Answer, Vault, cast, numbered
+
+from signet_sync.cli.main import group
+
+Words = tuple[str, ...]
+WHO: dict[str, object] = {
+    "agent_id": "default", "session_key": "agent:main/one", "project": "/home/ada/lantern", "harness": "codex",
+    "captured_at": "2026-03-28T12:00:00.000Z", "started_at": None, "ended_at": None, "idempotency_key": "once",
+    "memory_sentence": "Bounded the retry loop of src/queue.py in lantern so that the queue drains in the end.\n",
+}  # fmt: skip
+ENDING = WHO | {
+    "session_id": "5e55e0d0-0000-4000-8000-000000000001",
+    "transcript": "## User\n\nBound the loop of src/queue.py.\n",
+    "transcript_is": "whole",
+    "summary": "# Queue\n\n- lantern bounds the loop of src/queue.py.\n",
+}
+COMPACTION = WHO | {
+    "session_id": "5e55e0d0-0000-4000-8000-000000000002",
+    "compaction": "# Queue\n\n- src/queue.py ends.\n",
+}
+TURN = {"turn": 0, "role": "user", "text": "Does the queue drain?\n", "at": NOW}
+HOOK = {
+    "hook_event_name": "PreCompact", "session_id": "h1", "cwd": "/home/ada", "transcript_path": "/nowhere",
+    "custom_instructions": "keep it", "prompt": "why?",
+}  # fmt: skip
+EDIT = {"op": "append", "id": "{entity}", "section": "highlights", "text": "It stops at five.\n"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """What follows the command's name, and its input; `{name}` is filled in with what `note` was given.
+
+    `reads`: it writes nothing at all. `serves`: it ends only when it is told to, so that no line is run.
+    """
+
+    words: str = ""
+    given: Mapping[str, object] | None = None
+    reads: bool = False
+    serves: bool = False
+
+    def arguments(self, known: dict[str, str]) -> list[str]:
+        """The words with what is known of the vault."""
+        return [word.format(**known) for word in self.words.split()]
+
+    def input(self, known: dict[str, str]) -> bytes:
+        """The input as a line of JSON."""
+        if self.given is None:
+            return b""
+        text = json.dumps(self.given)
+        return text.replace("{entity}", known["entity"]).encode() + b"\n"
+
+
+def reads(words: str = "") -> Line:
+    """A line that writes nothing."""
+    return Line(words, reads=True)
+
+
+SERVES = Line(serves=True)
+COMMAND_LINES: dict[str, Line] = {
+    "init": Line("{beside}"),
+    "demo": Line("{beside} --yes"),
+    "run": SERVES,
+    "reindex": Line("--full"),
+    "check": reads(),
+    "render": reads(),
+    "status": reads(),
+    "search": Line("lantern"),
+    "recall": Line("lantern"),
+    "open": Line("{session}"),
+    "expand": Line("{memory}"),
+    "graph": reads(),
+    "violations accept": Line("{changed} --reason mine"),
+    "violations list": reads(),
+    "violations restore": Line("{changed}"),
+    "violations show": reads("{changed}"),
+    "remove": Line("{session} --reason asked --yes --quoting keep"),
+    "redact": Line("{other} --reason asked --yes"),
+    "checkpoint": Line("noted"),
+    "history": reads(),
+    "history close-sessions": Line(),
+    "history restore": Line("notes.md --at HEAD"),
+    "hook": Line("claude-code", HOOK),
+    "context": Line(),
+    "remember": Line("Ada-trims-the-wick"),
+    "forget": Line("{memory}"),
+    "pin": Line("{memory}"),
+    "unpin": Line("{memory}"),
+    "dream": Line(),
+    "stats": reads(),
+    "entity create": Line("part Perfectionist"),
+    "entity list": reads(),
+    "entity show": reads("{entity}"),
+    "entity set": Line("{entity} role --text It-guards."),
+    "entity append": Line("{entity} highlights --text It-stops."),
+    "entity prune": Line("{entity} highlights 1 --reason old"),
+    "entity status": Line("{entity} resting"),
+    "entity rename": Line("{entity} Guard"),
+    "entity deprecate": Line("{entity} --reason gone"),
+    "entity pin": Line("{entity}"),
+    "entity unpin": Line("{entity}"),
+    "entity lock": Line("{entity} role"),
+    "entity unlock": Line("{entity} role"),
+    "entity propose": Line("{entity} role --text It-sleeps."),
+    "entity approve": Line("{proposal}"),
+    "entity reject": Line("{proposal}"),
+    "entity apply": Line("--input -", EDIT),
+    "entity log": reads("{entity}"),
+    "entity lint": reads(),
+    "entity verify": reads(),
+    "entity replay": reads("{entity} --check"),
+    "entity drift": reads(),
+    "entity resolve": Line("{drifted} --keep events --actor maintainer"),
+    "entity schema promote": Line("Mood --actor maintainer"),
+    "mcp": SERVES,
+    "ui": SERVES,
+    "backup create": Line("{folder}/new.backup"),
+    "backup list": reads(),
+    "backup restore": Line("{folder}/file.backup --yes"),
+    "export": Line("{folder}/new.jsonl"),
+    "import-bundle": Line("{folder}/rows.jsonl --yes"),
+    "session compact": Line("--input -", COMPACTION),
+    "session end": Line("--input -", ENDING),
+    "session take-spool": Line(),
+    "transcript append": Line("--session-key live", TURN),
+    "hooks install": Line("claude-code"),
+    "hooks status": reads(),
+    "hooks uninstall": Line("claude-code"),
+    "import": Line("claude-code {folder}/transcript.jsonl"),
+    "service install": SERVES,
+    "service print": reads(),
+    "service status": SERVES,
+    "service uninstall": SERVES,
+    "eject": Line("--yes"),
+    "logs": reads(),
+    "telemetry reset": Line("--yes"),
+    "telemetry show": reads(),
+    "doctor": Line(),
+    "notify": SERVES,
+    "completion": reads("bash"),
+}
+
+
+def leaves(
+    command: click.Command = group, words: Words = (), *, hidden: bool = True
+) -> Iterator[tuple[Words, click.Command]]:
+    """Every command that does something, with the words that call it."""
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    if command.invoke_without_command and words:
+        yield words, command
+    context = click.Context(command, info_name=words[-1] if words else "signet-sync")
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        if below is not None and (hidden or not below.hidden):
+            yield from leaves(below, (*words, name), hidden=hidden)
+
+
+EVERY: dict[str, click.Command] = {" ".join(words): command for words, command in leaves()}
+
+
+def run(vault: Vault, name: str, *more: str, line: Line | None = None, folder: Path | None = None) -> Answer:
+    """Runs the line of a command."""
+    line = line or COMMAND_LINES[name]
+    known = json.loads((vault.root.parent / "known.json").read_text())
+    known |= {"beside": str(vault.root.parent / "beside"), "folder": str(vault.root.parent)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.input(known))))
+        patch.chdir(vault.root.parent)
+        return vault.call(*name.split(), *line.arguments(known), *more)
+
+
+def note(vault: Vault, **known: str) -> None:
+    """Notes what the lines are filled in with: two sessions, a memory, entities, a proposal, a changed artifact."""
+    (vault.root.parent / "known.json").write_text(json.dumps(known))
+
+
+def furnish(vault: Vault) -> None:
+    """Sessions of others and of us, a change of a sealed file, memories, entities, live turns, a history."""
+    folder = vault.root.parent
+    Path(os.environ["SIGNET_CONFIG"]).parent.mkdir(parents=True, exist_ok=True)
+    Path(os.environ["SIGNET_CONFIG"]).write_text("[history]\nenabled = true\n")
+    (folder / "home").mkdir(exist_ok=True)
+    for number in (1, 2, 3):
+        vault.session(number)
+    vault.session(4, agent_id="scout")
+    at = ("--now", NOW)
+    (vault / "MEMORY.md").write_text("# What I wrote myself\n")
+    (vault / "notes.md").write_text("of a person\n")
+    vault.reindex()
+    before = {"session_id": "5e55e0d0-0000-4000-8000-000000000009", "session_key": None, "idempotency_key": "before"}
+    end(vault, **ENDING | before | {"captured_at": "2026-03-27T12:00:00.000Z"})
+    memory = vault.call("remember", "The lantern queue is drained at night.", "--json", *at).json["id"]
+    vault.call("pin", memory)
+    for query in ("lantern", "queue", "night"):
+        vault.call("recall", query)
+    entity = vault.call("entity", "create", "part", "Critic", "--json", *at).json["id"]
+    vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *at)
+    vault.call("entity", "lock", entity, "role", *at)
+    proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json", *at).json["event_id"]
+    vault.call("entity", "unlock", entity, "role", *at)
+    drifted = vault.call("entity", "create", "part", "Judge", "--json", *at).json["id"]
+    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/profile.md")
+    profile.write_text(profile.read_text().replace("id:", "identity:", 1))
+    vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
+    (folder / "transcript.jsonl").write_text(
+        json.dumps(
+            {
+                "type": "user", "uuid": "u0", "parentUuid": None, "sessionId": "5e55e0d0-0000-4000-8000-000000000003",
+                "cwd": "/home/ada", "timestamp": "2026-03-28T10:00:00.000Z",
+                "message": {"role": "user", "content": "Bound the loop of src/queue.py of lantern."},
+            }
+        )
+        + "\n"
+    )  # fmt: skip
+    vault.call("checkpoint", "first")
+    for words in (("backup", "create", str(folder / "file.backup")), ("export", str(folder / "rows.jsonl"))):
+        assert vault.call(*words, "--now", NOW).code == 0
+    changed = made.path_for("summary", **{k: v for k, v in numbered(2).items() if k in ("session_id", "captured_at")})
+    (vault / changed).write_bytes((vault / changed).read_bytes() + b"edited\n")
+    vault.call("reindex", "--now", NOW)
+    (vault.state / "logs").mkdir(exist_ok=True)
+    (vault.state / "logs/signet-sync.log").write_text("2026-03-29 12:00:00 INFO began\n")
+    known = {"session": numbered(1)["session_id"], "other": numbered(3)["session_id"], "memory": memory}
+    known |= {"entity": entity, "proposal": proposal, "drifted": drifted, "changed": changed}
+    note(vault, **known)
+
+
+def furnished(folder: Path) -> Callable[[Path], Vault]:
+    """Furnishes a vault once, in a module's own folder; what comes back puts all of it into the folder of a test."""
+    copied = cast(folder, furnish)
+
+    def placed(where: Path) -> Vault:
+        vault = copied(where)
+        for name in ("file.backup", "rows.jsonl", "transcript.jsonl", "known.json"):
+            shutil.copy(folder / name, where / name)
+        shutil.copy(folder / "config.toml", os.environ["SIGNET_CONFIG"])
+        vault.call("reindex", "--now", NOW)  # it was moved, and notes where it is
+        return vault
+
+    return placed
