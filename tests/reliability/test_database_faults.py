@@ -625,7 +625,7 @@ def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault = Vault(folder / "vault")
-    monkeypatch.setattr("signet_sync.storage.database.connection.LARGE_LOG", 200_000)
+    monkeypatch.setattr("signet_sync.admin.status.LARGE_LOG", 200_000)
     monkeypatch.setattr("signet_sync.admin.doctor.checks.index.LARGE_LOG", 200_000)
     with vault.database() as reader:
         reader.execute("begin")
