@@ -18,6 +18,8 @@ from signet_sync.formats.timestamps import parse_instant
 LEDGER_HEADING = "Session Ledger (Last 30 Days)"
 SENTENCE_VERSION = "memory_sentence_v1"
 TOMBSTONE_VERSION = 1
+# Only sessions in a repository have these, so that other files stay as they were.
+REPOSITORY_FIELDS = ("repository_root", "repository_origin", "repository_path")
 
 
 class Instant(NamedTuple):
@@ -34,6 +36,14 @@ class FieldProblem(ValueError):
         super().__init__(message)
         self.code = code
         self.field = field
+
+
+class RecordedRepository(NamedTuple):
+    """The repository that a session worked in, as its files name it; see `host.repository`."""
+
+    root: str | None
+    origin: str | None
+    path: str | None
 
 
 class Record(NamedTuple):
@@ -56,6 +66,12 @@ class Record(NamedTuple):
     refs: tuple[str, ...]
     revision: int | None
     digest: str
+    repository: RecordedRepository | None = None
+
+
+def repository_fields(root: str | None, origin: str | None, path: str | None) -> dict[str, str | None]:
+    """Returns the fields by which a session's files name its repository; none if it worked in none."""
+    return dict(zip(REPOSITORY_FIELDS, (root, origin, path or ""), strict=True)) if root else {}
 
 
 def digest_of(values: list[Any]) -> str:
@@ -86,11 +102,12 @@ _IDENTITY = (
     rf"agent_id: {_TEXT}\nsession_id: {_TEXT}\nsession_key: {_NULLABLE}\nproject: {_NULLABLE}\nharness: {_NULLABLE}\n"
     rf"captured_at: {_TIME}\nstarted_at: {_NULLABLE_TIME}\nended_at: {_NULLABLE_TIME}\n"
 )
+_REPOSITORY = rf'(?:\nrepository_root: {_TEXT}\nrepository_origin: {_NULLABLE}\nrepository_path: (?:""|{_TEXT}))?'
 _CONTENT = (
     rf"manifest_path: {_TEXT}\nsource_node_id: {_NULLABLE}\n"
     rf'content_sha256: "([0-9a-f]{{64}})"\nhash_scope: "{re.escape(HASH_SCOPE)}"\n'
     rf'memory_sentence: {_SENTENCE}\nmemory_sentence_version: {_TEXT}\nmemory_sentence_quality: "(ok|fallback)"\n'
-    rf"memory_sentence_generated_at: {_TIME}"
+    rf"memory_sentence_generated_at: {_TIME}{_REPOSITORY}"
 )
 _FORMS = {
     "summary": rf'kind: "summary"\n{_IDENTITY}{_CONTENT}',
@@ -98,7 +115,7 @@ _FORMS = {
     "transcript": rf'kind: "transcript"\n{_IDENTITY}{_CONTENT}\nsanitizer_version: {_TEXT}',
     "manifest": rf'kind: "manifest"\n{_IDENTITY}summary_path: {_NULLABLE}\ntranscript_path: {_NULLABLE}\n'
     rf"compaction_path: {_NULLABLE}\nmemory_md_refs:((?:\n  - {_ITEM})*)\nupdated_at: {_TIME}\n"
-    rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}',
+    rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}{_REPOSITORY}',
 }
 
 
@@ -129,7 +146,7 @@ MANIFEST_FIELDS = (
     "kind", "agent_id", "session_id", "session_key", "project", "harness", "captured_at", "started_at", "ended_at",
     "summary_path", "transcript_path", "compaction_path", "memory_md_refs", "updated_at", "revision",
 )  # fmt: skip
-MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope"))
+MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope", *REPOSITORY_FIELDS))
 
 
 def manifest_fields(head: str) -> dict[str, Any]:
@@ -139,7 +156,7 @@ def manifest_fields(head: str) -> dict[str, Any]:
 
         return validate("manifest", read(head)).fields()
     given = read(head)
-    fields = {name: given[name] for name in MANIFEST_FIELDS}
+    fields = {name: given[name] for name in (*MANIFEST_FIELDS, *REPOSITORY_FIELDS) if name in given}
     return {**fields, "memory_md_refs": list(given["memory_md_refs"] or ()), "revision": int(given["revision"])}
 
 
@@ -163,13 +180,14 @@ def _content(kind: str, match: re.Match[str]) -> Record | None:
     values: tuple[str | None, ...] = match.groups()
     agent_id, session_id, key, project, harness, captured, started, ended, manifest_path, node, sha, *sentence = values
     captured_at, started_at, ended_at = _instant(captured), _instant(started), _instant(ended)
-    text, version, quality, generated, *sanitizer = sentence
+    text, version, quality, generated, root, origin, path, *sanitizer = sentence
+    repository = RecordedRepository(root, origin, path) if root is not None else None
     generated_at = _instant(generated)
     text = text.replace('\\"', '"') if text is not None and "\\" in text else text
     if captured_at is None or generated_at is None or (started and not started_at) or (ended and not ended_at):
         return None
     typed = [kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, manifest_path, node]
-    typed += [sha, HASH_SCOPE, text, version, quality, generated_at, *sanitizer]
+    typed += [sha, HASH_SCOPE, text, version, quality, generated_at, *sanitizer, *(repository or ())]
     assert agent_id is not None and session_id is not None and manifest_path is not None
     return Record(
         kind,
@@ -189,6 +207,7 @@ def _content(kind: str, match: re.Match[str]) -> Record | None:
         (),
         None,
         digest_of(typed),
+        repository,
     )
 
 
@@ -198,7 +217,7 @@ _REF = re.compile(r'\n  - "([^"]*)"')
 def _manifest(match: re.Match[str]) -> Record | None:
     values: tuple[str | None, ...] = match.groups()
     agent_id, session_id, key, project, harness, captured, started, ended, summary, transcript, compaction = values[:11]
-    refs, updated, revision, _ = values[11:]
+    refs, updated, revision, _, root, origin, path = values[11:]
     captured_at, started_at, ended_at = _instant(captured), _instant(started), _instant(ended)
     if captured_at is None or _instant(updated) is None or (started and not started_at) or (ended and not ended_at):
         return None
@@ -222,4 +241,5 @@ def _manifest(match: re.Match[str]) -> Record | None:
         tuple(_REF.findall(refs)),
         int(revision),
         "",
+        RecordedRepository(root, origin, path) if root is not None else None,
     )

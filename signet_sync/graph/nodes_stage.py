@@ -13,8 +13,11 @@ from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
+from signet_sync.graph.projects import rebased
+from signet_sync.graph.projects_stage import SessionProjects
 from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
+from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import SessionDigest, Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
@@ -29,7 +32,7 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a thread by its id, and a week.
 WEEK = "week"
 # Changes whenever the same artifacts would give another graph.
-VERSION = f"2 digest {digest_mark.VERSION}"
+VERSION = f"3 digest {digest_mark.VERSION}"
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
 _STRIDE = 25
 
@@ -43,14 +46,16 @@ class SessionDerivation:
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[ArtifactStatements, ...]
+    alias: str | None = None
 
 
 class Graph(Deriver):
     """Derives nodes, edges and places in threads from sessions."""
 
     name = "graph"
-    tables = ("session_summaries", "session_summary_children", "thread_sessions")
+    tables = ("session_summaries", "session_summary_children", "thread_sessions", "thread_aliases")
     kinds = frozenset({SESSION})
+    after = (SessionProjects.name,)
 
     @property
     def version(self) -> str:  # type: ignore[override]
@@ -63,8 +68,10 @@ class Graph(Deriver):
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work:
         """Returns the work of deriving each session, for workers."""
+        projects = Projects(database)
         return Work(
-            _derive_row, ((one, (one.session, nodes.stored_artifacts(database, one.session))) for one in sources)
+            _derive_row,
+            ((one, (one.session, nodes.stored_artifacts(database, one.session, projects))) for one in sources),
         )
 
     def prepare(
@@ -82,6 +89,7 @@ class Graph(Deriver):
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
+        nodes.store_aliases(database, {session: one.alias for session, one in prepared.items()})
         return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
@@ -111,7 +119,8 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     if thread is None:
         return SessionDerivation(session, None, made, None, ())
     distilled = {
-        source.source_path: distil(source.content, project=source.project) for source in _distilled_sources(sources)
+        source.source_path: rebased(distil(source.content, project=source.found.top), source.found)
+        for source in _distilled_sources(sources)
     }
     derived = None
     if digest is not None:
@@ -124,7 +133,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
             source.session_token,
             source.session_id,
             thread.id,
-            source.project,
+            source.found.identity,
             source.source_path,
             source.membership_us,
             distilled[source.source_path],
@@ -132,7 +141,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated)
+    return SessionDerivation(session, thread, made, place, stated, threads.former_id(sources))
 
 
 def derive_stored(database: Database, session: Session) -> SessionDerivation:

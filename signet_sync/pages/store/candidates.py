@@ -128,7 +128,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         row_of(ThreadSession, row)
         for row in database.execute(
             "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
-            " source_ref, sentence, status, told from thread_sessions"
+            " source_ref, sentence, status, harness, told from thread_sessions"
             " where agent_id = ? and thread_id = ? and latest_us <= ?"
             " order by latest_us desc, session_token, session_id limit ?",
             (agent_id, view.id, now_us, SUMMARY_SESSIONS),
@@ -140,9 +140,10 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         "select count(*) from thread_sessions where agent_id = ? and thread_id = ? and latest_us > ?",
         (agent_id, view.id, now_us),
     )
-    thread = Thread(agent_id, view.id, "", "", view.project, view.session_key, view.harness)
+    thread = Thread(agent_id, view.id, "", "", view.project, view.session_key)
     then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
     return view._replace(
+        harness=then.harness,
         status=then.status,
         sessions=then.sessions,
         latest_us=then.latest_us,
