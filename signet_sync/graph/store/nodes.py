@@ -198,18 +198,17 @@ def store_aliases(database: Database, aliases: Mapping[Session, str | None]) -> 
 
 
 def threads_once_called(database: Database, agent_id: str, beginning: str, limit: int) -> dict[str, str]:
-    """Returns the threads that sessions of threads with such former ids are in, by former id: that of the newest."""
-    return dict(
-        database.execute(
-            "select alias, (select t.thread_id from thread_aliases o join thread_sessions t"
-            " using (agent_id, session_token, session_id) where o.agent_id = ?1 and o.alias = a.alias"
-            " order by t.latest_us desc, t.session_token, t.session_id limit 1)"
-            # `{` sorts directly after `z`, the last letter of an id.
-            " from (select distinct alias from thread_aliases where agent_id = ?1 and alias >= ?2"
-            " and alias < ?2 || '{' order by alias limit ?3) a",
-            (agent_id, beginning, limit),
-        )
+    """Returns threads by ids that they had before and that begin like this; of several threads that of the newest."""
+    rows = database.execute(
+        "select alias, (select t.thread_id from thread_aliases o join thread_sessions t"
+        " using (agent_id, session_token, session_id) where o.agent_id = ?1 and o.alias = a.alias"
+        " order by t.latest_us desc, t.session_token, t.session_id limit 1)"
+        # `{` sorts directly after `z`, the last letter of an id.
+        " from (select distinct alias from thread_aliases where agent_id = ?1 and alias >= ?2"
+        " and alias < ?2 || '{' order by alias limit ?3) a",
+        (agent_id, beginning, limit),
     )
+    return {alias: thread_id for alias, thread_id in rows if thread_id is not None}
 
 
 def former_ids(database: Database, agent_id: str, thread_id: str) -> list[str]:
