@@ -122,9 +122,9 @@ class _Record(BaseModel):
         return digest_of([*(values[name] for name in names), *(self.repository() or ())])
 
     def repository(self) -> RecordedRepository | None:
-        """Returns the repository of the session, if its root is named."""
-        root, *rest = (self.__dict__.get(name) for name in REPOSITORY_FIELDS)
-        return RecordedRepository(root, *rest) if root is not None else None
+        """Returns the repository of the session, if any field names it."""
+        found = RecordedRepository(*(self.__dict__.get(name) for name in REPOSITORY_FIELDS))
+        return found if any(found) else None
 
     def fields(self) -> dict[str, Any]:
         """Returns the fields in model order as they are written; those of a repository only if there is one."""

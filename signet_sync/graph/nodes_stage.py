@@ -33,6 +33,8 @@ _Thing = TypeVar("_Thing")
 WEEK = "week"
 # Changes whenever the same artifacts would give another graph.
 VERSION = f"3 digest {digest_mark.VERSION}"
+# Characters of the longest segment that may be small talk, and segments of a session that are looked at.
+SLIGHT, SEGMENTS = 400, 12
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
 _STRIDE = 25
 
@@ -126,7 +128,9 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     if digest is not None:
         _replace_items(distilled, sources, digest)
         derived = _better(sources, digest)
-    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, derived)
+    items = {path: one.items for path, one in distilled.items()}
+    telling = _telling(sources, items)
+    place = threads.session_of(sources, thread, made, items, None if telling else derived, telling)
     stated = tuple(
         ArtifactStatements(
             source.agent_id,
@@ -195,6 +199,33 @@ def _better(sources: Sequence[Artifact], again: DerivedDigest) -> SessionDigest:
     return SessionDigest(
         again.sentence if is_template(best.sentence) else None, again.status if _is_of_first_rules(best) else None
     )
+
+
+def _telling(sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> Artifact | None:
+    """Returns the summary that says what a resumed session came to, if its newest segment has no results.
+
+    That is the newest one of a segment with results. None if the best artifact says it itself, or none does.
+    """
+    best = best_of(sources)
+    summaries = [source for source in sources if source.source_kind == "summary" and not source.noise]
+    if best is None or best not in summaries or len(summaries) == 1 or not _is_slight(best, sources, items):
+        return None
+    summaries.sort(key=lambda source: (source.captured_us, source.source_path), reverse=True)
+    earlier = (one for one in summaries[1:SEGMENTS] if not is_template(one.sentence))
+    return next((one for one in earlier if not _is_slight(one, sources, items)), None)
+
+
+def _is_slight(summary: Artifact, sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> bool:
+    """Returns whether a segment is small talk, or only asks to go on: short, without items and results."""
+    if items.get(summary.source_path):
+        return False
+    words = [one for one in sources if one.source_kind == "transcript" and one.captured_us == summary.captured_us]
+    if not words or any(len(one.content) > SLIGHT for one in words):
+        return False
+    from signet_sync.sessions.digest.segments import derive_digest
+
+    found = derive_digest(words)
+    return is_template(summary.sentence) or (found.status is not None and not found.has_results)
 
 
 def _distilled_sources(sources: Sequence[Artifact]) -> list[Artifact]:

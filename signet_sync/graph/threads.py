@@ -14,8 +14,7 @@ from signet_sync.formats.handle import id_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.graph.nodes import NO_WORDS, ArtifactText, SessionNodes, best_of, span_of
 from signet_sync.text import digest_mark
-from signet_sync.text.sentences import basename, flatten, flatten_cell, is_template
-from signet_sync.text.token_estimate import rough_tokens
+from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
@@ -26,8 +25,6 @@ SUMMARY_DECISIONS, SUMMARY_LOOPS, SUMMARY_BLOCKERS, SUMMARY_REFS = 5, 5, 5, 4
 BLOCKER_SESSIONS = 3
 CLOSED = 60
 HARNESSES = 4
-# Characters of a segment; a shorter one without any item is small talk or only asks to go on.
-SLIGHT = 400
 
 _CLOSABLE = ("next", "question", "blocker")
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
@@ -185,18 +182,17 @@ def session_of(
     session_nodes: SessionNodes,
     items: Mapping[str, Sequence[Item]],
     derived: SessionDigest | None = None,
+    telling: ArtifactText | None = None,
 ) -> ThreadSession:
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
     The newest artifact with an item decides: one that is ticked there is closed, one that was opened again is open.
-    Sentence and status are those of the newest segment with substance; `derived` replaces a template.
+    Sentence and status are those of `telling` if it is given, else of the best artifact; `derived` replaces them.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
     latest = max(source.membership_us for source in sources)
-    substance = _substance(lead, sources, items)
-    if substance is not lead:
-        derived = None
+    telling = telling or lead
     said = _newest_items(sources, items)
     closed = tuple(dict.fromkeys(words for (aspect, words), item in said.items() if item.done and aspect in _CLOSABLE))
     steps = _open(said, "next")
@@ -213,9 +209,9 @@ def session_of(
         best.id,
         best.source_type,
         best.source_ref or "",
-        flatten((derived and derived.sentence) or substance.sentence) or NO_WORDS,
+        flatten((derived and derived.sentence) or telling.sentence) or NO_WORDS,
         (derived and derived.status)
-        or digest_mark.status_of(substance.content)
+        or digest_mark.status_of(telling.content)
         or _listed_status(steps, questions, blockers),
         flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None,
         _open(said, "decision")[:DECISIONS],
@@ -224,30 +220,6 @@ def session_of(
         blockers,
         closed[:CLOSED],
     )
-
-
-def _substance(
-    lead: ArtifactText, sources: Sequence[ArtifactText], items: Mapping[str, Sequence[Item]]
-) -> ArtifactText:
-    """Returns the artifact whose sentence says what the session came to.
-
-    That is the best one, unless it is of a short segment without results (`thanks`, `please continue`): then the newest
-    summary before it that has substance and a sentence of its own.
-    """
-    if lead.source_kind != "summary" or not _is_slight(lead, sources, items):
-        return lead
-    earlier = (one for one in sources if one.source_kind == "summary" and not one.noise and one is not lead)
-    for one in sorted(earlier, key=lambda s: (s.captured_us, s.source_path), reverse=True):
-        if not is_template(one.sentence) and not _is_slight(one, sources, items):
-            return one
-    return lead
-
-
-def _is_slight(summary: ArtifactText, sources: Sequence[ArtifactText], items: Mapping[str, Sequence[Item]]) -> bool:
-    if items.get(summary.source_path):
-        return False
-    same = [s for s in sources if s.source_kind == "transcript" and s.captured_us == summary.captured_us] or [summary]
-    return all(len(s.content) < SLIGHT and rough_tokens(s.content) < SLIGHT // 4 for s in same)
 
 
 def _listed_status(

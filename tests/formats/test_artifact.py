@@ -11,6 +11,7 @@ from signet_sync.formats.artifact import Manifest, Transcript, validate, validat
 from signet_sync.formats.artifact_fastpath import (
     MANIFEST_FIELDS,
     MANIFEST_KEYS,
+    REPOSITORY_FIELDS,
     FieldProblem,
     Instant,
     read_full_record,
@@ -218,7 +219,7 @@ def test_unknown_fields_are_ignored_whatever_they_hold():
     strange = {"aliases": ["x"], "tags": {"a": None}, "": "y", "model_config": "z", "__dict__": "q", "digest": "d"}
     assert typed("summary", {**CONTENT, **strange}).digest() == typed("summary", CONTENT).digest()
     assert {"content_sha256", "hash_scope"} <= MANIFEST_KEYS
-    assert tuple(Manifest.model_fields) == MANIFEST_FIELDS
+    assert tuple(Manifest.model_fields) == (*MANIFEST_FIELDS, *REPOSITORY_FIELDS)
 
 
 def test_values_are_typed_and_written_as_they_were():
