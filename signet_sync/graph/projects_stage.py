@@ -37,5 +37,5 @@ class SessionProjects(Deriver):
         for root, origin in zip(roots, known, strict=True):
             alive()
             if projects.only_origin(database, *root) != origin:
-                moved.update(Source(SESSION, *session) for session in projects.sessions_below(database, *root))
+                moved.update(Source(SESSION, *session) for session in projects.moved_by(database, *root))
         return Change(moved.difference(prepared))

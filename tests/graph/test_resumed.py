@@ -11,7 +11,9 @@ from signet_sync.graph.nodes_stage import derive_session
 LONG = "## User\n\n" + "Please let the importer skip empty files, and tell me which ones. " * 9
 THANKS = "## User\n\nthanks a lot!\n\n## Assistant\n\nYou are welcome."
 GO_ON = "## User\n\nplease go on\n\n## Assistant\n\nI will go on then."
-RESULT = "## User\n\nPlease fix src/tsv.py, too.\n\n## Assistant\n\nI fixed src/tsv.py: it skips empty files too. All 12 tests pass."
+RESULT = (
+    "## User\n\nPlease fix src/tsv.py.\n\n## Assistant\n\nI fixed src/tsv.py: it skips empty files. All 12 tests pass."
+)
 DONE = "In lantern the importer of src/importer.py skips empty files now, and a test of it passes on all machines."
 KIND = "The user of lantern said thanks, and the assistant answered that nothing else was left to do there today."
 ITEMS = "# Importer\n\n## Decisions\n\n- Skip them\n"

@@ -88,17 +88,19 @@ def replace(database: Database, gone: Iterable[Row], come: Iterable[Row]) -> Non
     database.executemany(f"insert or replace into session_projects values({placeholders(7)})", sorted(come))
 
 
-def sessions_below(database: Database, agent_id: str, root: str) -> list[Session]:
-    """Returns the sessions that name no origin and whose root this is, or whose folder is at or below it."""
-    return [
+def moved_by(database: Database, agent_id: str, root: str) -> set[Session]:
+    """Returns the sessions at or below a root that name no origin, and whose project is another one by now."""
+    projects = Projects(database)
+    below = database.execute(
+        f"select {_COLUMNS} from session_projects where agent_id = ?1 and root = ?2 and origin = ''"
+        f" union select {_COLUMNS} from session_projects where agent_id = ?1 and root = '' and folder = ?2"
+        # `0` sorts directly after `/`.
+        f" union select {_COLUMNS} from session_projects"
+        " where agent_id = ?1 and root = '' and folder > ?2 || '/' and folder < ?2 || '0'",
+        (agent_id, root),
+    )
+    return {
         (agent_id, token, session_id)
-        for token, session_id in database.execute(
-            "select session_token, session_id from session_projects where agent_id = ?1 and root = ?2 and origin = ''"
-            " union select session_token, session_id from session_projects"
-            " where agent_id = ?1 and root = '' and folder = ?2"
-            # `0` sorts directly after `/`.
-            " union select session_token, session_id from session_projects"
-            " where agent_id = ?1 and root = '' and folder > ?2 || '/' and folder < ?2 || '0'",
-            (agent_id, root),
-        )
-    ]
+        for _, token, session_id, *place, identity in list(below)
+        if projects.find(agent_id, Place(*place)).identity != identity
+    }
