@@ -396,6 +396,35 @@ def told(reader, kind, head):
         return problem.code, problem.field
 
 
+def in_repository(kind, **more):
+    """The fields of a file as we write them, with those of a repository in their place."""
+    fields = dict(AS_WRITTEN[kind])
+    last = {"sanitizer_version": fields.pop("sanitizer_version")} if kind == "transcript" else {}
+    return {**fields, **REPOSITORY, **more, **last}
+
+
+REPOSITORY = {
+    "repository_root": "/code/lantern",
+    "repository_origin": "example.org/ada/lantern",
+    "repository_path": "docs",
+}
+
+
+@pytest.mark.parametrize("kind", AS_WRITTEN)
+def test_a_repository_is_read_and_sealed_only_where_there_is_one(kind):
+    plain, named = typed(kind, AS_WRITTEN[kind]), typed(kind, in_repository(kind))
+    assert plain.record().repository is None and not plain.fields().keys() & set(REPOSITORY)
+    assert typed(kind, in_repository(kind, **dict.fromkeys(REPOSITORY))).digest() == plain.digest()
+    assert named.record().repository == tuple(REPOSITORY.values())
+    assert [*named.fields()] == [*in_repository(kind)] if kind != "manifest" else True
+    for field in REPOSITORY:
+        assert typed(kind, in_repository(kind, **{field: "/other"})).digest() != named.digest() != plain.digest()
+    for more in ({}, {"repository_origin": None}, {"repository_path": ""}):
+        fast = read_written_record(kind, serialize(in_repository(kind, **more))[4:-4])
+        assert fast == typed(kind, in_repository(kind, **more)).record()
+    assert typed(kind, in_repository(kind, repository_path="")).fields()["repository_path"] == ""
+
+
 @pytest.mark.parametrize("kind", AS_WRITTEN)
 def test_the_pattern_takes_what_we_write(kind):
     fields = AS_WRITTEN[kind]
@@ -408,7 +437,7 @@ def test_the_pattern_takes_what_we_write(kind):
 
 @given(st.sampled_from(sorted(AS_WRITTEN)), st.data())
 def test_the_pattern_never_says_anything_else_than_the_models(kind, data):
-    base = AS_WRITTEN[kind]
+    base = in_repository(kind) if data.draw(st.booleans()) else AS_WRITTEN[kind]
     changed = data.draw(st.dictionaries(st.sampled_from(sorted(base)), VALUES, max_size=3))
     if "memory_md_refs" in base and data.draw(st.booleans()):
         changed["memory_md_refs"] = data.draw(st.lists(ODD | PHRASES, max_size=3))
