@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from endings import FIRST, SECOND, compact, end, fields, moment, refuse, sound, written
 from talks import SECRET, Talk, import_, store
+from test_found_repository import NAME, ORIGIN, with_origin
 from test_hook import jobs, payload, take
 from test_intake import put
 from test_intake import take as intake
-from test_found_repository import NAME, ORIGIN, with_origin
 from workbench import Vault
 
 from signet_sync.capture import spool
