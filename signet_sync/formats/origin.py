@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from signet_sync.formats.lazy_pattern import late
+
 _LENGTH = 1_000  # characters
 _STANDARD_PORTS = {"https": "443", "http": "80", "ssh": "22", "git+ssh": "22", "ssh+git": "22", "git": "9418"}
-_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)", re.IGNORECASE)
-_SCP = re.compile(r"(?:[^/:@]*@)?(\[[0-9a-f:.]+\]|[^/:@\[\]]+):(.*)", re.IGNORECASE)
-_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
+_URL = late(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)", re.IGNORECASE)
+_SCP = late(r"(?:[^/:@]*@)?(\[[0-9a-f:.]+\]|[^/:@\[\]]+):(.*)", re.IGNORECASE)
+_HOST = late(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 
 
 def origin_of(url: str) -> str | None:

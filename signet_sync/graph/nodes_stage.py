@@ -81,8 +81,9 @@ class Graph(Deriver):
     ) -> dict[Session, SessionDerivation]:
         """Reads sessions and derives the content of each."""
         from_workers: Mapping[Source, SessionDerivation] = earlier.get(self.name, {})
+        projects = Projects(database)
         return {
-            one.session: from_workers.get(one) or derive_stored(database, one.session)
+            one.session: from_workers.get(one) or derive_stored(database, one.session, projects)
             for one in with_progress(sources, alive)
         }
 
@@ -148,9 +149,9 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     return SessionDerivation(session, thread, made, place, stated, threads.former_id(sources))
 
 
-def derive_stored(database: Database, session: Session) -> SessionDerivation:
+def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:
     """Derives what a session yields from its stored artifacts."""
-    return derive_session(session, nodes.sources(database, session))
+    return derive_session(session, nodes.sources(database, session, projects))
 
 
 def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:

@@ -10,6 +10,7 @@ import re
 import stat
 from collections import namedtuple
 
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.origin import origin_of
 
 TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
@@ -34,8 +35,8 @@ LENGTH = 4_096  # characters of a path
 _LINK_LIMIT, _CONFIG_LIMIT = 8 * 1024, 256 * 1024  # bytes
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-_SECTION = re.compile(r'\[\s*(?i:remote)\s+"origin"\s*\]')
-_KEY = re.compile(r"url\s*=\s*(.*)", re.IGNORECASE)
+_SECTION = late(r'\[\s*(?i:remote)\s+"origin"\s*\]')
+_KEY = late(r"url\s*=\s*(.*)", re.IGNORECASE)
 
 
 def resolve(cwd: str) -> Repository | None:

@@ -15,6 +15,9 @@ from signet_sync.formats.fact import Distilled, Mention, Relation
 from signet_sync.graph.projects import Project, make_place, possible_roots, rebased, top_of
 from signet_sync.graph.threads import former_id
 from signet_sync.memories.store import pins
+from signet_sync.pages.store.candidates import section_inputs
+from signet_sync.recall.store import session_list
+from signet_sync.recall.store.session_list import SessionFilter
 
 ROOT, ORIGIN = "/home/ada/code/lantern", "example.org/ada/lantern"
 DAY = "2026-03-{:02d}T10:00:00.000Z"
@@ -247,8 +250,6 @@ def test_an_old_pin_holds_and_can_be_taken_off(vault: Vault) -> None:
         )
         assert pins.is_pinned(database, "default", thread[0])
         assert not pins.pin(database, "default", thread[0], NOW)
-        from signet_sync.pages.store.candidates import section_inputs
-
         uses = section_inputs(database, "default", 1774720000000000).uses
         assert uses[thread[0]].pinned and uses[thread[0]].accesses == 5 and old not in uses
     vault.reindex("--full")
@@ -271,3 +272,16 @@ def test_a_removal_takes_old_ids(vault: Vault) -> None:
         assert vault.rows(f"select count(*) from {table} where session_id like '5e551002%'") == [(0,)]
     assert former_id([]) is None
     assert vault.call("expand", old).code == 2
+
+
+def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vault) -> None:
+    with vault.database() as database:
+        for project in (ORIGIN, ROOT, "lantern", "ada/lantern"):
+            found = session_list.page(database, "default", SessionFilter(project=project)).entries
+            assert [entry.session_id[:8] for entry in found] == ["5e551002", "5e551001"], project
+        (below,) = session_list.page(database, "default", SessionFilter(project=f"{ROOT}/docs")).entries
+        assert below.session_id.startswith("5e551002")
+        assert session_list.page(database, "default", SessionFilter(project="tern")).entries == []
+        assert len(session_list.page(database, "default", SessionFilter(project=session_list.NONE)).entries) == 2
+        assert session_list.projects(database, "default") == [(None, 2), (ORIGIN, 2)]
+        assert session_list.harnesses(database, "default") == ["codex", "gemini"]

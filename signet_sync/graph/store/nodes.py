@@ -70,9 +70,9 @@ def source_of(row: Sequence[Any]) -> ArtifactText:
     return ArtifactText(*columns)
 
 
-def sources(database: Database, session: Session) -> list[ArtifactText]:
+def sources(database: Database, session: Session, projects: Projects | None = None) -> list[ArtifactText]:
     """Returns the content artifacts of a session, oldest first."""
-    return [source_of(row) for row in stored_artifacts(database, session, Projects(database))]
+    return [source_of(row) for row in stored_artifacts(database, session, projects or Projects(database))]
 
 
 def stored_artifacts(database: Database, session: Session, projects: Projects) -> list[tuple[Any, ...]]:
