@@ -360,16 +360,15 @@ def _repository(project: str | None, reported: Job | None) -> Repository | None:
 
     If the folder is gone, one that the hook found in a folder above or below counts.
     """
-    known = reported.repository if reported is not None else None
-    if project is None or (known is not None and reported is not None and reported.cwd == project):
+    known, cwd = (reported.repository, reported.cwd or "") if reported is not None else (None, "")
+    if project is None or (known is not None and cwd == project):
         return known if project is not None else None
-    found = resolve(project)
-    if found is not None or known is None or reported is None or reported.cwd is None:
-        return found
+    if known is None or os.path.lexists(project):
+        return resolve(project)
     folder = project.rstrip("/")
-    if reported.cwd.startswith(f"{folder}/"):
-        return known._replace(path=known.path.removesuffix(reported.cwd[len(folder) + 1 :]).rstrip("/"))
-    below = folder.removeprefix(f"{reported.cwd.rstrip('/')}/")
+    if cwd.startswith(f"{folder}/"):
+        return known._replace(path=known.path.removesuffix(cwd[len(folder) + 1 :]).rstrip("/"))
+    below = folder.removeprefix(f"{cwd.rstrip('/')}/")
     return known._replace(path=f"{known.path}/{below}".lstrip("/")) if below != folder else None
 
 

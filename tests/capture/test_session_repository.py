@@ -112,6 +112,13 @@ def test_a_hook_elsewhere_in_a_tree_that_is_gone(
     assert stored(vault, "summary") == [None if path is None else ("/code/lantern", NAME, path)]
 
 
+def test_a_folder_of_several_repositories_is_none_of_them(vault: Vault, code: Path) -> None:
+    vault.reindex()
+    put(vault, talk_in(code.parent), cwd=str(code), repository=Repository(str(code), NAME, ""))
+    intake(vault)
+    assert stored(vault) == [None] * 3
+
+
 def test_a_job_of_an_earlier_version_is_read(vault: Vault, code: Path) -> None:
     vault.reindex()
     job = put(vault, talk_in(code / "docs"))

@@ -342,7 +342,8 @@ def filled(path: Path, threads: int, each: int) -> Site:
             )
             ended = [newest - session * DAY for session in range(each)]
             database.executemany(
-                "insert into thread_sessions values('default', ?, ?, ?, ?, ?, ?, ?, 'summary', '', 'said', null, null, '{}')",
+                "insert into thread_sessions"
+                " values('default', ?, ?, ?, ?, ?, ?, ?, 'summary', '', 'said', null, null, '{}')",
                 [(name, f"{us}", name, us, us, week_of(us), f"s-{thread}-{us}") for us in ended],
             )
     database.connection.close()
