@@ -5,6 +5,7 @@ from __future__ import annotations
 from signet_sync.sync.stages import InFull, Pipeline
 
 DERIVERS = (
+    "signet_sync.graph.projects_stage:SessionProjects",
     "signet_sync.graph.nodes_stage:Graph",
     "signet_sync.graph.threads_stage:Threads",
     "signet_sync.graph.facts_stage:Facts",

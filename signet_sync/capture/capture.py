@@ -17,10 +17,12 @@ from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, is_session_id
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.host.repository import Repository, resolve
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
@@ -75,6 +77,7 @@ class CaptureResult:
     redactions: Counter[str] = field(default_factory=Counter)
     remark: str = ""
     recorded: bool = False
+    repository: Repository | None = None
 
     @property
     def wrote(self) -> bool:
@@ -106,20 +109,23 @@ def capture(
     end: bool = True,
     handed: Sequence[ReportedCompaction] = (),
     prompt: Job | None = None,
+    reported: Job | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
     With `end` false the session is still running: only its compactions are written, those in `handed` included.
-    `prompt` is the stop marker with the user's last prompt, which is added if the transcript lacks it. File names
-    follow from the times of the records, so two machines that read the same transcript write the same files. Raises
-    `HarnessError`, and what `sessions.operations.end` raises.
+    `prompt` is the stop marker with the user's last prompt, which is added if the transcript lacks it; `reported` is
+    the job of a hook, which has the repository as it was then. File names follow from the times of the records, so two
+    machines that read the same transcript write the same files. Raises `HarnessError`, and what
+    `sessions.operations.end` raises.
     """
     conversation = read(source)
     done = CaptureResult(source, conversation.session_id)
     done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
+        done.repository = _repository(conversation.project, reported)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
@@ -346,7 +352,25 @@ def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, obje
         "session_key": conversation.session_id,
         "project": session_value(conversation.project or ""),
         "harness": conversation.harness,
+        **dict(zip(REPOSITORY_FIELDS, done.repository or (), strict=False)),
     }
+
+
+def _repository(project: str | None, reported: Job | None) -> Repository | None:
+    """Returns the repository of a session's folder: as its hook found it, else as it is now.
+
+    If the folder is gone, one that the hook found in a folder above or below counts.
+    """
+    known, cwd = (reported.repository, reported.cwd or "") if reported is not None else (None, "")
+    if project is None or (known is not None and cwd == project):
+        return known if project is not None else None
+    if known is None or os.path.lexists(project):
+        return resolve(project)
+    folder = project.rstrip("/")
+    if cwd.startswith(f"{folder}/"):
+        return known._replace(path=known.path.removesuffix(cwd[len(folder) + 1 :]).rstrip("/"))
+    below = folder.removeprefix(f"{cwd.rstrip('/')}/")
+    return known._replace(path=f"{known.path}/{below}".lstrip("/")) if below != folder else None
 
 
 def _add(done: CaptureResult, answer: Mapping[str, object]) -> None:

@@ -25,9 +25,10 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats.ids import GUARDS, TRIAL, agent_for, is_project, is_session_id
 from signet_sync.formats.paths import display
 from signet_sync.formats.scope import is_shared
+from signet_sync.host.repository import Repository, resolve
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder, write_all
-from signet_sync.text.stored_names import session_name, storable_path
+from signet_sync.text.stored_names import session_name, session_value, storable_path
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
@@ -196,6 +197,8 @@ class _HookEvent:
             ),
             compaction=_sanitized(payload.get("compact_summary")) if event == "compact" else None,
             prompt=_prompt(payload.get("prompt")) if payload.get("hook_event_name") in PROMPTS else None,
+            # Now, because a worktree may be gone when its session is captured.
+            repository=_repository(project),
         )
 
     def _was_at_work(self, agent: str, session_id: str) -> bool:
@@ -277,6 +280,15 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
     if status.st_uid != os.geteuid():
         raise _Refused("the file at transcript_path belongs to another user")
     return path
+
+
+def _repository(project: str | None) -> Repository | None:
+    """Returns the repository of a folder, without secrets in its names."""
+    found = resolve(project) if project is not None else None
+    if found is None or not any(map(_MAY_BE_SECRET.search, filter(None, found))):
+        return found
+    root, origin, path = found
+    return Repository(session_value(root), origin and session_value(origin), session_value(path))
 
 
 def _word(value: object) -> str | None:

@@ -165,6 +165,7 @@ def _process_session(
                 end=bool(ends),
                 handed=[one for job in begun if (one := _reported_compaction(job, final=final)) is not None],
                 prompt=spool.marker(workspace.state.spool, last) if ends else None,
+                reported=last,
                 environ=environ,
             )
             handed = any(job.compaction is not None for job in begun)

@@ -26,6 +26,7 @@ from hashlib import sha256
 from signet_sync.formats.ids import is_session_id
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID
+from signet_sync.host.repository import Repository
 from signet_sync.storage import durable
 from signet_sync.storage.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
 from signet_sync.storage.locations import process_alive
@@ -42,7 +43,7 @@ else:
         return lambda kind: kind
 
 
-VERSION = 1
+VERSION, FIRST_VERSION = 2, 1
 EVENTS = ("session-start", "stop", "compact", "end")
 SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes from a payload of at most 16 MiB
 MOST_TRIES = 8
@@ -64,8 +65,9 @@ class Job:
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
     are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
     the sanitized summary of a compaction if the harness delivered one; `prompt` is the user's sanitized prompt, which a
-    hook gets before the harness writes it down. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to
-    `retry_later`; `place` and `mark` identify the file this was read from, and its state.
+    hook gets before the harness writes it down. `repository` is that of `cwd` at that time. `tries`, `retry_at`
+    (seconds since 1970) and `trouble` belong to `retry_later`; `place` and `mark` identify the file this was read from,
+    and its state.
     """
 
     event: str
@@ -78,6 +80,7 @@ class Job:
     reason: str | None = None
     compaction: str | None = None
     prompt: str | None = None
+    repository: Repository | None = None
     tries: int = 0
     retry_at: float = 0.0
     trouble: str | None = None
@@ -91,15 +94,17 @@ class Job:
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
-        # Without a prompt the file has the form that older versions write and read.
-        prompt = {} if self.prompt is None else {"prompt": self.prompt}
-        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}, **prompt}
+        # Without these the file has the form that older versions write and read.
+        more = {name: value for name in _OPTIONAL if (value := getattr(self, name)) is not None}
+        version = FIRST_VERSION if self.repository is None else VERSION
+        return {"v": version, **{name: getattr(self, name) for name in _FIELDS}, **more}
 
 
 _FIELDS = (
     "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction", "tries",
     "retry_at", "trouble",
 )  # fmt: skip
+_OPTIONAL = ("prompt", "repository")
 
 
 class _OfAnother(OSError):
@@ -318,10 +323,12 @@ def _read(path: str) -> Job:
     version = document.pop("v", None)
     if isinstance(version, int) and version > VERSION:
         raise _OfAnother(path)
-    if version != VERSION:
+    if version not in (FIRST_VERSION, VERSION):
         raise _Unusable("unknown-version")
     if not _is_sound(document):
         raise _Unusable("damaged")
+    if (repository := document.pop("repository", None)) is not None:
+        document["repository"] = Repository(*repository)
     return Job(**document, place=path, mark=_mark(status))
 
 
@@ -330,7 +337,7 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
     at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
     texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "trouble"))
     return (
-        document.keys() - {"prompt"} == set(_FIELDS)
+        document.keys() - set(_OPTIONAL) == set(_FIELDS)
         and document["event"] in EVENTS
         and isinstance(document["harness"], str)
         and is_session_id(document["session_id"])
@@ -339,11 +346,20 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
         and isinstance(at, str)
         and _AT.fullmatch(at) is not None
         and all(text is None or isinstance(text, str) for text in texts)
+        and _is_repository(document.get("repository"))
         and isinstance(tries, int)
         and tries in range(MOST_TRIES + 1)
         and isinstance(retry_at, int | float)
         and 0 <= retry_at < _YEAR_5000
     )
+
+
+def _is_repository(value: object) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, list) or len(value) != len(Repository._fields):
+        return False
+    return all(isinstance(text, str) for text in (value[0], value[1] or "", value[2]))
 
 
 def _give_up(job: Job) -> None:

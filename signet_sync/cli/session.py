@@ -23,7 +23,8 @@ The input is one JSON document. Only session_id and transcript are required:
   {"session_id": str, "transcript": str, "transcript_is": "whole"|"tail",
    "agent_id": "default", "session_key": str|null, "project": str|null, "harness": str|null,
    "captured_at": time|null, "started_at": time|null, "ended_at": time|null,
-   "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null}
+   "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null,
+   "repository_root": str|null, "repository_origin": str|null, "repository_path": str|null}
 
 \b
 transcript       the whole session so far: what earlier endings contain is not written again;
@@ -31,6 +32,9 @@ transcript       the whole session so far: what earlier endings contain is not w
 captured_at      names the files; ISO 8601, UTC if no zone is given (default: now)
 session_key      the harness's name for the session, if it is not its id
 summary          default: a digest of the transcript
+repository_root  the folder of the project's git repository (its main one, if this is a worktree);
+                 sessions of one origin (host/path, without credentials), else of one root, are one
+                 project; repository_path is the subfolder
 memory_sentence  the session's line in MEMORY.md; generated if it is missing or says too little
 idempotency_key  a repeated key returns the first answer and writes nothing
 

@@ -8,7 +8,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
-from signet_sync.formats.artifact_record import TOMBSTONE_VERSION, FieldProblem, Instant, Record, digest_of
+from signet_sync.formats.artifact_record import (
+    REPOSITORY_FIELDS,
+    TOMBSTONE_VERSION,
+    FieldProblem,
+    Instant,
+    Record,
+    RecordedRepository,
+    digest_of,
+)
 from signet_sync.formats.body import HASH_SCOPE, js_trim
 from signet_sync.formats.filename import TOKEN, is_artifact_path
 from signet_sync.formats.timestamps import parse_instant
@@ -105,20 +113,28 @@ class _FileModel(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    known: ClassVar[tuple[str, ...]] = ()
     links: ClassVar[tuple[str, ...]] = ()
 
     def digest(self) -> str:
         """Returns SHA-256 of the known fields, typed: timestamps as instants, blank as null, hashes in lower case."""
         values = self.__dict__
-        return digest_of([values[name] for name in type(self).model_fields])
+        names = [name for name in type(self).model_fields if name not in REPOSITORY_FIELDS]
+        return digest_of([*(values[name] for name in names), *(self.repository() or ())])
+
+    def repository(self) -> RecordedRepository | None:
+        """Returns the repository of the session, if any field names it."""
+        found = RecordedRepository(*(self.__dict__.get(name) for name in REPOSITORY_FIELDS))
+        return found if any(found) else None
 
     def fields(self) -> dict[str, Any]:
-        """Returns the fields in model order as they are written."""
-        return {
+        """Returns the fields in model order as they are written; those of a repository only if there is one."""
+        absent = REPOSITORY_FIELDS if self.repository() is None else ()
+        written = {
             name: value.text if isinstance(value, Instant) else list(value) if isinstance(value, tuple) else value
             for name, value in self.__dict__.items()
+            if name not in absent
         }
+        return written if absent else {**written, "repository_path": written["repository_path"] or ""}
 
 
 class _OfSession(_FileModel):
@@ -151,13 +167,17 @@ class Content(_OfSession):
     memory_sentence_version: Text
     memory_sentence_quality: Annotated[Literal["ok", "fallback"], BeforeValidator(_text)]
     memory_sentence_generated_at: InstantField
+    repository_root: NullableText = None
+    repository_origin: NullableText = None
+    repository_path: NullableText = None
 
     def record(self) -> Record:
         """Returns the typed values that the planner works with."""
         return Record(
             self.kind, self.agent_id, self.session_id, self.session_key, self.project, self.harness,
             self.captured_at, self.started_at, self.ended_at, self._targets(), self.source_node_id,
-            self.content_sha256, self.memory_sentence, self.memory_sentence_quality, (), None, self.digest()
+            self.content_sha256, self.memory_sentence, self.memory_sentence_quality, (), None, self.digest(),
+            self.repository()
         )  # fmt: skip
 
 
@@ -186,13 +206,16 @@ class Manifest(_OfSession):
     memory_md_refs: Texts = ()
     updated_at: InstantField
     revision: Count = 0
+    repository_root: NullableText = None
+    repository_origin: NullableText = None
+    repository_path: NullableText = None
 
     def record(self) -> Record:
         """Returns the typed values that the planner works with; a manifest changes, so it has no digest."""
         return Record(
             self.kind, self.agent_id, self.session_id, self.session_key, self.project, self.harness,
             self.captured_at, self.started_at, self.ended_at, self._targets(), None, None, None, None,
-            self.memory_md_refs, self.revision, ""
+            self.memory_md_refs, self.revision, "", self.repository()
         )  # fmt: skip
 
 

@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.formats.artifact_record import FieldProblem, Instant, Record, digest_of
+from signet_sync.formats.artifact_record import (
+    REPOSITORY_FIELDS,
+    FieldProblem,
+    Instant,
+    Record,
+    RecordedRepository,
+    digest_of,
+)
 from signet_sync.formats.body import HASH_SCOPE
 from signet_sync.formats.frontmatter import HEAD_LIMIT, read
 from signet_sync.formats.timestamps import parse_instant
@@ -33,11 +40,12 @@ _IDENTITY = (
     rf"agent_id: {_TEXT}\nsession_id: {_TEXT}\nsession_key: {_NULLABLE}\nproject: {_NULLABLE}\nharness: {_NULLABLE}\n"
     rf"captured_at: {_TIME}\nstarted_at: {_NULLABLE_TIME}\nended_at: {_NULLABLE_TIME}\n"
 )
+_REPOSITORY = rf'(?:\nrepository_root: {_TEXT}\nrepository_origin: {_NULLABLE}\nrepository_path: (?:""|{_TEXT}))?'
 _CONTENT = (
     rf"manifest_path: {_TEXT}\nsource_node_id: {_NULLABLE}\n"
     rf'content_sha256: "([0-9a-f]{{64}})"\nhash_scope: "{re.escape(HASH_SCOPE)}"\n'
     rf'memory_sentence: {_SENTENCE}\nmemory_sentence_version: {_TEXT}\nmemory_sentence_quality: "(ok|fallback)"\n'
-    rf"memory_sentence_generated_at: {_TIME}"
+    rf"memory_sentence_generated_at: {_TIME}{_REPOSITORY}"
 )
 _FORMS = {
     "summary": rf'kind: "summary"\n{_IDENTITY}{_CONTENT}',
@@ -45,7 +53,7 @@ _FORMS = {
     "transcript": rf'kind: "transcript"\n{_IDENTITY}{_CONTENT}\nsanitizer_version: {_TEXT}',
     "manifest": rf'kind: "manifest"\n{_IDENTITY}summary_path: {_NULLABLE}\ntranscript_path: {_NULLABLE}\n'
     rf"compaction_path: {_NULLABLE}\nmemory_md_refs:((?:\n  - {_ITEM})*)\nupdated_at: {_TIME}\n"
-    rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}',
+    rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}{_REPOSITORY}',
 }
 
 
@@ -88,7 +96,7 @@ MANIFEST_FIELDS = (
     "kind", "agent_id", "session_id", "session_key", "project", "harness", "captured_at", "started_at", "ended_at",
     "summary_path", "transcript_path", "compaction_path", "memory_md_refs", "updated_at", "revision",
 )  # fmt: skip
-MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope"))
+MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope", *REPOSITORY_FIELDS))
 
 
 def manifest_fields(head: str) -> dict[str, Any]:
@@ -96,7 +104,7 @@ def manifest_fields(head: str) -> dict[str, Any]:
     if read_written_record("manifest", head) is None:
         return validate("manifest", read(head)).fields()
     given = read(head)
-    fields = {name: given[name] for name in MANIFEST_FIELDS}
+    fields = {name: given[name] for name in (*MANIFEST_FIELDS, *REPOSITORY_FIELDS) if name in given}
     return {**fields, "memory_md_refs": list(given["memory_md_refs"] or ()), "revision": int(given["revision"])}
 
 
@@ -120,18 +128,19 @@ def _content(kind: str, match: re.Match[str]) -> Record | None:
     values: tuple[str | None, ...] = match.groups()
     agent_id, session_id, key, project, harness, captured, started, ended, manifest_path, node, sha, *sentence = values
     captured_at, started_at, ended_at = _instant(captured), _instant(started), _instant(ended)
-    text, version, quality, generated, *sanitizer = sentence
+    text, version, quality, generated, root, origin, path, *sanitizer = sentence
+    repository = RecordedRepository(root, origin, path) if root is not None else None
     generated_at = _instant(generated)
     text = text.replace('\\"', '"') if text is not None and "\\" in text else text
     if captured_at is None or generated_at is None or (started and not started_at) or (ended and not ended_at):
         return None
     typed = [kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, manifest_path, node]
-    typed += [sha, HASH_SCOPE, text, version, quality, generated_at, *sanitizer]
+    typed += [sha, HASH_SCOPE, text, version, quality, generated_at, *sanitizer, *(repository or ())]
     assert agent_id is not None and session_id is not None and manifest_path is not None
     links = (("manifest_path", manifest_path),)
     return Record(
         kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, links, node, sha,
-        text, quality, (), None, digest_of(typed)
+        text, quality, (), None, digest_of(typed), repository
     )  # fmt: skip
 
 
@@ -141,7 +150,7 @@ _REF = re.compile(r'\n  - "([^"]*)"')
 def _manifest(match: re.Match[str]) -> Record | None:
     values: tuple[str | None, ...] = match.groups()
     agent_id, session_id, key, project, harness, captured, started, ended, summary, transcript, compaction = values[:11]
-    refs, updated, revision, _ = values[11:]
+    refs, updated, revision, _, root, origin, path = values[11:]
     captured_at, started_at, ended_at = _instant(captured), _instant(started), _instant(ended)
     if captured_at is None or _instant(updated) is None or (started and not started_at) or (ended and not ended_at):
         return None
@@ -150,5 +159,6 @@ def _manifest(match: re.Match[str]) -> Record | None:
     targets = tuple((field, target) for field, target in links if target is not None)
     return Record(
         "manifest", agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, targets,
-        None, None, None, None, tuple(_REF.findall(refs)), int(revision), ""
+        None, None, None, None, tuple(_REF.findall(refs)), int(revision), "",
+        RecordedRepository(root, origin, path) if root is not None else None
     )  # fmt: skip

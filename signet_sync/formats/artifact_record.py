@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 LEDGER_HEADING = "Session Ledger (Last 30 Days)"
 SENTENCE_VERSION = "memory_sentence_v1"
 TOMBSTONE_VERSION = 1
+# Only sessions in a repository have these, so that other files stay as they were.
+REPOSITORY_FIELDS = ("repository_root", "repository_origin", "repository_path")
 
 
 class Instant(NamedTuple):
@@ -24,6 +26,14 @@ class FieldProblem(ValueError):
         super().__init__(message)
         self.code = code
         self.field = field
+
+
+class RecordedRepository(NamedTuple):
+    """The repository that a session worked in, as its files name it; see `host.repository`."""
+
+    root: str | None
+    origin: str | None
+    path: str | None
 
 
 class Record(NamedTuple):
@@ -46,6 +56,12 @@ class Record(NamedTuple):
     refs: tuple[str, ...]
     revision: int | None
     digest: str
+    repository: RecordedRepository | None = None
+
+
+def repository_fields(root: str | None, origin: str | None, path: str | None) -> dict[str, str | None]:
+    """Returns the fields by which a session's files name its repository; none if it worked in none."""
+    return dict(zip(REPOSITORY_FIELDS, (root, origin, path or ""), strict=True)) if root else {}
 
 
 def digest_of(values: list[Any]) -> str:

@@ -11,8 +11,10 @@ KINDS = {"summary": 3.0, "compaction": 2.0, "transcript": 1.0}
 # Noise because its text has no content; another segment of its session may have some.
 NOTHING = 2
 
-TEMP_PROJECTS = ("/tmp/", "/private/tmp/")  # noqa: S108 - prefixes of text, nothing is opened
-TEST_SESSIONS = ("test-", "spec-", "fixture-", "synthetic-", "tmp-")
+# Folders for temporary files of Linux and macOS, whose own are in `/private` as well.
+TEMP_FOLDERS = tuple(f"{top}{folder}" for top in ("", "/private") for folder in ("/tmp", "/var/tmp", "/var/folders"))  # noqa: S108 - texts, nothing is opened
+TEMP_PROJECTS = tuple(f"{folder}/" for folder in TEMP_FOLDERS)
+TEST_SESSIONS = tuple(f"{word}{sign}" for word in ("test", "spec", "fixture", "synthetic", "tmp") for sign in "-_")
 
 
 def weight(kind: str, noise: int) -> float:
@@ -37,7 +39,7 @@ class NoiseRule(NamedTuple):
         """Whether the project is in a temporary folder, or without a project id, key or harness look like a test."""
         trimmed = js_trim(project or "")
         if trimmed:
-            return trimmed.startswith(self.projects)
+            return trimmed.startswith(self.projects) or trimmed in TEMP_FOLDERS
         for identity in (session_id, session_key):
             if identity and js_trim(identity).lower().startswith(self.sessions):
                 return True

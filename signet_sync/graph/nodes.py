@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.temporary_sessions import KINDS, weight
+from signet_sync.graph.projects import Project
 from signet_sync.text import chunking
 from signet_sync.text.sentences import flatten
 from signet_sync.text.token_estimate import rough_tokens
@@ -39,6 +40,7 @@ class ArtifactText(NamedTuple):
     noise: int
     content: str
     sentence: str
+    found: Project = Project("", "")
 
 
 class GraphNode(NamedTuple):

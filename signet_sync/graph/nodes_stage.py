@@ -13,8 +13,11 @@ from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
+from signet_sync.graph.projects import rebased
+from signet_sync.graph.projects_stage import SessionProjects
 from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
+from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import SessionDigest, Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
@@ -29,7 +32,9 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a thread by its id, and a week.
 WEEK = "week"
 # Changes whenever the same artifacts would give another graph.
-VERSION = f"2 digest {digest_mark.VERSION}"
+VERSION = f"3 digest {digest_mark.VERSION}"
+# Characters of the longest segment that may be small talk, and segments of a session that are looked at.
+SLIGHT, SEGMENTS = 400, 12
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
 _STRIDE = 25
 
@@ -43,14 +48,16 @@ class SessionDerivation:
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[ArtifactStatements, ...]
+    alias: str | None = None
 
 
 class Graph(Deriver):
     """Derives nodes, edges and places in threads from sessions."""
 
     name = "graph"
-    tables = ("session_summaries", "session_summary_children", "thread_sessions")
+    tables = ("session_summaries", "session_summary_children", "thread_sessions", "thread_aliases")
     kinds = frozenset({SESSION})
+    after = (SessionProjects.name,)
 
     @property
     def version(self) -> str:  # type: ignore[override]
@@ -63,8 +70,10 @@ class Graph(Deriver):
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work:
         """Returns the work of deriving each session, for workers."""
+        projects = Projects(database)
         return Work(
-            _derive_row, ((one, (one.session, nodes.stored_artifacts(database, one.session))) for one in sources)
+            _derive_row,
+            ((one, (one.session, nodes.stored_artifacts(database, one.session, projects))) for one in sources),
         )
 
     def prepare(
@@ -72,8 +81,9 @@ class Graph(Deriver):
     ) -> dict[Session, SessionDerivation]:
         """Reads sessions and derives the content of each."""
         from_workers: Mapping[Source, SessionDerivation] = earlier.get(self.name, {})
+        projects = Projects(database)
         return {
-            one.session: from_workers.get(one) or derive_stored(database, one.session)
+            one.session: from_workers.get(one) or derive_stored(database, one.session, projects)
             for one in with_progress(sources, alive)
         }
 
@@ -82,6 +92,7 @@ class Graph(Deriver):
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
+        nodes.store_aliases(database, {session: one.alias for session, one in prepared.items()})
         return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
@@ -111,20 +122,23 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     if thread is None:
         return SessionDerivation(session, None, made, None, ())
     distilled = {
-        source.source_path: distil(source.content, project=source.project) for source in _distilled_sources(sources)
+        source.source_path: rebased(distil(source.content, project=source.found.top), source.found)
+        for source in _distilled_sources(sources)
     }
     derived = None
     if digest is not None:
         _replace_items(distilled, sources, digest)
         derived = _better(sources, digest)
-    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, derived)
+    items = {path: one.items for path, one in distilled.items()}
+    telling = _telling(sources, items)
+    place = threads.session_of(sources, thread, made, items, None if telling else derived, telling)
     stated = tuple(
         ArtifactStatements(
             source.agent_id,
             source.session_token,
             source.session_id,
             thread.id,
-            source.project,
+            source.found.identity,
             source.source_path,
             source.membership_us,
             distilled[source.source_path],
@@ -132,12 +146,12 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated)
+    return SessionDerivation(session, thread, made, place, stated, threads.former_id(sources))
 
 
-def derive_stored(database: Database, session: Session) -> SessionDerivation:
+def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:
     """Derives what a session yields from its stored artifacts."""
-    return derive_session(session, nodes.sources(database, session))
+    return derive_session(session, nodes.sources(database, session, projects))
 
 
 def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:
@@ -186,6 +200,33 @@ def _better(sources: Sequence[Artifact], again: DerivedDigest) -> SessionDigest:
     return SessionDigest(
         again.sentence if is_template(best.sentence) else None, again.status if _is_of_first_rules(best) else None
     )
+
+
+def _telling(sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> Artifact | None:
+    """Returns the summary that says what a resumed session came to, if its newest segment has no results.
+
+    That is the newest one of a segment with results. None if the best artifact says it itself, or none does.
+    """
+    best = best_of(sources)
+    summaries = [source for source in sources if source.source_kind == "summary" and not source.noise]
+    if best is None or best not in summaries or len(summaries) == 1 or not _is_slight(best, sources, items):
+        return None
+    summaries.sort(key=lambda source: (source.captured_us, source.source_path), reverse=True)
+    earlier = (one for one in summaries[1:SEGMENTS] if not is_template(one.sentence))
+    return next((one for one in earlier if not _is_slight(one, sources, items)), None)
+
+
+def _is_slight(summary: Artifact, sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> bool:
+    """Returns whether a segment is small talk, or only asks to go on: short, without items and results."""
+    if items.get(summary.source_path):
+        return False
+    words = [one for one in sources if one.source_kind == "transcript" and one.captured_us == summary.captured_us]
+    if not words or any(len(one.content) > SLIGHT for one in words):
+        return False
+    from signet_sync.text.digest.segments import derive_digest  # slow import, needed for few sessions
+
+    found = derive_digest(words)
+    return is_template(summary.sentence) or (found.status is not None and not found.has_results)
 
 
 def _distilled_sources(sources: Sequence[Artifact]) -> list[Artifact]:

@@ -24,6 +24,7 @@ SUMMARY_DECISIONS, SUMMARY_LOOPS, SUMMARY_BLOCKERS, SUMMARY_REFS = 5, 5, 5, 4
 # A blocker that was not repeated in this many sessions is probably solved.
 BLOCKER_SESSIONS = 3
 CLOSED = 60
+HARNESSES = 4
 
 _CLOSABLE = ("next", "question", "blocker")
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
@@ -40,10 +41,11 @@ _NOTHING = frozenset(
 
 
 class Thread(NamedTuple):
-    """The identity of a thread: project, lineage (a key that several sessions share) and harness.
+    """The identity of a thread: a project, else a lineage (a key that several sessions share), else one session.
 
-    `key` is Signet's form `project:…#source:…#harness:…` without missing parts, `%` and `#` inside a part
-    percent-encoded; `id` is `t-…`, derived from agent and these parts; `label` is one short flattened line for people.
+    `key` is Signet's form `project:…` or `source:…`, or `session:…`, with `%` and `#` percent-encoded; `id` is `t-…`,
+    derived from the agent and this identity; `label` is one short flattened line for people. `project` is a project's
+    identity (`graph.projects`).
     """
 
     agent_id: str
@@ -52,7 +54,6 @@ class Thread(NamedTuple):
     label: str
     project: str | None
     lineage: str | None
-    harness: str | None
 
 
 class ThreadSession(NamedTuple):
@@ -75,6 +76,7 @@ class ThreadSession(NamedTuple):
     source_ref: str
     sentence: str
     status: digest_mark.Status | None
+    harness: str | None
     decisions: tuple[str, ...]
     next_steps: tuple[str, ...]
     loops: tuple[str, ...]
@@ -86,7 +88,7 @@ class ThreadSummary(NamedTuple):
     """The summary of a thread; a row of `memory_thread_heads`.
 
     `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids of the newest sessions, newest
-    first, and of the newest arc.
+    first, and of the newest arc. `harness` lists the harnesses of the newest sessions, the latest used first.
     """
 
     agent_id: str
@@ -133,34 +135,35 @@ def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
     best = best_of(sources)
     if best is None or best.noise:
         return None
-    project = js_trim(best.project or "")
-    project = project.rstrip("/") or project
-    lineage = lineage_of(best.session_key, best.session_id) or ""
-    harness = js_trim(best.harness or "")
-    parts = (("project", project), ("source", lineage), ("harness", harness))
+    identity = best.found.identity
+    lineage = "" if identity else lineage_of(best.session_key, best.session_id) or ""
+    name = ("project", identity) if identity else ("source", lineage)
+    if not name[1]:
+        name = "session", best.session_id
     return Thread(
         best.agent_id,
-        id_of("t", best.agent_id, project, lineage, harness),
-        "#".join(f"{name}:{_quoted(part)}" for name, part in parts if part),
-        _label(project, lineage, harness),
-        project or None,
+        id_of("t", best.agent_id, *name, *(() if name[0] != "session" else (best.session_token,))),
+        f"{name[0]}:{_quoted(name[1])}",
+        flatten_cell(basename(identity) or identity, _PROJECT_LENGTH)
+        or flatten_cell(lineage, _LINEAGE_LENGTH)
+        or "no project",
+        identity or None,
         lineage or None,
-        harness or None,
     )
+
+
+def former_id(sources: Sequence[ArtifactText]) -> str | None:
+    """Returns the id that a session's thread had when project, lineage and harness made a thread; None for noise."""
+    best = best_of(sources)
+    if best is None or best.noise:
+        return None
+    project = js_trim(best.project or "")
+    lineage = lineage_of(best.session_key, best.session_id) or ""
+    return id_of("t", best.agent_id, project.rstrip("/") or project, lineage, js_trim(best.harness or ""))
 
 
 def _quoted(part: str) -> str:
     return part.replace("%", "%25").replace("#", "%23")
-
-
-def _label(project: str, lineage: str, harness: str) -> str:
-    """Returns `lantern (codex) · agent:main:main`, without missing parts."""
-    place = flatten_cell(basename(project) or project, _PROJECT_LENGTH)
-    source = flatten_cell(lineage, _LINEAGE_LENGTH)
-    program = flatten_cell(harness, _HARNESS_LENGTH)
-    name = place or source or "no project"
-    label = f"{name} ({program})" if program else name
-    return f"{label} · {source}" if place and source else label
 
 
 # ── what a session adds to its thread ──
@@ -179,15 +182,17 @@ def session_of(
     session_nodes: SessionNodes,
     items: Mapping[str, Sequence[Item]],
     derived: SessionDigest | None = None,
+    telling: ArtifactText | None = None,
 ) -> ThreadSession:
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
     The newest artifact with an item decides: one that is ticked there is closed, one that was opened again is open.
-    `derived` replaces what the best artifact says about the session.
+    Sentence and status are those of `telling` if it is given, else of the best artifact; `derived` replaces them.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
     latest = max(source.membership_us for source in sources)
+    telling = telling or lead
     said = _newest_items(sources, items)
     closed = tuple(dict.fromkeys(words for (aspect, words), item in said.items() if item.done and aspect in _CLOSABLE))
     steps = _open(said, "next")
@@ -204,10 +209,11 @@ def session_of(
         best.id,
         best.source_type,
         best.source_ref or "",
-        flatten((derived and derived.sentence) or lead.sentence) or NO_WORDS,
+        flatten((derived and derived.sentence) or telling.sentence) or NO_WORDS,
         (derived and derived.status)
-        or digest_mark.status_of(lead.content)
+        or digest_mark.status_of(telling.content)
         or _listed_status(steps, questions, blockers),
+        flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None,
         _open(said, "decision")[:DECISIONS],
         steps[:NEXT_STEPS],
         (*questions, *steps[NEXT_STEPS:])[:LOOPS],
@@ -322,7 +328,7 @@ def summarize(
         thread.label,
         thread.project,
         thread.lineage,
-        thread.harness,
+        ", ".join([*dict.fromkeys(session.harness for session in counted if session.harness)][:HARNESSES]) or None,
         _status(latest, left),
         sessions,
         min(earliest_us, latest.earliest_us),

@@ -62,13 +62,13 @@ def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
     """Returns a thread from its summary, or from any of its sessions; if it has neither, only its id is set."""
     head = nodes.summary_of(database, agent_id, thread_id)
     if head is not None:
-        return Thread(agent_id, thread_id, head.thread_key, head.label, head.project, head.session_key, head.harness)
+        return Thread(agent_id, thread_id, head.thread_key, head.label, head.project, head.session_key)
     for place in nodes.newest_sessions(database, agent_id, thread_id, 1):
         session = (agent_id, place.session_token, place.session_id)
         found = threads.thread_of(nodes.sources(database, session))
         if found is not None:
             return found
-    return Thread(agent_id, thread_id, "", "", None, None, None)
+    return Thread(agent_id, thread_id, "", "", None, None)
 
 
 def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
 from signet_sync.formats import seal as formats_seal
-from signet_sync.formats.artifact_record import FieldProblem
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem
 from signet_sync.formats.paths import MEMORY, page_agent
@@ -289,7 +289,7 @@ def _cleaned_manifest(
     clean_body = without_secrets(body) if cleaning is SECRETS else cleaning.body(body)
     found = rules(body, clean_body)
     clean = dict(fields)
-    for name in ("project", "harness"):
+    for name in ("project", "harness", *REPOSITORY_FIELDS):
         value = fields.get(name)
         if isinstance(value, str):
             clean[name] = cleaning.line(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
-from signet_sync.formats.artifact_record import SENTENCE_VERSION
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, SENTENCE_VERSION, repository_fields
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
@@ -124,7 +124,7 @@ def flow_of(held: journal.JournalledFlow) -> Flow:
 def _sanitize_again(document: dict[str, Any]) -> None:
     """Sanitizes inputs that were journalled under other rules again, so that no secret known today is written."""
     document["bodies"] = {kind: sanitize_normalized(body) for kind, body in document["bodies"].items()}
-    for name in _NULLABLE:
+    for name in (*_NULLABLE, *REPOSITORY_FIELDS):
         if isinstance(document.get(name), str) and name != "session_key":
             document[name] = sanitize_line(document[name])
 
@@ -141,7 +141,7 @@ def _has_valid_fields(document: Mapping[str, Any]) -> bool:
     kinds = kinds_of(document["kind"], document["bodies"])
     captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
     texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
-    nullable = [document[name] for name in _NULLABLE]
+    nullable = [*(document[name] for name in _NULLABLE), *(document.get(name) for name in REPOSITORY_FIELDS)]
     if not all(isinstance(text, str) for text in (*texts, *(document["bodies"][kind] for kind in kinds))):
         return False
     named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
@@ -390,6 +390,7 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         "memory_sentence_version": SENTENCE_VERSION,
         "memory_sentence_quality": flow.quality,
         "memory_sentence_generated_at": flow.generated_at,
+        **_repository(document),
     }
     if kind == "transcript":
         # The oldest rules applied to the words: later comparisons depend on them.
@@ -421,6 +422,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
             "memory_md_refs": [],
             "updated_at": document["now"],
             "revision": 1,
+            **_repository(document),
         }
         with suppress(FileExistsError):
             files.create_once(workspace.root, document["manifest"], manifests.text_of(fields, manifest_body(links)))
@@ -436,6 +438,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
         fields.update({f"{kind}_path": path for kind, path in newer})
         if newer and document["ended_at"]:
             fields["ended_at"] = _later(fields.get("ended_at"), document["ended_at"])
+        fields.update(_repository(document) if newer else {})
         fields["updated_at"] = document["now"]
         return fields, linked
 
@@ -446,6 +449,11 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
         lambda: state_dir.session_lock(workspace.state, document["token"]),
         limit=workspace.settings.max_file_bytes,
     )
+
+
+def _repository(document: Mapping[str, Any]) -> dict[str, str | None]:
+    root, origin, path = (document.get(name) for name in REPOSITORY_FIELDS)
+    return repository_fields(root, origin, path)
 
 
 def _stamp_of(path: str) -> str:

@@ -7,14 +7,18 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, repository_fields
 from signet_sync.formats.body import js_trim
+from signet_sync.formats.origin import origin_of
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.stored_names import cut_to, session_name, session_value, written_size
 
-# Bytes for id, key, project and harness: frontmatter may have 64 KiB, and also holds the sentence.
+# Bytes for id, key, project, harness and repository: frontmatter may have 64 KiB, and also holds the sentence.
 HEAD_TEXTS = 52_000
-_TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key")
+_TEXTS = (
+    "session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key", *REPOSITORY_FIELDS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,9 @@ class _SharedFields:
     ended_at: str | None = None
     memory_sentence: str | None = None
     idempotency_key: str | None = None
+    repository_root: str | None = None
+    repository_origin: str | None = None
+    repository_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +104,14 @@ def written_identity(given: SessionInput | CompactionInput) -> dict[str, str | N
     return {**names, **values}
 
 
+def written_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
+    """Returns the fields of the session's repository as they are written; none if there is no room left for them."""
+    texts = (getattr(given, name) for name in REPOSITORY_FIELDS)
+    found = repository_fields(*(session_value(text) if text else None for text in texts))
+    room = HEAD_TEXTS - sum(written_size(text) for text in identity.values() if text)
+    return found if sum(written_size(text) for text in found.values() if text) <= room else {}
+
+
 _NAMES, _VALUES = ("session_id", "session_key"), ("project", "harness")
 
 
@@ -134,13 +149,19 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
         if value is not None and not isinstance(value, str):
             raise _bad(name, "must be a text or null")
         values[name] = value if value is not None and js_trim(value) else None
-    for name in ("session_id", "session_key", "project", "harness", "idempotency_key"):
+    for name in ("session_id", "session_key", "project", "harness", "idempotency_key", *REPOSITORY_FIELDS):
         text = values[name] or ""
         if "\0" in text:
             raise _bad(name, "contains a NUL character")
     for name in ("captured_at", "started_at", "ended_at"):
         values[name] = _instant(name, values[name], now_us)
     values["memory_sentence"] = _optional_body(given, "memory_sentence")
+    root, origin = values["repository_root"], values["repository_origin"]
+    values["repository_root"] = root.rstrip("/") or None if root is not None else None
+    if root is None and (origin is not None or values["repository_path"] is not None):
+        raise _bad("repository_root", "must be given with repository_origin or repository_path")
+    if origin is not None and ("://" in origin or "@" in origin):
+        values["repository_origin"] = origin_of(js_trim(origin))
     return values
 
 

@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import body_sha256, normalize, utf8
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
@@ -21,7 +22,7 @@ from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.flow import Flow
-from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity
+from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity, written_repository
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, render
 from signet_sync.sessions.states import (
     ARTIFACTS,
@@ -125,8 +126,9 @@ def _request(
     tail: bool,
     counts: Counter[str],
 ) -> _SanitizedRequest:
-    identity: dict[str, Any] = {"agent_id": given.agent_id, **written_identity(given)}
-    for name in ("session_id", "session_key", "project", "harness"):
+    written = written_identity(given)
+    identity: dict[str, Any] = {"agent_id": given.agent_id, **written}
+    for name in ("session_id", "session_key", "project", "harness", *REPOSITORY_FIELDS):
         _clean_line(getattr(given, name), counts)  # called only to count its redactions
     token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
@@ -140,6 +142,8 @@ def _request(
         names = [given.agent_id, identity["session_key"], identity["session_id"]]
         flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
+    # A request that is repeated after its repository was moved or deleted is the same.
+    identity |= written_repository(given, written)
     captured = parse_instant(given.captured_at) if given.captured_at else None
     return _SanitizedRequest(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from signet_sync.errors import RevisionConflict
 from signet_sync.formats.artifact_fastpath import MANIFEST_FIELDS, MANIFEST_KEYS, manifest_fields
-from signet_sync.formats.artifact_record import FieldProblem
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.frontmatter import (
     HEAD_LIMIT,
@@ -30,6 +30,7 @@ def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | N
     ordered = {name: fields.get(name) for name in MANIFEST_FIELDS}
     ordered["content_sha256"] = body_sha256(normalize(body))
     ordered["hash_scope"] = HASH_SCOPE
+    ordered.update({name: fields[name] for name in REPOSITORY_FIELDS if name in fields})
     ordered.update(unknown or {})
     return write(ordered, body.removesuffix("\n"))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
-from signet_sync.formats.artifact_record import LEDGER_HEADING
+from signet_sync.formats.artifact_record import LEDGER_HEADING, repository_fields
 from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import token_matches
@@ -81,6 +81,7 @@ def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]
             "memory_md_refs": [],
             "updated_at": iso(now_us),
             "revision": 1,
+            **repository_fields(best.repository_root, best.repository_origin, best.repository_path),
         }
         if files.status_of(workspace.root, path) is not None:
             continue  # the path is taken by a file that is no readable manifest: its verdict reports it

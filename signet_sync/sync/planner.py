@@ -315,13 +315,16 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
     new_seal: Seal | None = None
     redacted = False
     if seal is not None:
-        changed = _changes(seal, digest, actual)
+        # The same bytes can have another digest only because an older version sealed them, which knew fewer fields.
+        changed = _changes(seal, digest, actual) if seal.file_sha256 != file_sha else ""
         redacted = bool(changed) and _is_redacted(seal, found.raw)
         if changed and not redacted:
             judgement = _mutated(path, found, seal, judging, changed)
             return _came_back(judgement, seal, found.raw) if path in judging.redacted else judgement
         if redacted:
             new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
+        elif seal.digest != digest:
+            new_seal = seal._replace(digest=digest)
         elif seal.packed is None:  # these bytes are sealed from now on, in whatever form
             new_seal = seal._replace(file_sha256=file_sha)
         elif seal.file_sha256 != file_sha:
@@ -642,24 +645,29 @@ class _Lines(NamedTuple):
     harness: str | None
     manifest_path: str | None
     source_node_id: str | None
+    repository: tuple[str | None, str | None, str | None]
     redactions: set[str]
 
 
 def _lines(record: Record) -> _Lines:
     manifest_path = record.links[0][1] if record.kind != "manifest" else None
-    before = (record.session_id, record.session_key, record.project, record.harness, record.source_node_id)
-    looks = (_name, _name, _value, _value, _line)
+    before = (
+        record.session_id, record.session_key, record.project, record.harness, record.source_node_id,
+        *(record.repository or (None, None, None)),
+    )  # fmt: skip
+    looks = (_name, _name, _value, _value, _line, _value, _value, _value)
     after = [look(value) if value is not None else None for look, value in zip(looks, before, strict=True)]
     redactions: set[str] = set()
     for old, new in zip(before, after, strict=True):
         if new is not old and old is not None and new is not None:
             redactions |= _redactions(old, new)
-    session_id, key, project, harness, node = after
+    session_id, key, project, harness, node, *repository = after
     assert session_id is not None
     shown_path = _link_line(manifest_path) if manifest_path is not None else None
     if manifest_path is not None and shown_path is not None:
         redactions |= _redactions(manifest_path, shown_path)
-    return _Lines(session_id, key, project, harness, shown_path, node, redactions)
+    root, origin, folder = repository
+    return _Lines(session_id, key, project, harness, shown_path, node, (root, origin, folder), redactions)
 
 
 def _row(
@@ -698,6 +706,7 @@ def _row(
         _noise(record, name.kind, content, judging),
         "\n".join(_line(ref) for ref in record.refs) if manifest else None,
         record.revision if manifest else None,
+        *lines.repository,
     )
 
 

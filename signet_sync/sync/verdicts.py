@@ -59,6 +59,9 @@ class Row(NamedTuple):
     noise: int
     refs: str | None
     revision: int | None
+    repository_root: str | None = None
+    repository_origin: str | None = None
+    repository_path: str | None = None
 
 
 class Note(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from signet_sync.formats.artifact_fastpath import validate
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import FrontmatterProblem, Raw, parse, unknown_entries, write
 from signet_sync.formats.timestamps import parse_instant
@@ -29,7 +30,7 @@ REMOVED = "[REDACTED:removed]"
 _COMPUTED = frozenset(("content_sha256", "hash_scope", "sanitizer_version"))
 # Fields of one line that may hold anyone's words. The others are instants, numbers, paths, versions, and what names the
 # file: no redaction changes those.
-_LINES = ("project", "harness", "source_node_id", "memory_sentence")
+_LINES = ("project", "harness", "source_node_id", "memory_sentence", *REPOSITORY_FIELDS)
 
 Clean = Callable[[str], str]
 

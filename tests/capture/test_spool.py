@@ -152,7 +152,7 @@ HOSTILE = {
 
 def test_a_job_of_a_newer_version_waits_for_it_and_goes_with_a_removal(folder):
     spool.put(folder, a_job())
-    Path(folder, "0.json").write_text(json.dumps(SOUND | {"v": 2, "more": "than we know"}))
+    Path(folder, "0.json").write_text(json.dumps(SOUND | {"v": 3, "more": "than we know"}))
     assert len(spool.jobs(folder)) == 1
     assert Path(folder, "0.json").exists() and not Path(folder, "bad").exists()
     assert spool.drop(folder, lambda _: False) == 1, "it may hold anything"

@@ -15,7 +15,7 @@ from signet_sync.formats.artifact_fastpath import (
     read_record,
     read_written_record,
 )
-from signet_sync.formats.artifact_record import FieldProblem, Instant
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, FieldProblem, Instant
 from signet_sync.formats.frontmatter import parse, read, read_written, serialize, write
 
 AT = "2026-03-28T22:34:06.792Z"
@@ -115,7 +115,8 @@ def each(table):
 @pytest.mark.parametrize("kind", WHOLE)
 def test_every_field_of_the_seed_is_in_one_of_these_tables(kind):
     told = {*REQUIRED[kind], *OPTIONAL.get(kind, ()), *LISTS.get(kind, ()), *COUNTS.get(kind, ())}
-    assert told == set(WHOLE[kind]) == set(type(typed(kind, WHOLE[kind])).model_fields)
+    assert told == set(WHOLE[kind])
+    assert told == set(type(typed(kind, WHOLE[kind])).model_fields) - set(REPOSITORY_FIELDS)
 
 
 def test_the_seed_names_these_fields(shared):
@@ -216,7 +217,7 @@ def test_unknown_fields_are_ignored_whatever_they_hold():
     strange = {"aliases": ["x"], "tags": {"a": None}, "": "y", "model_config": "z", "__dict__": "q", "digest": "d"}
     assert typed("summary", {**CONTENT, **strange}).digest() == typed("summary", CONTENT).digest()
     assert {"content_sha256", "hash_scope"} <= MANIFEST_KEYS
-    assert tuple(Manifest.model_fields) == MANIFEST_FIELDS
+    assert tuple(Manifest.model_fields) == (*MANIFEST_FIELDS, *REPOSITORY_FIELDS)
 
 
 def test_values_are_typed_and_written_as_they_were():
@@ -393,6 +394,35 @@ def told(reader, kind, head):
         return problem.code, problem.field
 
 
+def in_repository(kind, **more):
+    """The fields of a file as we write them, with those of a repository in their place."""
+    fields = dict(AS_WRITTEN[kind])
+    last = {"sanitizer_version": fields.pop("sanitizer_version")} if kind == "transcript" else {}
+    return {**fields, **REPOSITORY, **more, **last}
+
+
+REPOSITORY = {
+    "repository_root": "/code/lantern",
+    "repository_origin": "example.org/ada/lantern",
+    "repository_path": "docs",
+}
+
+
+@pytest.mark.parametrize("kind", AS_WRITTEN)
+def test_a_repository_is_read_and_sealed_only_where_there_is_one(kind):
+    plain, named = typed(kind, AS_WRITTEN[kind]), typed(kind, in_repository(kind))
+    assert plain.record().repository is None and not plain.fields().keys() & set(REPOSITORY)
+    assert typed(kind, in_repository(kind, **dict.fromkeys(REPOSITORY))).digest() == plain.digest()
+    assert named.record().repository == tuple(REPOSITORY.values())
+    assert [*named.fields()] == [*in_repository(kind)] if kind != "manifest" else True
+    for field in REPOSITORY:
+        assert typed(kind, in_repository(kind, **{field: "/other"})).digest() != named.digest() != plain.digest()
+    for more in ({}, {"repository_origin": None}, {"repository_path": ""}):
+        fast = read_written_record(kind, serialize(in_repository(kind, **more))[4:-4])
+        assert fast == typed(kind, in_repository(kind, **more)).record()
+    assert typed(kind, in_repository(kind, repository_path="")).fields()["repository_path"] == ""
+
+
 @pytest.mark.parametrize("kind", AS_WRITTEN)
 def test_the_pattern_takes_what_we_write(kind):
     fields = AS_WRITTEN[kind]
@@ -405,7 +435,7 @@ def test_the_pattern_takes_what_we_write(kind):
 
 @given(st.sampled_from(sorted(AS_WRITTEN)), st.data())
 def test_the_pattern_never_says_anything_else_than_the_models(kind, data):
-    base = AS_WRITTEN[kind]
+    base = in_repository(kind) if data.draw(st.booleans()) else AS_WRITTEN[kind]
     changed = data.draw(st.dictionaries(st.sampled_from(sorted(base)), VALUES, max_size=3))
     if "memory_md_refs" in base and data.draw(st.booleans()):
         changed["memory_md_refs"] = data.draw(st.lists(ODD | PHRASES, max_size=3))

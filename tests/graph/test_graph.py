@@ -15,9 +15,12 @@ from benchmarks import corpus
 from signet_sync.storage.database.connection import Database
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
-GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
+GRAPH = (
+    "session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads", "session_projects",
+    "thread_aliases",
+)  # fmt: skip
 TABLES = (*GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations", "recall_lines")
-PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/prism", None)
+PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/lantern/docs", "/home/ada/code/prism", None)
 
 
 @pytest.fixture
@@ -46,6 +49,9 @@ def talk(random: Random) -> str:
     return "\n\n".join(turns) + "\n"
 
 
+ORIGINS = ["example.org/ada/lantern", "example.org/ada/wick"]
+
+
 def files_of(random: Random, number: int) -> dict[str, bytes]:
     """Some artifacts of one session of one of two agents, some of them under a constant key."""
     who: dict[str, Any] = {
@@ -55,6 +61,9 @@ def files_of(random: Random, number: int) -> dict[str, bytes]:
         "captured_at": f"2026-0{random.randint(1, 3)}-{random.randint(1, 28):02d}T10:{number:02d}:00.000Z",
     }
     more = {"project": random.choice(PROJECTS), "harness": random.choice(["codex", "claude-code"])}
+    if random.random() < 0.4:
+        root, origin = random.choice([*filter(None, PROJECTS), "/home/ada/code"]), random.choice([None, *ORIGINS])
+        more |= {"repository_root": root, "repository_origin": origin, "repository_path": ""}
     makers = [("summary", body), ("compaction", body), ("transcript", talk)]
     chosen = random.sample(makers, k=random.randint(1, 3))
     return dict(made.content(kind, **who, **more, body=make(random)) for kind, make in chosen)

@@ -13,6 +13,7 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, of_session
+from signet_sync.graph.projects import Project, make_place
 from signet_sync.text import chunking
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.token_estimate import rough_tokens
@@ -43,7 +44,9 @@ def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more)
         "content": content,
         "sentence": "Lit the lantern and made queue.py drain five jobs at a time.",
     }
-    return ArtifactText(**(fields | more))
+    fields |= more
+    place = make_place(fields["project"], None, None)
+    return ArtifactText(**{"found": Project(place.folder, place.folder), **fields})
 
 
 def ranges_of(text, limit=CHUNK_TOKENS):

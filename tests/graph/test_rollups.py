@@ -78,7 +78,7 @@ def test_an_arc():
     ]
     node, edges = arc(LANTERN, "2026-W13", sessions)
     assert node.content == (
-        "lantern (codex), 2026-03-23 to 2026-03-29: 3 sessions\n\n"
+        "lantern, 2026-03-23 to 2026-03-29: 3 sessions\n\n"
         "- 2026-03-28 Measured the queue with 10,000 jobs, see src/drain.py. (s-0)\n"
         "- 2026-03-25 Lit the lantern on day -3. (s--3)\n"
         "- 2026-03-23 Lit the lantern on day -5. (s--5)\n\n"
@@ -139,7 +139,7 @@ def test_an_epoch():
     newer, older = arcs(2, decisions=("Drain five", "Database: SQLite"))
     node, edges = epoch(LANTERN, "2026-Q1", [older, newer])
     assert node.content == (
-        "lantern (codex), 2026-Q1, 2026-03-20 to 2026-03-28: 2 weeks\n\n"
+        "lantern, 2026-Q1, 2026-03-20 to 2026-03-28: 2 weeks\n\n"
         f"- 2 sessions of 2026-W13: Lit the lantern on day 0. ({newer.id})\n"
         f"- 2 sessions of 2026-W12: Lit the lantern on day -7. ({older.id})\n\n"
         "Decisions:\n- Drain five\n- Database: SQLite"

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from test_nodes import HOUR, WORDS, T, source
 
 from signet_sync.formats.fact import Item
+from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import DAY
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import of_session
+from signet_sync.graph.projects import Project
 from signet_sync.graph.threads import (
     BLOCKERS,
     DECISIONS,
@@ -45,6 +47,7 @@ def session(day, **more):
         "source_ref": f"memory/{day}--summary.md",
         "sentence": f"Lit the lantern on day {day}.",
         "status": None,
+        "harness": "codex",
         "decisions": (),
         "next_steps": (),
         "loops": (),
@@ -93,51 +96,72 @@ def test_what_makes_a_thread():
     assert tuple(LANTERN) == (
         "default",
         LANTERN.id,
-        "project:/home/ada/code/lantern#harness:codex",
-        "lantern (codex)",
+        "project:/home/ada/code/lantern",
+        "lantern",
         "/home/ada/code/lantern",
         None,
-        "codex",
     )
     assert LANTERN.id.startswith("t-")
-    same = [source(project=p) for p in ("/home/ada/code/lantern/", " /home/ada/code/lantern//")]
+    same = [
+        source(project="/home/ada/code/lantern/"),
+        source(project=" /home/ada/code/lantern//"),
+        source(harness="claude-code"),
+        source(harness=None),
+        source(session_key="agent:main:main"),
+        source(session_id="other"),
+    ]
     assert {thread_of([one]) for one in same} == {LANTERN}
+    alone = source(project=None)
     others = [
         source(agent_id="scout"),
         source(project="/home/eve/code/lantern"),
-        source(harness="claude-code"),
-        source(harness=None),
-        source(project=None),
-        source(session_key="agent:main:main"),
+        alone,
+        source(project=None, session_id="other"),
+        source(project=None, session_token="aaaabbbbccccdddx"),
         source(project=None, session_key="agent:main:main"),
-        source(project="codex", harness="/home/ada/code/lantern"),
-        source(project=None, harness=None),
+        source(project="agent:main:main"),
         source(project="/home/ada/code/lantern#harness:codex", harness=None),
     ]
-    assert len({LANTERN.id, *(thread_of([one]).id for one in others)}) == 11
-    keys = {(thread_of([one]).agent_id, thread_of([one]).key) for one in [SUMMARY, *others]}
-    assert len(keys) == 11
+    assert len({LANTERN.id, *(thread_of([one]).id for one in others)}) == len(others) + 1
+    assert thread_of([alone]) == thread_of([source(project=None, harness="gemini")])
+    lineage = source(project=None, session_key="agent:main:main")
+    assert thread_of([lineage]) == thread_of([lineage._replace(session_id="other", harness="openclaw")])
+
+
+def test_the_origin_makes_the_thread_whatever_the_folder():
+    one = source(found=Project("example.org/ada/lantern", "/home/ada/code/lantern"))
+    other = source(project="/mnt/lantern-2/docs", found=Project("example.org/ada/lantern", "/mnt/lantern-2"))
+    assert thread_of([one]) == thread_of([other])
+    assert thread_of([one])[2:5] == ("project:example.org/ada/lantern", "lantern", "example.org/ada/lantern")
+
+
+def test_a_thread_had_an_id_for_each_harness_folder_and_key():
+    former = threads.former_id([SUMMARY])
+    assert former == id_of("t", "default", "/home/ada/code/lantern", "", "codex")
+    assert threads.former_id([source(project=" /home/ada/code/lantern/ ")]) == former
+    others = [source(harness=None), source(project=None), source(session_key="agent:main:main")]
+    assert len({former, *(threads.former_id([one]) for one in others)}) == 4
+    assert threads.former_id([source(noise=1)]) is None and threads.former_id([]) is None
 
 
 @pytest.mark.parametrize(
-    ("project", "key", "harness", "label"),
+    ("project", "key", "label"),
     [
-        ("/x/lantern/", "agent:main:main", "codex", "lantern (codex) · agent:main:main"),
-        ("/x/lantern", "agent:main:main", None, "lantern · agent:main:main"),
-        (None, "agent:main:main", "openclaw", "agent:main:main (openclaw)"),
-        (None, None, "gemini", "no project (gemini)"),
-        (" ", "", " ", "no project"),
-        ("/", None, None, "/"),
-        ("/x/[[a]] | `b`\n# c", None, "<!-- x", "[ [a] ] ¦ 'b' # c (<! -- x)"),
+        ("/x/lantern/", "agent:main:main", "lantern"),
+        (None, "agent:main:main", "agent:main:main"),
+        (None, None, "no project"),
+        (" ", "", "no project"),
+        ("/", None, "/"),
+        ("/x/[[a]] | `b`\n# c", None, "[ [a] ] ¦ 'b' # c"),
     ],
 )
-def test_labels(project, key, harness, label):
-    assert thread_of([source(project=project, session_key=key, harness=harness)]).label == label
+def test_labels(project, key, label):
+    assert thread_of([source(project=project, session_key=key)]).label == label
 
 
 def test_labels_are_short():
-    thread = thread_of([source(project="/" + "p" * 999, session_key="k " * 400, harness="h" * 400)])
-    assert len(thread.label) < 200
+    for project, key in (("/" + "p" * 999, None), (None, "k " * 400)):
+        assert len(thread_of([source(project=project, session_key=key)]).label) <= 60
 
 
 def test_the_best_artifact_tells_the_thread():
@@ -182,6 +206,25 @@ def test_a_session_as_its_thread_needs_it():
     assert found.loops == ("Does it survive a suspend?", "Step 5", "Step 6")
     assert found.blockers == ("CI has no zstd",)
     assert found.closed == ("whose key is it?", "old step")
+
+
+def test_items_are_those_of_all_segments():
+    one, other = source(), source(at=T + HOUR)
+    items = {
+        one.source_path: [
+            Item("decision", "Skip them", 3), Item("next", "Ship it", 4), Item("blocker", "No key", 5)
+        ],
+        other.source_path: [Item("next", "Ship it", 3, done=True)],
+    }  # fmt: skip
+    found = told([one, other], items)
+    assert (found.decisions, found.next_steps, found.blockers) == (("Skip them",), (), ("No key",))
+    assert found.closed == ("ship it",)
+
+
+def test_a_head_lists_the_harnesses_the_latest_first():
+    sessions = [session(1, harness="codex"), session(2, harness="gemini"), session(3, harness="codex"), session(4)]
+    assert head_of(*sessions[:3], sessions[3]._replace(harness=None)).harness == "codex, gemini"
+    assert head_of(session(1, harness=None)).harness is None
 
 
 def test_a_session_that_nobody_summed_up():
@@ -236,7 +279,7 @@ def test_a_rolling_head():
     ]
     found = head_of(*sessions, arc="a-1")
     assert found == (
-        "default", LANTERN.id, LANTERN.key, "lantern (codex)", LANTERN.project, None, "codex", "open", 3,
+        "default", LANTERN.id, LANTERN.key, "lantern", LANTERN.project, None, "codex", "open", 3,
         T - 100 * DAY, T + 3 * DAY, "s-3", "summary", "memory/3--summary.md", "Lit the lantern on day 3.", "Tell Mira",
         ("database: sqlite.", "Database: Postgres", "Drain five"), ("Whose key?",), ("No zstd",),
         ("s-3", "s-2", "s-1", "a-1"),
@@ -312,8 +355,8 @@ def test_any_order_has_the_same_head(sessions, data):
 def test_columns_are_those_of_the_tables():
     one = session(1, decisions=("Größe: 灯",), closed=("b", "a"))
     row = columns_of(one)
-    assert len(row) == 13 and row[:12] == one[:12]
-    assert row[12] == '{"blockers":[],"closed":["b","a"],"decisions":["Größe: 灯"],"loops":[],"next_steps":[]}'
+    assert len(row) == 14 and row[:13] == one[:13]
+    assert row[13] == '{"blockers":[],"closed":["b","a"],"decisions":["Größe: 灯"],"loops":[],"next_steps":[]}'
     assert row_of(ThreadSession, list(row)) == one
     found = head_of(one, arc="a-1")
     row = columns_of(found)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signet_sync.formats.artifact import Manifest, Tombstone, validate_tombstone
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
 from signet_sync.formats.filename import artifact_file_name, tombstone_file_name
 from signet_sync.formats.frontmatter import parse, write
@@ -153,7 +154,7 @@ def manifest(
         "content_sha256": body_sha256(normalize(body)),
         "hash_scope": HASH_SCOPE,
     }
-    assert fields.keys() >= Manifest.model_fields.keys()
+    assert fields.keys() >= Manifest.model_fields.keys() - set(REPOSITORY_FIELDS)
     return path_for("manifest", **who).removeprefix("memory/"), _file(fields, overrides, body)
 
 

@@ -79,7 +79,14 @@ def thread(
 
 
 def session(
-    database: Database, thread_id: str, number: str | int, day: str, sentence: str, *, next_steps: tuple[str, ...] = ()
+    database: Database,
+    thread_id: str,
+    number: str | int,
+    day: str,
+    sentence: str,
+    *,
+    next_steps: tuple[str, ...] = (),
+    harness: str = "codex",
 ) -> None:
     """A session of a thread."""
     thread_details = {"blockers": [], "closed": [], "decisions": [], "loops": [], "next_steps": list(next_steps)}
@@ -87,7 +94,7 @@ def session(
         database, "thread_sessions", agent_id=AGENT, session_token=made.token_for(AGENT, f"s-{number}"),
         session_id=f"s-{number}", thread_id=thread_id, earliest_us=us(day), latest_us=us(day), week="2026-W13",
         node_id=id_of("s", AGENT, number), source_type="summary", source_ref=path_of(number, day[:10]),
-        sentence=sentence, told=json.dumps(thread_details),
+        sentence=sentence, harness=harness, told=json.dumps(thread_details),
     )  # fmt: skip
 
 

@@ -960,3 +960,15 @@ def test_one_packer_makes_the_frames_that_new_ones_make():
     for raw in (b"", b"x", GOOD[1], bytes(range(256)) * 9000, GOOD[1]):
         assert pack(raw) == seal.zstd.compress(raw, 1)
         assert unpack(pack(raw)) == raw
+
+
+def test_bytes_that_an_older_version_sealed_are_sealed_again_with_all_fields():
+    """Another machine may still run a version that did not know the fields of a repository."""
+    made = summary(repository_root="/code/lantern", repository_origin=None, repository_path="")
+    seal = sealed(made)
+    older = seal._replace(digest="0" * 64)
+    judgement = verdict(made, seals=[older])
+    assert (judgement.verdict, judgement.seal) == ("indexed", seal._replace(packed=older.packed))
+    assert verdict(made, seals=[seal]).seal is None
+    other = summary(repository_root="/code/lantern2", repository_origin=None, repository_path="")
+    assert verdict(other, seals=[older]).code == "mutated"

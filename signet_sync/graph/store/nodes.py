@@ -9,6 +9,8 @@ from typing import Any
 
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
+from signet_sync.graph.projects import make_place
+from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import (
     ThreadSession,
     ThreadSummary,
@@ -33,8 +35,10 @@ _NODE = ", ".join(GraphNode._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
-    f" captured_us, membership_us, noise, {KEPT}, coalesce(ledger_sentence, '')"
+    f" captured_us, membership_us, noise, {KEPT}, coalesce(ledger_sentence, ''), repository_root, repository_origin,"
+    " repository_path"
 )
+_PROJECT = ArtifactText._fields.index("project")
 _OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
 
 
@@ -42,11 +46,12 @@ _STORED = (
     "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, token_count, start,"
     " end, label, content"
 )
+_ALIAS = "agent_id, session_token, session_id, alias"
 _INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(15)})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
 _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
-_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(13)})"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(14)})"
 _INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(17)})"
 
 
@@ -60,25 +65,26 @@ def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Sess
 
 
 def source_of(row: Sequence[Any]) -> ArtifactText:
-    """Makes an artifact's text from its row (`stored_artifacts`)."""
+    """Makes an artifact's text from its row (`stored_artifacts`), whose last column is its project."""
     columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
     return ArtifactText(*columns)
 
 
-def sources(database: Database, session: Session) -> list[ArtifactText]:
+def sources(database: Database, session: Session, projects: Projects | None = None) -> list[ArtifactText]:
     """Returns the content artifacts of a session, oldest first."""
-    return [source_of(row) for row in stored_artifacts(database, session)]
+    return [source_of(row) for row in stored_artifacts(database, session, projects or Projects(database))]
 
 
-def stored_artifacts(database: Database, session: Session) -> list[tuple[Any, ...]]:
+def stored_artifacts(database: Database, session: Session, projects: Projects) -> list[tuple[Any, ...]]:
     """Returns their stored rows, with compressed texts, which workers decompress."""
-    return list(
-        database.execute(
-            f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT}"
-            " order by captured_us, source_path",
-            session,
-        )
+    rows = database.execute(
+        f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT} order by captured_us, source_path",
+        session,
     )
+    return [
+        (*row, projects.find(session[0], make_place(row[_PROJECT], root, origin), inside))
+        for *row, root, origin, inside in rows
+    ]
 
 
 def sessions(database: Database) -> Iterator[Session]:
@@ -178,6 +184,41 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 
 
 # ── threads ──
+
+
+def store_aliases(database: Database, aliases: Mapping[Session, str | None]) -> None:
+    """Makes the ids that the threads of sessions had before equal to the given ones."""
+    held = {row[:3]: row[3] for row in of_sessions(database, _ALIAS, "thread_aliases", list(aliases))}
+    moved = [(session, alias) for session, alias in aliases.items() if held.get(session) != alias]
+    database.executemany(f"delete from thread_aliases where {_OF_SESSION}", [session for session, _ in moved])
+    database.executemany(
+        f"insert into thread_aliases({_ALIAS}) values(?, ?, ?, ?)",
+        [(*session, alias) for session, alias in moved if alias is not None],
+    )
+
+
+def threads_once_called(database: Database, agent_id: str, beginning: str, limit: int) -> dict[str, str]:
+    """Returns threads by ids that they had before and that begin like this; of several threads that of the newest."""
+    rows = database.execute(
+        "select alias, (select t.thread_id from thread_aliases o join thread_sessions t"
+        " using (agent_id, session_token, session_id) where o.agent_id = ?1 and o.alias = a.alias"
+        " order by t.latest_us desc, t.session_token, t.session_id limit 1)"
+        # `{` sorts directly after `z`, the last letter of an id.
+        " from (select distinct alias from thread_aliases where agent_id = ?1 and alias >= ?2"
+        " and alias < ?2 || '{' order by alias limit ?3) a",
+        (agent_id, beginning, limit),
+    )
+    return {alias: thread_id for alias, thread_id in rows if thread_id is not None}
+
+
+def former_ids(database: Database, agent_id: str, thread_id: str) -> list[str]:
+    """Returns the former ids that mean a thread now."""
+    rows = database.execute(
+        "select distinct a.alias from thread_sessions t join thread_aliases a"
+        " using (agent_id, session_token, session_id) where t.agent_id = ? and t.thread_id = ? order by 1",
+        (agent_id, thread_id),
+    )
+    return [one for (one,) in rows if threads_once_called(database, agent_id, one, 1).get(one) == thread_id]
 
 
 def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:

@@ -154,8 +154,9 @@ def states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict
 
 
 def labels(database: Database, agent_id: str) -> dict[str, str]:
-    """Returns the label of every thread of an agent, by id."""
-    return dict(database.execute("select thread_id, label from memory_thread_heads where agent_id = ?", (agent_id,)))
+    """Returns the label of every thread of an agent and the harnesses it was continued in, by id."""
+    labelled = "select thread_id, label || coalesce(' ' || harness, '') from memory_thread_heads where agent_id = ?"
+    return dict(database.execute(labelled, (agent_id,)))
 
 
 def _where(agent_id: str, thread_id: str | None, span: tuple[int, int]) -> tuple[str, tuple[Any, ...]]:

@@ -1,7 +1,11 @@
-"""Stores pins: ids that neither decay nor a budget removes from MEMORY.md. Native rows."""
+"""Stores pins: ids that neither decay nor a budget removes from MEMORY.md. Native rows.
+
+A pin of an id that a thread had before is a pin of the thread.
+"""
 
 from __future__ import annotations
 
+from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import composed
 
@@ -19,11 +23,18 @@ def unpin(database: Database, agent_id: str, node_id: str) -> bool:
     """Unpins an id; returns False if it was not pinned. In the caller's transaction."""
     if not is_pinned(database, agent_id, node_id):
         return False
-    database.execute("delete from pins where agent_id = ? and id = ?", (agent_id, node_id))
+    database.executemany(
+        "delete from pins where agent_id = ? and id = ?", [(agent_id, one) for one in _ids(database, agent_id, node_id)]
+    )
     composed.forget(database, [agent_id])
     return True
 
 
 def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:
     """Checks whether an id is pinned."""
-    return bool(database.value("select exists(select 1 from pins where agent_id = ? and id = ?)", (agent_id, node_id)))
+    pinned = "select exists(select 1 from pins where agent_id = ? and id = ?)"
+    return any(database.value(pinned, (agent_id, one)) for one in _ids(database, agent_id, node_id))
+
+
+def _ids(database: Database, agent_id: str, node_id: str) -> list[str]:
+    return [node_id, *(nodes.former_ids(database, agent_id, node_id) if node_id.startswith("t-") else ())]

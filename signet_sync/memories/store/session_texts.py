@@ -156,12 +156,14 @@ def statements(database: Database, scopes: Sequence[Scope]) -> set[str]:
         "select memory_sentence from memory_artifacts where memory_sentence is not null and not ({0})",
     ):
         found |= {row[0] for row in database.execute(sql.format(outside), bindings)}
-    rows = database.execute(
-        f"select project from memory_artifacts where project is not null and not ({outside})"
-        f" except select project from memory_artifacts where {outside}",
-        [*bindings, *bindings],
-    )
-    return found | {row[0] for row in rows}
+    for column in ("project", "repository_root", "repository_origin"):
+        rows = database.execute(
+            f"select {column} from memory_artifacts where {column} is not null and not ({outside})"
+            f" except select {column} from memory_artifacts where {outside}",
+            [*bindings, *bindings],
+        )
+        found |= {row[0] for row in rows}
+    return found
 
 
 def remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:

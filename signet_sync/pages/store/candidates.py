@@ -12,6 +12,7 @@ from typing import Any
 from signet_sync.facts.store import future
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
 from signet_sync.memories.score import Use
 from signet_sync.memories.store import promotions
@@ -128,7 +129,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         row_of(ThreadSession, row)
         for row in database.execute(
             "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
-            " source_ref, sentence, status, told from thread_sessions"
+            " source_ref, sentence, status, harness, told from thread_sessions"
             " where agent_id = ? and thread_id = ? and latest_us <= ?"
             " order by latest_us desc, session_token, session_id limit ?",
             (agent_id, view.id, now_us, SUMMARY_SESSIONS),
@@ -140,9 +141,10 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         "select count(*) from thread_sessions where agent_id = ? and thread_id = ? and latest_us > ?",
         (agent_id, view.id, now_us),
     )
-    thread = Thread(agent_id, view.id, "", "", view.project, view.session_key, view.harness)
+    thread = Thread(agent_id, view.id, "", "", view.project, view.session_key)
     then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
     return view._replace(
+        harness=then.harness,
         status=then.status,
         sessions=then.sessions,
         latest_us=then.latest_us,
@@ -250,7 +252,17 @@ def _uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
     uses = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for last, one, accesses in used[:USED]}
     for (one,) in database.execute("select id from pins where agent_id = ? order by id limit ?", (agent_id, PINS)):
         uses[one] = uses.get(one, Use())._replace(pinned=True)
+    for former in [*_of(uses, "t")]:
+        # An id that the thread had before.
+        thread = nodes.threads_once_called(database, agent_id, former, 1).get(former)
+        if thread is not None:
+            uses[thread] = _joined(uses.get(thread, Use()), uses.pop(former))
     return uses
+
+
+def _joined(one: Use, other: Use) -> Use:
+    last = max((use.last_us for use in (one, other) if use.last_us is not None), default=None)
+    return Use(one.accesses + other.accesses, last, one.pinned or other.pinned)
 
 
 def _of(ids: Iterable[str], letters: str) -> Iterator[str]:

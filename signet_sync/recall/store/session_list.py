@@ -122,9 +122,15 @@ def _conditions(
     bound: dict[str, Any], wanted: SessionFilter, expression: str | None, after: Cursor | None
 ) -> Iterator[str]:
     """Yields the conditions of a filter; adds their values to `bound`, by parameter name."""
-    if wanted.project is not None:
-        bound["project"] = None if wanted.project == NONE else wanted.project
-        yield "l.project is :project"
+    if wanted.project == NONE:
+        yield "l.project is null"
+    elif wanted.project is not None:
+        bound |= {"project": wanted.project, "ending": f"/{wanted.project}"}
+        yield (
+            "exists(select 1 from session_projects w where w.agent_id = l.agent_id"
+            " and w.session_token = l.session_token and w.session_id = l.session_id and (w.identity = :project"
+            " or w.root = :project or w.folder = :project or substr(w.identity, -length(:ending)) = :ending))"
+        )
     for name, condition in _COMPARED.items():
         if (value := getattr(wanted, name)) is not None:
             bound[name] = value
@@ -229,19 +235,20 @@ def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
     return [
         (project, count)
         for project, count in database.execute(
-            "select project, count(*) from ledger_rows indexed by ledger_time where agent_id = ?"
-            " group by project order by 2 desc, 1",
+            "select w.identity, count(distinct l.session_token || l.session_id) from ledger_rows l"
+            " left join session_projects w using (agent_id, session_token, session_id) where l.agent_id = ?"
+            " group by 1 order by 2 desc, 1",
             (agent_id,),
         )
     ]
 
 
 def harnesses(database: Database, agent_id: str) -> list[str]:
-    """Returns the harnesses of an agent's threads."""
+    """Returns the harnesses of an agent's sessions."""
     return [
         harness
         for (harness,) in database.execute(
-            "select distinct harness from memory_thread_heads where agent_id = ? and harness is not null order by 1",
+            "select distinct harness from thread_sessions where agent_id = ? and harness is not null order by 1",
             (agent_id,),
         )
     ]

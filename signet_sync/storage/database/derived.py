@@ -32,12 +32,14 @@ DERIVED: tuple[Table, ...] = (
         captured_at text not null, started_at text, ended_at text, manifest_path text, source_node_id text,
         memory_sentence text, memory_sentence_quality text, ledger_sentence text, content text,
         captured_us integer not null, membership_us integer not null, noise integer not null,
-        refs text, revision integer,
+        refs text, revision integer, repository_root text, repository_origin text, repository_path text,
         updated_at text not null, source_mtime_ms real)""",
         "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
         "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
         "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
         " where source_kind = 'compaction' and noise = 0",
+        "create index memory_artifacts_repository on memory_artifacts(agent_id, repository_root, repository_origin)"
+        " where repository_root is not null",
         "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
         session=SESSION,
         key=("source_path",),
@@ -137,13 +139,36 @@ DERIVED: tuple[Table, ...] = (
         """create table thread_sessions(
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
-        source_type text not null, source_ref text not null, sentence text not null, status text, told text not null,
+        source_type text not null, source_ref text not null, sentence text not null, status text, harness text,
+        told text not null,
         unique(agent_id, session_token, session_id))""",
         "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
         "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",
         session=SESSION,
         handle="thread_id",
         key=SESSION,
+    ),
+    derived(
+        "the id that the thread of a session had when each harness and subfolder had a thread of its own",
+        """create table thread_aliases(
+        agent_id text not null, session_token text not null, session_id text not null, alias text not null,
+        unique(agent_id, session_token, session_id))""",
+        "create index thread_aliases_id on thread_aliases(agent_id, alias)",
+        session=SESSION,
+        handle="alias",
+        key=SESSION,
+    ),
+    derived(
+        "the folders that each session worked in, with the repository that its files name, and the project "
+        "(`graph.projects`); an empty text is none",
+        """create table session_projects(
+        agent_id text not null, session_token text not null, session_id text not null, folder text not null,
+        root text not null, origin text not null, identity text not null,
+        primary key(agent_id, session_token, session_id, folder, root, origin)) without rowid""",
+        "create index session_projects_root on session_projects(agent_id, root, origin)",
+        "create index session_projects_folder on session_projects(agent_id, folder) where root = ''",
+        session=SESSION,
+        key=(*SESSION, "folder", "root", "origin"),
     ),
     derived(
         "the summary of each thread",

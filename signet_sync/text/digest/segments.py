@@ -62,13 +62,14 @@ class DerivedDigest(NamedTuple):
     """What today's rules derive from a session's transcripts, oldest first.
 
     `sentence` is None without any result; `items` are those of each transcript, by index; `status` is that of the
-    newest one. With `says_nothing` the session was only a greeting.
+    newest one, which `has_results` or not. With `says_nothing` the session was only a greeting.
     """
 
     sentence: str | None
     status: Status | None
     items: tuple[tuple[OutcomeItem, ...], ...]
     says_nothing: bool
+    has_results: bool
 
 
 def derive_digest(transcripts: Sequence[TranscriptRow]) -> DerivedDigest:
@@ -83,4 +84,5 @@ def derive_digest(transcripts: Sequence[TranscriptRow]) -> DerivedDigest:
         outcomes[-1].status,
         (*left_out, *(one.items for one in outcomes)),
         all(says_nothing(summary(one, project=None, harness=None)) for one in outcomes),
+        bool(outcomes[-1].results),
     )

@@ -1,0 +1,80 @@
+"""Names the project of a session: the origin of its repository, else the repository's root, else its own folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from signet_sync.facts.mentions import project_of
+from signet_sync.formats.body import js_trim
+from signet_sync.formats.fact import Distilled, EntityKind
+
+# Folders above a session's own that may be the root of a repository.
+_PARENTS = 64
+
+
+class Place(NamedTuple):
+    """Where a session worked: its folder, and root and origin of its repository as its files name them.
+
+    An empty text is none.
+    """
+
+    folder: str
+    root: str
+    origin: str
+
+
+def make_place(project: str | None, root: str | None, origin: str | None) -> Place:
+    """Returns a place as texts that are equal for equal folders."""
+    return Place(_folder(project), _folder(root), js_trim(origin or "") if root else "")
+
+
+def _folder(path: str | None) -> str:
+    trimmed = js_trim(path or "")
+    return trimmed.rstrip("/") or trimmed[:1]
+
+
+def possible_roots(place: Place) -> Iterator[str]:
+    """Yields the roots that a place without an origin may belong to, the nearest first: its own, else those above."""
+    if place.root:
+        yield place.root
+        return
+    path = place.folder
+    for _ in range(_PARENTS):
+        if not path.strip("/"):
+            return
+        yield path
+        path = path.rpartition("/")[0]
+
+
+class Project(NamedTuple):
+    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none."""
+
+    identity: str
+    top: str
+
+
+def top_of(place: Place, inside: str | None) -> str:
+    """Returns the folder that holds a place's working tree, which it is `inside` of."""
+    return place.folder.removesuffix(f"/{inside}") if inside else place.folder
+
+
+def rebased(found: Distilled, project: Project) -> Distilled:
+    """Returns what an artifact states with the project's identity in place of the folder that its paths begin with."""
+    identity, top = project
+    if identity == top or not top:
+        return found
+
+    def norm_of(kind: EntityKind, norm: str) -> str:
+        own = norm.startswith(top) and kind in ("project", "path", "issue") and norm[len(top) : len(top) + 1] in "/#"
+        return identity + norm[len(top) :] if own else norm
+
+    def end_of(end: tuple[EntityKind, str]) -> tuple[EntityKind, str]:
+        return end[0], norm_of(*end)
+
+    mentions = (one._replace(norm=norm_of(one.kind, one.norm)) for one in found.mentions)
+    own = project_of(identity)
+    return found._replace(
+        mentions=tuple(own if one.kind == "project" and own is not None else one for one in mentions),
+        relations=tuple(one._replace(from_=end_of(one.from_), to=end_of(one.to)) for one in found.relations),
+    )

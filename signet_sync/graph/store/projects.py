@@ -1,0 +1,106 @@
+"""Reads where sessions worked, and finds the repositories they belong to by what other sessions' files name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from signet_sync.graph.projects import Place, Project, make_place, possible_roots, top_of
+from signet_sync.storage.database.batches import Session, of_sessions
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import placeholders
+
+Row = tuple[str, str, str, str, str, str, str]  # a row of `session_projects`
+
+_COLUMNS = "agent_id, session_token, session_id, folder, root, origin, identity"
+# Of a table: its columns of roots and origins.
+_ARTIFACTS = ("memory_artifacts", "repository_root", "repository_origin")
+_ROWS = ("session_projects", "root", "origin")
+
+
+def only_origin(database: Database, agent_id: str, root: str, among: tuple[str, str, str] = _ROWS) -> str | None:
+    """Returns the origin of a root, empty if it has none or several; None if no row names the root.
+
+    A folder that held several repositories in turn says nothing about a session that names no origin.
+    """
+    table, root_column, origin_column = among
+    where = f"from {table} where agent_id = ? and {root_column} = ?"
+    if not database.value(f"select exists(select 1 {where})", (agent_id, root)):
+        return None
+    first, last = (
+        database.value(f"select {which}({origin_column}) {where} and {origin_column} > ''", (agent_id, root))
+        for which in ("min", "max")
+    )
+    return first if first is not None and first == last else ""
+
+
+class Projects:
+    """Finds the projects of places, and keeps what was found: only for as long as no artifact is written."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._roots: dict[tuple[str, str], str | None] = {}
+
+    def find(self, agent_id: str, place: Place, inside: str | None = None) -> Project:
+        """Returns the project of a place, which is `inside` its repository as its files say."""
+        top = top_of(place, inside if place.root else None)
+        if place.origin:
+            return Project(place.origin, top)
+        for root in possible_roots(place):
+            origin = self._origin(agent_id, root)
+            if origin is not None:
+                return Project(origin or root, top if place.root else root)
+        return Project(place.root or place.folder, top)
+
+    def _origin(self, agent_id: str, root: str) -> str | None:
+        key = agent_id, root
+        if key not in self._roots:
+            self._roots[key] = only_origin(self._database, agent_id, root, _ARTIFACTS)
+        return self._roots[key]
+
+
+def stored_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
+    """Returns the rows of some sessions."""
+    return set(of_sessions(database, _COLUMNS, "session_projects", list(sessions)))
+
+
+def made_rows(database: Database, sessions: Iterable[Session]) -> set[Row]:
+    """Returns the rows that the artifacts of some sessions give."""
+    projects = Projects(database)
+    columns = "agent_id, session_token, session_id, project, repository_root, repository_origin"
+    found = of_sessions(
+        database, f"distinct {columns}", "memory_artifacts", list(sessions), by="memory_artifacts_session"
+    )
+    rows = set()
+    for agent_id, token, session_id, *named in found:
+        place = make_place(*named)
+        if place.folder or place.root:
+            rows.add((agent_id, token, session_id, *place, projects.find(agent_id, place).identity))
+    return rows
+
+
+def replace(database: Database, gone: Iterable[Row], come: Iterable[Row]) -> None:
+    """Deletes some rows and writes others. In the caller's transaction."""
+    database.executemany(
+        "delete from session_projects where agent_id = ? and session_token = ? and session_id = ?"
+        " and folder = ? and root = ? and origin = ?",
+        sorted(row[:6] for row in gone),
+    )
+    database.executemany(f"insert or replace into session_projects values({placeholders(7)})", sorted(come))
+
+
+def moved_by(database: Database, agent_id: str, root: str) -> set[Session]:
+    """Returns the sessions at or below a root that name no origin, and whose project is another one by now."""
+    projects = Projects(database)
+    below = database.execute(
+        f"select {_COLUMNS} from session_projects where agent_id = ?1 and root = ?2 and origin = ''"
+        f" union select {_COLUMNS} from session_projects where agent_id = ?1 and root = '' and folder = ?2"
+        # `0` sorts directly after `/`.
+        f" union select {_COLUMNS} from session_projects"
+        " where agent_id = ?1 and root = '' and folder > ?2 || '/' and folder < ?2 || '0'",
+        (agent_id, root),
+    )
+    return {
+        (agent_id, token, session_id)
+        for _, token, session_id, *place, identity in list(below)
+        if projects.find(agent_id, Place(*place)).identity != identity
+    }

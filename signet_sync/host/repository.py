@@ -1,0 +1,181 @@
+"""Finds the repository that a folder belongs to, by reading git's files: no program runs, no setting of it has effect.
+
+Hooks call it: it imports nothing slow, never raises, and reads a bounded number of small regular files of the user.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import namedtuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.origin import origin_of
+
+TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    class Repository(NamedTuple):
+        """A repository: its root folder, its origin as `host/path` (no credentials), and a folder's path inside it.
+
+        Worktrees have the root of their main repository, clones of a local repository that one's. `path` is empty at
+        the top of the working tree.
+        """
+
+        root: str
+        origin: str | None
+        path: str
+else:
+    Repository = namedtuple("Repository", "root origin path")
+
+PARENTS = 64
+LENGTH = 4_096  # characters of a path
+_LINK_LIMIT, _CONFIG_LIMIT = 8 * 1024, 256 * 1024  # bytes
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_SECTION = late(r'\[\s*(?i:remote)\s+"origin"\s*\]')
+_KEY = late(r"url\s*=\s*(.*)", re.IGNORECASE)
+
+
+def resolve(cwd: str) -> Repository | None:
+    """Returns the repository that a folder is in; None if it is in none, and whenever anything is unusual.
+
+    The user's home folder is no repository, even if it keeps settings in one: what is below it has nothing in common.
+    """
+    try:
+        return _resolve(cwd)
+    except (OSError, ValueError):
+        return None
+
+
+def _resolve(cwd: str) -> Repository | None:
+    if not cwd.startswith("/") or len(cwd) > LENGTH or not cwd.isprintable() or not os.path.isdir(cwd):
+        return None
+    start = top = "/" + os.path.normpath(cwd).lstrip("/")
+    for _ in range(PARENTS):
+        if top in ("/", os.path.expanduser("~")):
+            return None
+        folder = _git_folder(f"{top}/.git")
+        if folder is not None:
+            common = _common_folder(folder, top)
+            config = _text(f"{common}/config", _CONFIG_LIMIT)
+            url = _origin_url(config) if config is not None else None
+            root = top if common == folder else _main_root(common)
+            local = local_path(url, top) if url else None
+            origin = origin_of(url) if url and local is None else None
+            return Repository(local or root, origin, start[len(top) + 1 :])
+        top = os.path.dirname(top)
+    return None
+
+
+# ── git's folders ──
+
+
+def _git_folder(place: str) -> str | None:
+    """Returns the folder of a repository, which `.git` is or names; None if there is none. Raises `OSError`."""
+    try:
+        status = os.lstat(place)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        folder = place
+    else:
+        named = _named(place, "gitdir:")
+        folder = os.path.normpath(os.path.join(os.path.dirname(place), named))
+        status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        raise OSError("not a folder")
+    _require_own(status)
+    # git ignores a folder without it, too.
+    return folder if os.path.lexists(f"{folder}/HEAD") else None
+
+
+def _common_folder(folder: str, top: str) -> str:
+    """Returns the folder of a worktree's main repository, else the same folder. Raises `OSError`.
+
+    The main repository must list the worktree: any folder's `.git` can name a repository that knows nothing of it.
+    """
+    if not os.path.lexists(f"{folder}/commondir"):
+        return folder
+    back = os.path.join(folder, _named(f"{folder}/gitdir"))
+    if os.path.realpath(back) != os.path.realpath(f"{top}/.git"):
+        raise OSError("not a worktree of this repository")
+    common = os.path.normpath(os.path.join(folder, _named(f"{folder}/commondir")))
+    _require_own(os.lstat(common))
+    return common
+
+
+def _main_root(common: str) -> str:
+    """Returns the folder that holds `.git`; a bare repository under a visible name is its own."""
+    return os.path.dirname(common) if os.path.basename(common).startswith(".") else common
+
+
+def _named(place: str, label: str = "") -> str:
+    """Returns the path that a file of git's holds in its one line. Raises `OSError`."""
+    text = _text(place, _LINK_LIMIT)
+    named = text.strip().removeprefix(label).strip() if text is not None and text.startswith(label) else ""
+    if not named or len(named) > LENGTH or not named.isprintable():
+        raise OSError("no path")
+    return named
+
+
+def _text(place: str, limit: int) -> str | None:
+    """Returns the text of a regular file of the user; None if there is none. Raises `OSError`."""
+    try:
+        handle = os.open(place, _READ)
+    except FileNotFoundError:
+        return None
+    try:
+        status = os.fstat(handle)
+        _require_own(status)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            raise OSError("not a small file")
+        data = os.read(handle, limit + 1)
+    finally:
+        os.close(handle)
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _require_own(status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
+        raise OSError("of another user")
+
+
+# ── origins ──
+
+
+def _origin_url(config: str) -> str | None:
+    """Returns the first URL of the remote `origin` in git's configuration; includes and rewrites are not followed."""
+    inside = False
+    for line in config.split("\n"):
+        words = line.strip()
+        if words.startswith("["):
+            header, end, words = words.partition("]")
+            inside = _SECTION.fullmatch(header + end) is not None
+            words = words.strip()
+        found = _KEY.fullmatch(words) if inside else None
+        if found is not None:
+            return _value(found[1]) or None
+    return None
+
+
+def _value(written: str) -> str:
+    """Returns a value without quotes and comment."""
+    said = re.match(r'"([^"\\]*)"|([^"#;\\]*)', written)
+    return (said[1] or said[2] or "").strip() if said is not None else ""
+
+
+def local_path(url: str, top: str) -> str | None:
+    """Returns the root of the local repository that a remote's URL names, None for another one; opens nothing."""
+    if url.startswith("file://"):
+        path = url.removeprefix("file://").removeprefix("localhost")
+        if not path.startswith("/"):
+            return None
+    elif url.startswith(("/", "./", "../")) or url in (".", ".."):
+        path = os.path.join(top, url)
+    else:
+        return None
+    root = os.path.normpath(path).removesuffix("/.git")
+    return root if root.strip("/") and len(root) <= LENGTH and root.isprintable() else None

@@ -1,0 +1,214 @@
+"""The repository of a session: found by its hook or at its capture, written once, without credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from endings import FIRST, SECOND, compact, end, fields, moment, refuse, sound, written
+from talks import SECRET, Talk, import_, store
+from test_found_repository import NAME, ORIGIN, with_origin
+from test_hook import jobs, payload, take
+from test_intake import put
+from test_intake import take as intake
+from workbench import Vault
+
+from signet_sync.capture import spool
+from signet_sync.formats.artifact_fastpath import REPOSITORY_FIELDS
+from signet_sync.host.repository import Repository
+
+KINDS = ("summary", "transcript", "manifest")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """A working tree with credentials in its origin."""
+    place = with_origin(tmp_path / "lantern", f"https://ada:{SECRET}@example.org/ada/lantern.git")
+    (place / "docs").mkdir()
+    return place
+
+
+def stored(vault: Vault, *kinds: str) -> list[tuple[Any, ...]]:
+    """The fields of the newest file of each kind; None for one without them."""
+    found = []
+    for kind in kinds or KINDS:
+        held = fields(vault, written(vault, kind)[-1])
+        found.append(tuple(held[name] for name in REPOSITORY_FIELDS) if "repository_root" in held else None)
+    return found
+
+
+def everywhere(vault: Vault) -> bytes:
+    return b"".join(path.read_bytes() for path in (*vault.root.rglob("*"), *vault.state.rglob("*")) if path.is_file())
+
+
+def talk_in(project: Path | str) -> Talk:
+    talk = Talk(store(Path(os.environ["HOME"])), project=str(project))
+    talk.exchange(1)
+    return talk
+
+
+# ── hooks and jobs ──
+
+
+def test_a_hook_hands_the_repository_over(vault: Vault, code: Path, tmp_path: Path) -> None:
+    vault.reindex()
+    talk = talk_in(code / "docs")
+    take(vault, "claude-code", payload("Stop", talk.path, cwd=str(code / "docs")), "--strict")
+    (job,) = jobs(vault)
+    assert job.repository == Repository(str(code), NAME, "docs")
+    document = json.loads(Path(job.place).read_text())
+    assert document["v"] == 2 and document["repository"] == [str(code), NAME, "docs"]
+    assert SECRET.encode() not in everywhere(vault)
+    for cwd in (str(tmp_path), str(code / "gone"), "relative", 7):
+        take(vault, "claude-code", payload("Stop", talk.path, cwd=cwd))
+        assert jobs(vault)[-1].repository is None
+
+
+def test_a_secret_in_a_folders_name_is_redacted_before_it_is_spooled(vault: Vault, tmp_path: Path) -> None:
+    vault.reindex()
+    code = with_origin(tmp_path / SECRET)
+    take(vault, "claude-code", payload("Stop", talk_in(code).path, cwd=str(code)), "--strict")
+    (job,) = jobs(vault)
+    assert job.repository is not None and "[REDACTED:" in job.repository.root and job.repository.origin == NAME
+    assert SECRET.encode() not in everywhere(vault)
+
+
+def test_the_worktree_may_be_gone_when_its_session_is_captured(vault: Vault, code: Path) -> None:
+    vault.reindex()
+    talk = talk_in("/wt/tree")
+    put(vault, talk, repository=Repository(str(code), NAME, ""))
+    intake(vault)
+    assert stored(vault) == [(str(code), NAME, "")] * 3
+    sound(vault)
+    assert vault.rows("select project from memory_artifacts group by 1") == [("/wt/tree",)]
+    assert vault.rows("select project from memory_thread_heads") == [(NAME,)]
+
+
+@pytest.mark.parametrize(
+    ("project", "cwd", "inside", "path"),
+    [
+        ("/wt/tree", "/wt/tree/docs/en", "docs/en", ""),
+        ("/wt/tree/docs", "/wt/tree/docs/en", "docs/en", "docs"),
+        ("/wt/tree/docs", "/wt/tree", "", "docs"),
+        ("/wt/tree", "/wt/tree2", "", None),
+        ("/wt/tree", "/elsewhere", "", None),
+    ],
+)
+def test_a_hook_elsewhere_in_a_tree_that_is_gone(
+    vault: Vault, project: str, cwd: str, inside: str, path: str | None
+) -> None:
+    vault.reindex()
+    put(vault, talk_in(project), cwd=cwd, repository=Repository("/code/lantern", NAME, inside))
+    intake(vault)
+    assert stored(vault, "summary") == [None if path is None else ("/code/lantern", NAME, path)]
+
+
+def test_a_folder_of_several_repositories_is_none_of_them(vault: Vault, code: Path) -> None:
+    vault.reindex()
+    put(vault, talk_in(code.parent), cwd=str(code), repository=Repository(str(code), NAME, ""))
+    intake(vault)
+    assert stored(vault) == [None] * 3
+
+
+def test_a_job_of_an_earlier_version_is_read(vault: Vault, code: Path) -> None:
+    vault.reindex()
+    job = put(vault, talk_in(code / "docs"))
+    document = json.loads(Path(job.place).read_text())
+    assert document["v"] == 1 and "repository" not in document
+    intake(vault)
+    assert stored(vault) == [(str(code), NAME, "docs")] * 3
+
+
+@pytest.mark.parametrize("wrong", [7, "x", [], ["/x", None], ["/x", None, None], [None, None, ""], ["/x", 7, ""]])
+def test_a_job_with_another_thing_for_a_repository_is_damaged(tmp_path: Path, wrong: object) -> None:
+    job = spool.Job(event="end", harness="codex", session_id="s", agent_id="default", at="2026-03-28T10:00:00.000Z")
+    path = Path(spool.put(str(tmp_path / "spool"), job).place)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "v": 2, "repository": wrong}))
+    assert spool.jobs(str(tmp_path / "spool")) == [] and list((tmp_path / "spool" / "bad").iterdir())
+
+
+# ── import and the sweep ──
+
+
+def test_past_sessions_get_the_repository_that_their_folder_is_in_now(vault: Vault, code: Path) -> None:
+    talk = talk_in(code / "docs")
+    talk.compacted("Lantern was lit.", 100)
+    talk.idle()
+    assert import_(vault, "claude-code")["sessions"] == 1
+    assert stored(vault, *KINDS, "compaction") == [(str(code), NAME, "docs")] * 4
+    assert SECRET.encode() not in everywhere(vault)
+    sound(vault)
+
+
+def test_a_folder_that_is_gone_is_a_project_by_its_path(vault: Vault, code: Path) -> None:
+    talk_in(code / "docs").idle()
+    shutil.rmtree(code)
+    import_(vault, "claude-code")
+    assert stored(vault) == [None] * 3
+    assert vault.rows("select project, label from memory_thread_heads") == [(str(code / "docs"), "docs")]
+
+
+# ── session end ──
+
+
+FIELDS = {"repository_root": "/code/lantern/", "repository_origin": ORIGIN, "repository_path": "docs"}
+
+
+def test_a_caller_may_say_it(vault: Vault) -> None:
+    first = end(vault, captured_at=moment(1), **FIELDS)
+    assert stored(vault) == [("/code/lantern", NAME, "docs")] * 3
+    assert end(vault, captured_at=moment(1), **FIELDS)["idempotent_replay"]
+    compact(vault, captured_at=moment(2), **FIELDS)
+    assert stored(vault, "compaction") == [("/code/lantern", NAME, "docs")]
+    end(vault, transcript=FIRST + SECOND, captured_at=moment(3), repository_root="/mnt/lantern")
+    assert stored(vault) == [("/mnt/lantern", None, "")] * 3, "the manifest has that of the newest"
+    sound(vault)
+    (vault / first["manifest"]).unlink()
+    vault.reindex("--full")
+    assert stored(vault, "manifest") == [("/mnt/lantern", None, "")], "written again from the artifacts"
+
+
+def test_without_it_files_are_as_they_were(vault: Vault) -> None:
+    end(vault, **dict.fromkeys(FIELDS))
+    assert all(b"repository" not in path.read_bytes() for path in vault.memory.iterdir() if path.is_file())
+
+
+def test_an_answer_under_a_key_holds_whatever_the_repository_is_by_now(vault: Vault) -> None:
+    end(vault, idempotency_key="k", **FIELDS)
+    assert end(vault, idempotency_key="k")["idempotent_replay"]
+    assert end(vault, idempotency_key="k", repository_root="/moved")["idempotent_replay"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"repository_root": 7},
+        {"repository_root": "/a\0b"},
+        {"repository_origin": NAME},
+        {"repository_root": " ", "repository_path": "docs"},
+    ],
+)
+def test_what_is_no_repository_is_refused(vault: Vault, wrong: dict[str, Any]) -> None:
+    assert "repository_root" in refuse(vault, "input-invalid", **wrong)["message"]
+
+
+def test_names_as_long_as_they_may_be_still_fit(vault: Vault) -> None:
+    long = {"project": "/" + "\u2028" * 15_000, "session_key": "é" * 15_000, "harness": "x" * 15_000}
+    end(vault, **long, repository_root="/" + "x" * 15_000, repository_origin="h/" + "é" * 15_000)
+    sound(vault)
+    assert stored(vault) == [None] * 3
+
+
+def test_a_secret_in_it_is_redacted(vault: Vault) -> None:
+    end(vault, repository_root=f"/code/{SECRET}", repository_origin=f"example.org/{SECRET}", repository_path=SECRET)
+    assert SECRET.encode() not in everywhere(vault)
+    assert all("[REDACTED:" in text for text in stored(vault, "summary")[0])

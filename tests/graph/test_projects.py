@@ -1,0 +1,287 @@
+"""A project is its repository: sessions of all its folders and harnesses are one thread, with one set of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
+from workbench import NOW, Vault
+
+from signet_sync.formats.fact import Distilled, Mention, Relation
+from signet_sync.graph.projects import Project, make_place, possible_roots, rebased, top_of
+from signet_sync.graph.threads import former_id
+from signet_sync.memories.store import pins
+from signet_sync.pages.store.candidates import section_inputs
+from signet_sync.recall.store import session_list
+from signet_sync.recall.store.session_list import SessionFilter
+
+ROOT, ORIGIN = "/home/ada/code/lantern", "example.org/ada/lantern"
+DAY = "2026-03-{:02d}T10:00:00.000Z"
+
+
+def session(number: int, project: str | None, **more: Any) -> dict[str, bytes]:
+    who = {"session_id": f"5e5510{number:02d}-0000-4000-8000-000000000000", "captured_at": DAY.format(number)}
+    body = f"# Session {number}\n\n## Decisions\n\n- Storage: SQLite\n- Note {number} of src/queue.py and #{number}\n"
+    given = {"project": project, "harness": "codex", "body": body, **who, **more}
+    return dict([made.summary(**given), made.transcript(**given)])
+
+
+def in_repository(
+    number: int, project: str, root: str = ROOT, origin: str | None = ORIGIN, **more: Any
+) -> dict[str, bytes]:
+    path = project.removeprefix(root).lstrip("/") if project.startswith(root) else ""
+    fields = {"repository_root": root, "repository_origin": origin, "repository_path": path}
+    return session(number, project, **fields, **more)
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    found = opened()
+    stages = pipeline()
+    with found.transaction():
+        deriving.rebuild(found, stages, deriving.stale(found, stages))
+    yield found
+    found.close()
+
+
+def grown(database: Database, *sessions: dict[str, bytes]) -> list[set[Source]]:
+    """Follows each session in a pass of its own; what stands then is what a rebuild makes."""
+    stages = pipeline()
+    moved = []
+    for files in sessions:
+        moved.append(put(database, files))
+        follow(database, stages, moved[-1])
+    before = rows(database, stages)
+    assert rebuilt(database, stages) == before
+    return moved
+
+
+def threads(database: Database) -> list[tuple[Any, ...]]:
+    return list(database.execute("select project, label, harness, sessions from memory_thread_heads order by project"))
+
+
+# ── rules ──
+
+
+def test_places() -> None:
+    assert make_place(" /x/y// ", None, "o") == ("/x/y", "", "")
+    assert make_place(None, "/r/", " o ") == ("", "/r", "o")
+    assert make_place("/", None, None) == ("/", "", "")
+    assert [*possible_roots(make_place("/a/b/c", None, None))] == ["/a/b/c", "/a/b", "/a"]
+    assert [*possible_roots(make_place("/a/b/c", "/r", None))] == ["/r"]
+    assert [*possible_roots(make_place("/", None, None))] == [*possible_roots(make_place("", None, None))] == []
+    assert len([*possible_roots(make_place("/x" * 9_999, None, None))]) == 64
+    assert top_of(make_place("/wt/docs", "/r", None), "docs") == "/wt"
+    assert (
+        top_of(make_place("/wt/docs", "/r", None), "") == top_of(make_place("/wt/docs", "/r", None), "cs") == "/wt/docs"
+    )
+
+
+def test_norms_begin_with_the_project() -> None:
+    top, other = "/wt/lantern", "/wt/lantern2/src/x.py"
+    mentions = [("project", top), ("path", f"{top}/src/x.py"), ("issue", f"{top}#7"), ("path", other), ("package", "x")]
+    found = Distilled(
+        (),
+        tuple(Mention(kind, "name", norm, 1) for kind, norm in mentions),  # type: ignore[arg-type]
+        (Relation("part-of", ("path", f"{top}/src/x.py"), ("project", top), 1),),
+    )
+    again = rebased(found, Project(ORIGIN, top))
+    assert [one.norm for one in again.mentions] == [ORIGIN, f"{ORIGIN}/src/x.py", f"{ORIGIN}#7", other, "x"]
+    assert again.mentions[0].name == "lantern"
+    assert again.relations == (Relation("part-of", ("path", f"{ORIGIN}/src/x.py"), ("project", ORIGIN), 1),)
+    assert rebased(found, Project(top, top)) is found and rebased(found, Project("", "")) is found
+
+
+# ── rows ──
+
+
+def test_harnesses_subfolders_worktrees_and_clones_are_one_thread(database: Database) -> None:
+    grown(
+        database,
+        in_repository(1, ROOT),
+        in_repository(2, f"{ROOT}/docs", harness="claude-code"),
+        in_repository(3, "/wt/tree-1", harness="gemini"),
+        in_repository(4, "/mnt/clone", "/mnt/clone", harness="opencode"),
+    )
+    assert threads(database) == [(ORIGIN, "lantern", "opencode, gemini, claude-code, codex", 4)]
+    facts = (
+        "select sources from entity_attributes f join attribute_sources s using (fact) where text = 'Storage: SQLite'"
+    )
+    assert {*database.execute(facts)} == {(4,)}
+    assert [*database.execute("select norm, name, mentions from entities where kind = 'project'")] == [
+        (ORIGIN, "lantern", 4)
+    ]
+    assert [*database.execute("select norm, mentions from entities where kind = 'path'")] == [
+        (f"{ORIGIN}/src/queue.py", 4)
+    ]
+
+
+@pytest.mark.parametrize("order", [*permutations(range(4))])
+def test_sessions_from_before_belong_to_the_repository_they_are_in(database: Database, order: tuple[int, ...]) -> None:
+    """Whatever comes first: a session without fields follows a root that another one names, and leaves it with that."""
+    sessions = [session(1, f"{ROOT}/src"), session(2, ROOT), in_repository(3, ROOT), session(4, f"{ROOT}2")]
+    moved = grown(database, *(sessions[place] for place in order))
+    assert threads(database) == [(f"{ROOT}2", "lantern2", "codex", 1), (ORIGIN, "lantern", "codex", 3)]
+    named = moved[order.index(2)]
+    drop(database, named)
+    follow(database, pipeline(), named)
+    alone = [(ROOT, "lantern", "codex", 1), (f"{ROOT}/src", "src", "codex", 1), (f"{ROOT}2", "lantern2", "codex", 1)]
+    assert threads(database) == alone
+    before = rows(database, pipeline())
+    assert rebuilt(database, pipeline()) == before
+
+
+def test_a_repository_that_gets_an_origin_later(database: Database) -> None:
+    grown(database, in_repository(1, ROOT, origin=None), session(2, ROOT))
+    assert threads(database) == [(ROOT, "lantern", "codex", 2)]
+    grown(database, in_repository(3, ROOT))
+    assert threads(database) == [(ORIGIN, "lantern", "codex", 3)]
+
+
+def test_a_folder_of_several_repositories_in_turn(database: Database) -> None:
+    """In a container every repository is in one folder: what names no origin belongs to none of them."""
+    grown(database, in_repository(1, ROOT), session(2, ROOT), in_repository(3, ROOT, origin="example.org/eve/prism"))
+    assert [row[0] for row in threads(database)] == [ROOT, ORIGIN, "example.org/eve/prism"]
+
+
+def test_the_nearest_root_counts(database: Database) -> None:
+    inner = f"{ROOT}/parts/wick"
+    grown(
+        database,
+        session(1, f"{inner}/src"),
+        in_repository(2, ROOT),
+        in_repository(3, inner, inner, "example.org/ada/wick"),
+    )
+    assert threads(database) == [(ORIGIN, "lantern", "codex", 1), ("example.org/ada/wick", "wick", "codex", 2)]
+
+
+def test_agents_do_not_meet(database: Database) -> None:
+    grown(database, in_repository(1, ROOT, agent_id="scout"), session(2, ROOT))
+    assert [row[0] for row in threads(database)] == [ROOT, ORIGIN]
+
+
+def test_sessions_without_a_project_are_threads_of_their_own(database: Database) -> None:
+    key = {"session_key": "agent:main:main"}
+    grown(
+        database,
+        session(1, None),
+        session(2, None),
+        session(3, None, **key),
+        session(4, None, **key, harness="openclaw"),
+    )
+    assert sorted((row[1], row[3]) for row in threads(database)) == [
+        ("agent:main:main", 2),
+        ("no project", 1),
+        ("no project", 1),
+    ]
+    assert not database.value("select count(*) from session_summaries where depth > 0 and thread_id in"
+                              " (select thread_id from memory_thread_heads where sessions = 1)")  # fmt: skip
+
+
+def test_ten_thousand_sessions_below_a_root_cost_no_pass_that_changes_none(database: Database) -> None:
+    stages = pipeline()
+    with database.transaction():
+        database.executemany(
+            "insert into session_projects values('default', ?, 'x', ?, '', '', 'x')",
+            [(f"token{number}", f"{ROOT}/{number}") for number in range(10_000)],
+        )
+    follow(database, stages, put(database, in_repository(1, ROOT)))
+    seen = []
+    stages.derivers[0].update = lambda *given, update=stages.derivers[0].update: seen.append(update(*given)) or seen[-1]
+    follow(database, stages, put(database, in_repository(2, ROOT)))
+    assert [len(change.sources) for change in seen] == [0]
+
+
+# ── ids from before ──
+
+
+@pytest.fixture
+def vault(tmp_path: Any) -> Vault:
+    found = Vault(tmp_path / "vault")
+    for files in (
+        in_repository(1, ROOT),
+        in_repository(2, f"{ROOT}/docs", harness="gemini"),
+        session(3, None),
+        session(4, None),
+    ):
+        found.put(files)
+    found.reindex()
+    return found
+
+
+def old_id(vault: Vault, number: int) -> str:
+    (row,) = vault.rows("select alias from thread_aliases where session_id like ?", f"5e5510{number:02d}%")
+    return row[0]
+
+
+def test_an_old_handle_opens_the_thread(vault: Vault) -> None:
+    (thread,) = vault.rows("select thread_id from memory_thread_heads where project = ?", ORIGIN)
+    for number in (1, 2):
+        for handle in (
+            old_id(vault, number),
+            f"^{old_id(vault, number)}",
+            f"[[MEMORY#^{old_id(vault, number)}]]",
+            old_id(vault, number)[:8],
+        ):
+            assert vault.call("expand", handle, "--json").json["node"]["id"] == thread[0]
+    # All sessions without a project had one thread: its handle means the newest of them.
+    assert old_id(vault, 3) == old_id(vault, 4)
+    (newest,) = vault.rows("select thread_id from thread_sessions where session_id like '5e551004%'")
+    assert vault.call("expand", old_id(vault, 3), "--json").json["node"]["id"] == newest[0]
+    assert vault.call("expand", "t-aaaaaaaaaaaa").code == 2
+
+
+def test_an_old_pin_holds_and_can_be_taken_off(vault: Vault) -> None:
+    (thread,) = vault.rows("select thread_id from memory_thread_heads where project = ?", ORIGIN)
+    old, other = old_id(vault, 1), old_id(vault, 2)
+    with vault.database(readonly=False) as database, database.transaction():
+        for one in (old, other):
+            database.execute(
+                "insert into pins(agent_id, id, pinned_at) values('default', ?, '2026-03-01T00:00:00.000Z')", (one,)
+            )
+        database.execute(
+            "insert into node_telemetry(agent_id, id, accesses, last_day, before)"
+            " values('default', ?, 5, '2026-03-20', 0)",
+            (old,),
+        )
+        assert pins.is_pinned(database, "default", thread[0])
+        assert not pins.pin(database, "default", thread[0], NOW)
+        uses = section_inputs(database, "default", 1774720000000000).uses
+        assert uses[thread[0]].pinned and uses[thread[0]].accesses == 5 and old not in uses
+    vault.reindex("--full")
+    (line,) = [line for line in vault.page().splitlines() if line.endswith(f"^{thread[0]}")]
+    assert line.startswith("- 📌 **lantern** (gemini, codex)")
+    assert vault.call("pin", other, "--json").json["changed"] is False
+    assert vault.call("unpin", thread[0], "--json").json["changed"] is True
+    assert vault.rows("select id from pins") == []
+
+
+def test_a_removal_takes_old_ids(vault: Vault) -> None:
+    old = old_id(vault, 2)
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute(
+            "insert into pins(agent_id, id, pinned_at) values('default', ?, '2026-03-01T00:00:00.000Z')", (old,)
+        )
+    assert vault.call("remove", "5e551002-0000-4000-8000-000000000000", "--reason", "asked", "--yes").code == 0
+    assert vault.rows("select id from pins") == []
+    for table in ("thread_aliases", "session_projects", "memory_artifacts"):
+        assert vault.rows(f"select count(*) from {table} where session_id like '5e551002%'") == [(0,)]
+    assert former_id([]) is None
+    assert vault.call("expand", old).code == 2
+
+
+def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vault) -> None:
+    with vault.database() as database:
+        for project in (ORIGIN, ROOT, "lantern", "ada/lantern"):
+            found = session_list.page(database, "default", SessionFilter(project=project)).entries
+            assert [entry.session_id[:8] for entry in found] == ["5e551002", "5e551001"], project
+        (below,) = session_list.page(database, "default", SessionFilter(project=f"{ROOT}/docs")).entries
+        assert below.session_id.startswith("5e551002")
+        assert session_list.page(database, "default", SessionFilter(project="tern")).entries == []
+        assert len(session_list.page(database, "default", SessionFilter(project=session_list.NONE)).entries) == 2
+        assert session_list.projects(database, "default") == [(None, 2), (ORIGIN, 2)]
+        assert session_list.harnesses(database, "default") == ["codex", "gemini"]
