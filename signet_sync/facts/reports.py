@@ -53,7 +53,9 @@ _FINISHED = late(
 _ISSUE = late(
     r"(?:\b(?:PR|MR|issue|ticket)\s*)?#(\d{1,6})\b|\b(?:PR|MR|issue|ticket)[ #-]{0,2}(\d{1,6})\b|\b([A-Z]{2,8}-\d{1,6})\b"
 )
-_AFTER = late(r"\b(?:after|once|when|until|nach|sobald|wenn|cuando|después|после|когда)\b|后|後", re.IGNORECASE)
+_AFTER = late(
+    r"\b(?:after|before|once|when|until|nach|bevor|sobald|wenn|cuando|después|после|когда)\b|后|後", re.IGNORECASE
+)
 # What follows is why or how, and no part of a step or blocker.
 _ASIDE = late(
     r"\s\(|;\s|[.。](?:\s|$)|,\s(?:i|we|so|because|since|as|it|they|otherwise|weil|da|damit)\s|\s(?:because|since|so that|weil|damit)\s",
@@ -123,7 +125,9 @@ def open_words(aspect: str, text: str) -> OpenWords | None:
     """Returns the words by which a blocker or next step may be ended; None if there are too few of them."""
     aside = _ASIDE.search(text, 12)
     issues = frozenset(_issues(text))
-    words = tuple(_words(text if aspect == "blocker" or aside is None else text[: aside.start()]))
+    after = _AFTER.search(text, 12)
+    end = min((found.start() for found in (aside, after) if found is not None), default=len(text))
+    words = tuple(_words(text[:end] if aspect == "next" else text))
     if len(words) < 2 and not issues:
         return None
     return OpenWords(aspect, words, issues, _AFTER.search(text) is not None)
@@ -144,7 +148,7 @@ def ends(open_: OpenWords, report: Report) -> bool:
             or share >= _BLOCKER_SHARE
             or _side_by_side(open_.words, report.words)
         )
-    if share < _SHARE or (len(shared) < 3 and len(open_.words) > 2):
+    if share < _SHARE or (len(shared) < 3 and len(open_.words) > 2 and not report.finished):
         return False
     return report.finished or _same_work(open_.words[0], told)
 

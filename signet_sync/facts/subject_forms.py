@@ -153,6 +153,10 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             "entfällt entfallen abgeschafft gestrichen eingestellt",
             r"^(?P<a>[^,:]{1,40}?)\s+(?:entfällt|entfallen|(?:ist|wird|wurde|sind) (?:abgeschafft|gestrichen|eingestellt))\b",
         ),
+        (
+            "verwenden nutzen nehmen benutzen",
+            r"^(?:wir\s+)?(?:jetzt\s+)?(?:verwenden|nutzen|nehmen|benutzen)\s+(?:jetzt\s+|nun\s+)?(?P<b>(?:(?!nicht mehr)[^,])+)$",
+        ),
         # Spanish
         (
             "es son queda pasa",
@@ -178,6 +182,10 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             "de",
             r"^(?:sub\w+|baj\w+|cambi\w+)\s+(?P<s>[^,:]{2,50}?)\s+de\s+(?P<a>\d[^,]{0,20}?)\s+a\s+(?P<b>\d.*)$",
         ),
+        (
+            "usar usamos usaremos utilizamos utilizar",
+            rf"^(?:ahora\s+)?(?:{_SPANISH_USE})\s+(?:ahora\s+)?(?P<b>[^,]+)$",
+        ),
         # Russian
         (
             "больше",
@@ -199,6 +207,7 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             "теперь сейчас — равен равна равно составляет",
             r"^(?P<s>[^,:]{2,50}?)\s+(?:теперь|сейчас|—|равен|равна|равно|составляет)\s+(?P<v>\d\S*(?:\s\S{1,12})?)(?P<rest>.*)$",
         ),
+        ("используем используется берём", r"^(?:мы\s+)?(?:теперь\s+)?(?:используем|берём)\s+(?P<b>[^,]+)$"),
         # Chinese and Japanese
         (
             "",
@@ -232,6 +241,8 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             "",
             r"^(?P<a>[^,、:]{1,20}?)\s*から\s*(?P<b>[^,、]{1,20}?)\s*(?:に|へ)(?:変更|切り替え|移行|置き換え).*$",
         ),
+        ("", r"^(?:我们)?(?:改用|使用|采用|用)\s*(?P<b>[A-Za-z][\w.+-]{1,20})$"),
+        ("", r"^(?P<b>[A-Za-z][\w.+-]{1,20})\s*を(?:使う|使います|使用|採用).*$"),
         (
             "",
             r"^(?P<s>[^,、:0-9]{2,20}?)\s*(?:は|を)\s*(?P<v>\d[\d.%A-Za-z]*)(?:に変更|にする|にします|です|になり)?(?P<rest>.{0,6})$",

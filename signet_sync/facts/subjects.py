@@ -258,7 +258,7 @@ def key(text: str, most: int) -> str | None:
 
 def content(text: str) -> list[str]:
     """Lists the content words of a text, casefolded."""
-    tokens = (token.casefold() for token in _TOKEN.findall(text))
+    tokens = (token.casefold().removesuffix("'s") for token in _TOKEN.findall(text))
     return [token for token in tokens if token not in _IGNORED]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from signet_sync.facts.extract import distil
 from signet_sync.facts.stage import FACT
-from signet_sync.facts.store import facts, statements
+from signet_sync.facts.store import facts, statements, supersession
 from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.recall.stage import RecallLines
@@ -142,7 +142,7 @@ def test_a_later_value_supersedes_whatever_came_in_first(database):
     assert recalled(database, "SQLite") == []
 
 
-def test_slots_are_of_one_agent_entity_and_aspect(database):
+def test_names_are_of_one_agent_and_topic_and_not_of_notes(database):
     put(
         database,
         stated("## Decisions\n- Lamp: oil\n## Notes\n- Lamp: brass\n", 1),
@@ -153,7 +153,7 @@ def test_slots_are_of_one_agent_entity_and_aspect(database):
     assert {status for status, _ in (held(database) | held(database, "scout")).values()} == {"active"}
 
 
-def test_of_two_values_of_one_instant_one_holds_in_every_order(database):
+def test_values_of_one_instant_contradict_each_other_in_every_order(database):
     bodies = [f"## Decisions\n- Lamp: {what}\n" for what in ("oil", "gas", "wax")]
     put(database, *(stated(body, number, day=5) for number, body in enumerate(bodies)))
     first = dump(database)
@@ -161,7 +161,9 @@ def test_of_two_values_of_one_instant_one_holds_in_every_order(database):
         drop(database, session(number))
         put(database, stated(body, number, day=5))
     assert dump(database) == first
-    assert sorted(status for status, _ in held(database).values()) == ["active", "superseded", "superseded"]
+    assert {status for status, _ in held(database).values()} == {"active"}
+    ids = [identity(database, f"Lamp: {what}") for what in ("oil", "gas", "wax")]
+    assert supersession.conflicts(database, "default", ids) == {one: sorted(set(ids) - {one}) for one in ids}
 
 
 def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database):
