@@ -105,7 +105,9 @@ def _told(body: str, sentence: str, items: Sequence[Item]) -> Iterator[tuple[str
     yield sentence, False
     yield from ((item.text, True) for item in items if item.done)
     yield from ((text, False) for text in reported_lines(body))
-    yield from ((item.text, False) for item in items if item.aspect in _REPORTED and not item.done)
+    # What was decided is not done yet, unless it says so.
+    decided = (item.text for item in items if item.aspect in _REPORTED and not item.done)
+    yield from ((text, False) for text in decided if _RESOLVED.search(text) or _FREED.search(text))
 
 
 def _report(clause: str, ticked: bool) -> Report | None:

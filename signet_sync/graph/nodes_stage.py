@@ -29,7 +29,7 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a thread by its id, and a week.
 WEEK = "week"
 # Changes whenever the same artifacts would give another graph.
-VERSION = f"2 digest {digest_mark.VERSION}"
+VERSION = f"3 digest {digest_mark.VERSION}"
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
 _STRIDE = 25
 

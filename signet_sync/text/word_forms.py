@@ -112,6 +112,7 @@ def stem_of(word: str) -> str:
     return stem[:-1] if stem != word and stem.endswith("e") and len(stem) > _SHORTEST else stem
 
 
+@lru_cache(maxsize=8_000)
 def base_of(word: str) -> str:
     """Returns the form that all forms of a folded word share."""
     first = _FAMILIES.get(word, (word,))[0]

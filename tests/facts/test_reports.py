@@ -42,7 +42,7 @@ STEPS = [
     ("Let the lamp go on after a power cut.", "Done: let the lamp go on after a power cut."),
     ("Move the schedules into the database", "Moved the schedules into the database with a migration."),
     ("run migration 42 on staging before the deploy", "Ran migration 42 on staging."),
-    ("Deploy the unit file on the pier host, I can't reach it from here", "The unit file is deployed on the pier host."),
+    ("Deploy the unit file on the pier host, I can't reach it", "The unit file is deployed on the pier host."),
     ("delete the old tide files after 14 days", "Removed the old tide files; 14 days had passed."),
     ("Add a test for the fog horn", "Wrote a test for the fog horn."),
     ("Die Gezeitentabellen nachrechnen", "Gezeitentabellen nachrechnen ist erledigt."),

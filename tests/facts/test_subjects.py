@@ -113,8 +113,8 @@ def test_what_says_that_it_is_a_change_is_marked() -> None:
 
 
 WORDS = st.sampled_from(
-    "the lamp limit is now 5 7 from to of instead use no longer tallow we and , . ; : are switched not 改为 は 从 statt "
-    "von auf вместо на по de a raise drop dropped if A B-2 for in with by replaced".split()
+    "the lamp limit is now 5 7 from to of instead use no longer tallow we and , . ; : are switched not 改为 は 从 "
+    "statt von auf вместо на по de a raise drop dropped if A B-2 for in with by replaced".split()
 )
 
 

@@ -72,7 +72,7 @@ class _Index:
 
     def first(self, item: _Open) -> int | None:
         """Returns the artifact of the first report that ends an item."""
-        words = item.words
+        words = item.words if self.told else None
         if words is None:
             return None
         places = {place for word in {*words.words, *words.issues} for place in self.by_word.get(word, ())}

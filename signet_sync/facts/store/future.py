@@ -32,13 +32,15 @@ _SUPERSEDED = """
     cross join entity_attributes f on f.agent_id = ?1 and f.superseded_by = json_each.value and f.latest_us <= ?2"""
 # What sources of the past claimed last.
 _CLAIMED = """
-    select f.fact, f.entity, s.at_us, s.claims from json_each(?2)
-    cross join entity_attributes f on f.fact = json_each.value cross join attribute_sources s on s.fact = f.fact and s.claims is not null
+    select f.fact, f.entity, s.at_us, s.claims
+    from json_each(?2) cross join entity_attributes f on f.fact = json_each.value
+    cross join attribute_sources s on s.fact = f.fact and s.claims is not null
         and s.at_us = (select max(t.at_us) from attribute_sources t
             where t.fact = f.fact and t.done = 0 and t.at_us <= ?1)"""
 _REPLACED = """
-    select json_each.value->>0 from json_each(?) where exists (select 1 from fact_claims c
-        where c.entity = json_each.value->>1 and c.subject = json_each.value->>2 and c.place > json_each.value->>3 and c.place <= json_each.value->>4)"""
+    select json_each.value->>0 from json_each(?)
+    where exists (select 1 from fact_claims c where c.entity = json_each.value->>1 and c.subject = json_each.value->>2
+        and c.place > json_each.value->>3 and c.place <= json_each.value->>4)"""
 _STATED = f"""
     select attribute_id, aspect, text, (select norm from entities e where e.agent_id = s.agent_id
         and e.id = s.entity_id and e.kind = 'project'), at_us, source_path, done
