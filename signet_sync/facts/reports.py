@@ -76,7 +76,7 @@ _SAME_WORK = """
     ask send mail ping
 """
 _GROUP = {base_of(word): place for place, line in enumerate(_SAME_WORK.strip().splitlines()) for word in line.split()}
-_SHARE, _BLOCKER_SHARE = 0.6, 0.5
+_SHARE, _BLOCKER_SHARE = 0.65, 0.5
 
 
 class OpenWords(NamedTuple):
@@ -140,19 +140,30 @@ def ends(open_: OpenWords, report: Report) -> bool:
     told = set(report.words)
     if open_.issues & told and report.resolves and not (open_.waits and open_.aspect == "next"):
         return True
-    shared = [word for word in dict.fromkeys(open_.words) if word in told]
-    if len(shared) < 2:
+    own = dict.fromkeys(open_.words)
+    shared = [word for word in own if word in told]
+    if len(shared) < 2 or _name_others(own, told):
         return False
-    share = len(shared) / len(set(open_.words))
+    share = len(shared) / len(own)
     if open_.aspect == "blocker":
         return report.resolves and (
             (len(shared) >= 3 and share >= _SHARE / 2)
             or share >= _BLOCKER_SHARE
             or _side_by_side(open_.words, report.words)
         )
-    if share < _SHARE or (len(shared) < 3 and len(open_.words) > 2 and not report.finished):
+    if (
+        share < _SHARE
+        or min(len(own), len(told)) > len(shared) + 1
+        or (len(shared) < 3 and len(open_.words) > 2 and not report.finished)
+    ):
         return False
     return report.finished or _same_work(open_.words[0], told)
+
+
+def _name_others(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether both have names with digits or signs, but none in common."""
+    named, also = ({word for word in words if not word.isalpha()} for words in (some, others))
+    return bool(named and also) and named.isdisjoint(also)
 
 
 def _side_by_side(some: Sequence[str], others: Sequence[str]) -> bool:

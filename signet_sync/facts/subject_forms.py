@@ -44,6 +44,10 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             rf"(?:now |currently |still |only |exactly |always |at |back to |limited to )*{_VALUE}(?P<rest>.*)$",
         ),
         (
+            "is are",
+            r"^(?P<s>[^,:]{2,70}?)\s+(?:is|are)\s+(?:now\s+)?(?P<v>(?P<w>[^\W\d_]{2,20}))(?P<rest>)$",
+        ),
+        (
             "set change changed switch switched convert converted migrate migrated upgrade upgraded",
             rf"^{_LEAD}(?:set|change|changed|switch|switched|convert|converted|upgrade|upgraded|migrate|migrated)\s+"
             r"(?!from\s|to\s|over\s)(?P<s>[^,:]{2,60}?)\s+(?:from\s+(?P<a>[^,]{1,40}?)\s+)?(?:back |over )?to\s+(?P<b>.+)$",
@@ -55,7 +59,10 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             r"cap|capped|limit|limited|pin|pinned|keep|set)\s+(?!from\s|to\s|over\s)(?P<s>[^,:]{2,60}?)\s+"
             r"(?:from\s+(?P<a>[^,]{1,40}?)\s+)?(?:down |up |back )?(?:to|at)\s+(?P<b>.+)$",
         ),
-        ("goes went go", r"^(?P<s>[^,:]{2,60}?)\s+(?:goes|went|go)\s+from\s+(?P<a>[^,]{1,40}?)\s+to\s+(?P<b>.+)$"),
+        (
+            "from",
+            r"^(?P<s>[^,:]{2,60}?)\s+(?:(?:is|are|was|were|have|has)\s+)?(?:goes|went|go|moves?|moved|switch(?:es|ed)?|migrated|changed?)\s+from\s+(?P<a>[^,]{1,40}?)\s+to\s+(?P<b>.+)$",
+        ),
         # from A to B; A by B
         (
             "from",
@@ -116,6 +123,10 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             "use using used adopt adopted choose chose pick picked go went going stay stick take took",
             rf"^{_LEAD}(?:{_USE})\s+(?P<b>.+)$",
         ),
+        # A for C; B instead of A
+        ("for", r"^(?P<b>[^\W\d_][\w.+#-]{1,30}\s+for\s+[^,:]{2,60})$"),
+        ("instead rather", r"^(?P<b>[^,:]{1,40}?)\s+(?:instead of|rather than)\s+(?P<a>[^,]{1,60})$"),
+        ("statt", r"^(?P<b>[^,:]{1,40}?)\s+statt\s+(?P<a>[^,]{1,60})$"),
         # German
         (
             "ist sind beträgt bleibt bleiben liegt wird muss",
@@ -154,8 +165,8 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             r"^(?P<a>[^,:]{1,40}?)\s+(?:entfällt|entfallen|(?:ist|wird|wurde|sind) (?:abgeschafft|gestrichen|eingestellt))\b",
         ),
         (
-            "verwenden nutzen nehmen benutzen",
-            r"^(?:wir\s+)?(?:jetzt\s+)?(?:verwenden|nutzen|nehmen|benutzen)\s+(?:jetzt\s+|nun\s+)?(?P<b>(?:(?!nicht mehr)[^,])+)$",
+            "verwenden nutzen nehmen benutzen verwende nutze nimm",
+            r"^(?:wir\s+)?(?:jetzt\s+)?(?:verwenden|nutzen|nehmen|benutzen|verwende|nutze|nimm)\s+(?:jetzt\s+|nun\s+)?(?P<b>(?:(?!nicht mehr)[^,])+)$",
         ),
         # Spanish
         (

@@ -19,7 +19,7 @@ from signet_sync.text.word_forms import STOP_WORDS, base_of
 LENGTH = 280
 CLAIMS = 12
 CLAUSES = 6
-SUBJECT_WORDS, TERM_WORDS, CONTEXT_WORDS = 6, 3, 6
+SUBJECT_WORDS, TERM_WORDS, CONTEXT_WORDS, AMOUNT_WORDS = 6, 3, 6, 10
 
 # The first character of a subject says what is claimed of it, and by which claims it is replaced later.
 NAMED, VALUED, PURPOSE, CHOSEN, RETIRED = ":=~+-"
@@ -29,7 +29,7 @@ _FUNCTION_WORDS = frozenset(
     """
     now currently again instead anymore longer always exactly here today let's lets we'll every same both
     der die das den dem des ein eine einen einer eines unser unsere unseren für von vom im am an auf mit und jetzt nun
-    ab sofort künftig immer wir nur mehr statt
+    ab sofort künftig immer wir nur mehr statt als
     el la los las un una unos unas de del para en por con al y nuestro nuestra ahora ya siempre
     для в на из с от к и по мы теперь сейчас больше всегда
     """.split()
@@ -39,7 +39,7 @@ _IGNORED = STOP_WORDS | _FUNCTION_WORDS
 _VAGUE = frozenset(
     """
     thing things way ways approach stuff idea option options plan one ones nothing anything everything something none
-    result results total answer value number count rest it this that these those there part status state size problem
+    result results total answer value number count it this that these those there part status state size problem
     issue reason point case code file files work change changes feature side user session sessions project
     """.split()
 )
@@ -69,12 +69,39 @@ _REST = late(
     r"porque|y|потому|и|anymore|any more|now|again|everywhere|completely|entirely|altogether|jetzt|ahora)\b)",
     re.IGNORECASE,
 )
-_CONTEXT = late(r"\s(?:for|in|on|as|at|within|inside|of|per|during|für|bei|im|para|en|для|в)\s+", re.IGNORECASE)
+_CONTEXT = late(r"\s(?:for|in|on|as|at|within|inside|of|per|during|für|als|bei|im|para|en|для|в)\s+", re.IGNORECASE)
 
 _KINDS = (
     frozenset(("on", "off", "true", "false", "enabled", "disabled", "an", "aus", "aktiviert", "deaktiviert")),
     frozenset(("required", "optional", "mandatory")),
     frozenset(("forbidden", "allowed")),
+)
+# At either end of a clause: that it is a change says nothing of the subject.
+_MARK = late(
+    r"^(?:from now on|as of (?:today|now)|henceforth|now|ab sofort|ab jetzt|jetzt|a partir de ahora|теперь"
+    r"|今後は?|现在),?\s*"
+    r"|,?\s+(?:from now on|going forward|as of (?:today|now)|now|any ?more|again|ab sofort|ab jetzt)$",
+    re.IGNORECASE,
+)
+# The number of a clause that has one, and what it was before.
+_FORMER_NUMBER = late(
+    r"\s*\(?\b(?:instead of|rather than|not|was|statt|вместо)\s+[$€£]?\d[\d.,:]*\s?[^\W\d_]{0,8}\)?\s*$"
+    r"|\bfrom\s+[$€£]?\d[\d.,:]*\s?[^\W\d_]{0,8}\s+(?=to\s+[$€£]?\d)",
+    re.IGNORECASE,
+)
+_QUANTITY = late(
+    r"(?<![\w#./:@-])[$€£~≈]?\d+(?:[.,:]\d+)*(?:\s?(?:%|ms|s|secs?|seconds?|mins?|minutes?|h|hours?|days?|weeks?|months?|years?"
+    r"|[kmgt]i?b|sekunden?|minuten?|stunden?|tagen?|segundos?|minutos?|horas?|días?)(?!\w)|秒|分|日|天|小时)?(?![\w/#-])",
+    re.IGNORECASE,
+)
+# Behind one of these a number is a name.
+_NUMBERED = late(
+    r"\b(?:phase|step|version|v|release|migration|milestone|sprint|issue|pr|mr|ticket|python|node|rule|section|chapter|case|"
+    r"tenant|shard|region|line|row|week|day|schritt|zeile|paso)\s$",
+    re.IGNORECASE,
+)
+_PLAIN = frozenset(
+    "the a an our we is are be will should must now only just to der die das ist sind el la los es son".split()
 )
 # Verbs with which no earlier decision is named by its own verb alone.
 _PLAIN_VERBS = frozenset("use keep never always do don't make let add be have no only not please".split())
@@ -92,18 +119,18 @@ def claims(text: str, name: str | None = None) -> tuple[Claim, ...]:
         value = said.partition(":" if ":" in said else "：")[2].strip()
         every = list(_of_name(name, value, changed))
     else:
-        every = [claim for clause in _clauses(said) for claim in _of_clause(clause, changed)]
-        first = _TOKEN.match(said)
-        verb = first[0].casefold() if first is not None else ""
-        if verb.isascii() and verb.isalpha() and verb not in _PLAIN_VERBS and verb not in _IGNORED:
-            every.append(Claim(f"{CHOSEN}do/{_stem(verb)}", "", False))
+        clauses = _clauses(said)
+        every = [claim for clause in clauses for claim in _of_clause(clause, changed)]
+        if clauses:
+            every += _of_amount(clauses[0], changed)
+            every += _of_work(clauses[0])
     for claim in every:
         found.setdefault(claim.subject, claim)
     return tuple(found.values())[:CLAIMS]
 
 
 def _clauses(text: str) -> list[str]:
-    parts = (part.strip(" ,:") for part in _CLAUSE_END.split(text)[:CLAUSES])
+    parts = (_MARK.sub("", part.strip(" ,:")).strip(" ,:.!") for part in _CLAUSE_END.split(text)[:CLAUSES])
     return [part for part in parts if part]
 
 
@@ -131,6 +158,31 @@ def _of_clause(clause: str, changed: bool) -> Iterator[Claim]:
                 return
 
 
+def _of_amount(clause: str, changed: bool) -> Iterator[Claim]:
+    """Yields the claim of a clause with one number: of all its other words."""
+    if "?" in clause:
+        return
+    bare = _FORMER_NUMBER.sub(" ", clause)
+    found = list(_QUANTITY.finditer(bare))
+    if len(found) != 1 or _NUMBERED.search(bare[: found[0].start()]):
+        return
+    left = f"{bare[: found[0].start()]} {bare[found[0].end() :]}"
+    words = [_stem(word) for word in map(str.casefold, _TOKEN.findall(left)) if word not in _PLAIN]
+    if 2 <= len(words) <= AMOUNT_WORDS and any(word not in _IGNORED and word not in _VAGUE for word in words):
+        yield Claim(f"{VALUED}# {' '.join(sorted(words))}", _same(found[0][0]), changed)
+
+
+def _of_work(clause: str) -> Iterator[Claim]:
+    """Yields the claims of what is done: by its verb, and by all words of a short clause."""
+    first = _TOKEN.match(clause)
+    verb = first[0].casefold() if first is not None else ""
+    if verb.isascii() and verb.isalpha() and verb not in _PLAIN_VERBS and verb not in _IGNORED:
+        yield Claim(f"{CHOSEN}do/{_stem(verb)}", "", False)
+    whole = key(clause, TERM_WORDS + 1)
+    if whole is not None and " " in whole:
+        yield Claim(f"{CHOSEN}do/{whole}", "", False)
+
+
 def _of_match(match: re.Match[str], changed: bool) -> Iterator[Claim]:
     groups = match.groupdict()
     subject, value, former, latter = (groups.get(name) for name in "svab")
@@ -146,12 +198,15 @@ def _of_match(match: re.Match[str], changed: bool) -> Iterator[Claim]:
         return
     if former is not None:
         phrase, context = _term(former)
+        renewed = _term(latter)[0] if latter is not None else None
+        if renewed is not None and set(renewed.split()) - {"new", "old", *(phrase or "").split()} <= _VAGUE:
+            return  # another one of the same
         if groups.get("tail"):
             context = key(groups["tail"], CONTEXT_WORDS)
             phrase = None if context is None and groups["tail"].strip(" .!") else phrase
         if latter is not None and context is None:
             context = _term(latter)[1]
-        if phrase is None or _is_number(phrase):
+        if phrase is None or former.lstrip("$€£~")[:1].isdigit():
             return
         yield Claim(f"{RETIRED}{phrase}{_in(context)}", "", True)
         if context is None and former.strip().casefold().endswith("ing") and " " not in former.strip():
@@ -172,7 +227,11 @@ def _of_value(subject: str, value: str, groups: dict[str, str | None], changed: 
     if named is None or _PERSONAL.search(subject):
         return
     # One number for one word may be another's: it replaces only if it says that it is a change.
-    weak = " " not in named and named.isascii() and value[:1].isdigit() and not changed
+    weak = not changed and (
+        groups.get("w") is not None or (" " not in named and named.isascii() and value[:1].isdigit())
+    )
+    if groups.get("w") is not None and " " not in named:
+        return
     bound = (groups.get("bound") or "").casefold()
     sort = f"{f' {bound}' if bound else ''}{_kind(value)}"
     yield Claim(f"{PURPOSE if weak else VALUED}{named}{sort}", _same(value), changed)
@@ -196,14 +255,16 @@ def _of_step(subject: str, former: str | None, latter: str) -> Iterator[Claim]:
 
 def _chosen(text: str, changed: bool, *, of_purpose: bool = True) -> Iterator[Claim]:
     """Yields the claims of what is chosen: by its phrase and its names, and for what it is used."""
+    if text.lstrip("$€£~")[:1].isdigit():
+        return
     phrase, context = _term(text)
     terms = [phrase] if phrase is not None else []
     if phrase is not None:
         # A later statement may name it without its version.
-        terms += [" ".join(word for word in phrase.split() if not _is_number(word))]
+        terms += [" ".join(word for word in phrase.split() if not word[:1].isdigit())]
     terms += [word for word in map(_name, _TOKEN.findall(text[:80])[:4]) if word is not None]
     for term in dict.fromkeys(terms):
-        if not term or _is_number(term) or term in _VAGUE:
+        if term in ("", "new", "old") or term in _VAGUE:
             continue
         yield Claim(f"{CHOSEN}{term}", "", changed)
         if context is not None:
@@ -215,8 +276,9 @@ def _chosen(text: str, changed: bool, *, of_purpose: bool = True) -> Iterator[Cl
 
 def _stopped(verb: str, tail: str | None) -> Iterator[Claim]:
     """Yields the claim of a statement that something is no longer done."""
-    if not (tail or "").strip(" .!") and verb.casefold() not in _IGNORED:
-        yield Claim(f"{RETIRED}do/{_stem(verb.casefold())}", "", True)
+    work = key(f"{verb} {tail or ''}", TERM_WORDS + 1)
+    if work is not None and verb.casefold() not in _IGNORED:
+        yield Claim(f"{RETIRED}do/{work}", "", True)
 
 
 def _term(text: str) -> tuple[str | None, str | None]:
@@ -229,10 +291,6 @@ def _term(text: str) -> tuple[str | None, str | None]:
     head, tail = f" {said}"[: around.start()], f" {said}"[around.end() :]
     context = key(tail, CONTEXT_WORDS)
     return (key(head, TERM_WORDS), context) if context is not None else (None, None)
-
-
-def _is_number(term: str) -> bool:
-    return not any(map(str.isalpha, term)) or term[:1].isdigit()
 
 
 def _in(context: str | None) -> str:

@@ -46,6 +46,13 @@ def replaces(later: str, earlier: str, aspects: tuple[str, str] = ("decision", "
         ("we no longer use tallow", "use tallow again"),
         ("Never use tallow", "Use tallow from now on"),
         ("Keep the fog interval at 30 s", "Bump the fog interval to 45 s"),
+        ("Logs are kept for 30 days", "Logs are kept for 90 days now"),
+        ("Rate limit of 100 lamps per hour", "Rate limit of 300 lamps per hour"),
+        ("We sail on Fridays", "We no longer sail on Fridays"),
+        ("Use tallow for beacon lights", "Beacon lights moved from tallow to paraffin"),
+        ("Default lamp colour is red", "Default lamp colour is now white"),
+        ("tallow for the beacon", "paraffin replaces tallow"),
+        ("Horn length is 5 s", "Horn length 9 s instead of 5 s"),
         ("Wir verwenden Tran", "Wir verwenden Tran nicht mehr, sondern Petroleum"),
         ("use tallow", "Statt tallow jetzt Petroleum"),
         ("Das Nebellimit ist 5", "Das Nebellimit wurde von 5 auf 7 erhöht"),
@@ -92,6 +99,13 @@ def test_another_value_replaces(earlier: str, later: str) -> None:
         ("Ask before the lamp is lit", "Ask after the lamp is out"),
         ("use 7 instead of 5", "use 5 instead of 9"),
         ("Note: lit", "Note: unlit"),
+        ("Logs are kept for 30 days", "Backups are kept for 90 days"),
+        ("Step 1 lights the lamp", "Step 2 lights the lamp"),
+        ("Run migration 41 on staging", "Run migration 42 on staging"),
+        ("See #12 for the lamp", "See #13 for the lamp"),
+        ("At most 5 lamps an hour", "At least 3 lamps an hour"),
+        ("Replace the lamp with the new one", "Use the lamp on the pier"),
+        ("The lamp is public", "The lamp is now lit"),
         ("We chose A and B", "We chose C and D"),
     ],
 )  # fmt: skip
@@ -109,7 +123,7 @@ def test_a_note_or_person_is_replaced_by_its_name_only() -> None:
 
 def test_what_says_that_it_is_a_change_is_marked() -> None:
     assert not any(claim.changed for claim in claims("The lamp limit is 5"))
-    assert all(claim.changed for claim in claims("The lamp limit is now 7"))
+    assert next(claim.changed for claim in claims("The lamp limit is now 7") if claim.subject.startswith("="))
 
 
 WORDS = st.sampled_from(
