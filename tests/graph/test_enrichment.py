@@ -562,7 +562,7 @@ def test_the_text_of_another_session_is_no_evidence(vault, model):
         ask(found)
         rows = dict(found.database.execute("select source_path, items from extractions"))
     assert rows.pop(session(vault, 1)) == "[]"
-    ((_, text, place, _, _),) = json.loads(rows.popitem()[1])
+    ((_, text, place),) = json.loads(rows.popitem()[1])
     assert (text, place) == ("Lantern keeps its word number2x", 5), "where it stands it is"
 
 

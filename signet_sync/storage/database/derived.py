@@ -191,6 +191,7 @@ DERIVED: tuple[Table, ...] = (
         earliest_us integer not null, latest_us integer not null, artifact integer not null,
         unique(agent_id, id))""",
         "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
+        "create index entity_attributes_active on entity_attributes(entity, latest_us) where status = 'active'",
         "create index entity_attributes_open on entity_attributes(entity, latest_us)"
         " where aspect in ('blocker', 'next')",
         "create index entity_attributes_successor on entity_attributes(agent_id, superseded_by)"
