@@ -1,7 +1,7 @@
 """Marks blockers and next steps as done that a later summary of their project reports as resolved or done.
 
 Whether a report ends an item depends on these two alone, so the order in which they come in does not matter; the first
-report that does is kept. A change costs the project's open items of the last months, not more.
+report that does is kept. A change reads the project's open items of `HORIZON`, not more.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from signet_sync.formats.fact import Report
 from signet_sync.formats.timestamps import DAY
 from signet_sync.storage.database.connection import Database
 
-# What nobody spoke of for so long is not ended by a few equal words.
-HORIZON = 180 * DAY
+# After three half-lives few equal words are about something else; it also bounds what a change reads.
+HORIZON = 45 * DAY
 
 ReportKey = tuple[int, int, int]  # topic, instant, artifact
 
