@@ -138,24 +138,22 @@ def open_words(aspect: str, text: str) -> OpenWords | None:
 def ends(open_: OpenWords, report: Report) -> bool:
     """Whether a later report says that a blocker is resolved, or a next step done."""
     told = set(report.words)
-    if open_.issues & told and report.resolves and not (open_.waits and open_.aspect == "next"):
+    is_step = open_.aspect == "next"
+    if open_.issues & told and (report.finished and not open_.waits if is_step else report.resolves):
         return True
     own = dict.fromkeys(open_.words)
     shared = [word for word in own if word in told]
     if len(shared) < 2 or _name_others(own, told):
         return False
-    share = len(shared) / len(own)
-    if open_.aspect == "blocker":
-        return report.resolves and (
-            (len(shared) >= 3 and share >= _SHARE / 2)
-            or share >= _BLOCKER_SHARE
-            or _side_by_side(open_.words, report.words)
-        )
-    if (
-        share < _SHARE
-        or min(len(own), len(told)) > len(shared) + 1
-        or (len(shared) < 3 and len(open_.words) > 2 and not report.finished)
-    ):
+    share, more = len(shared) / len(own), len(told) - len(shared)
+    if not is_step:
+        # A few words of a longer report may be about something beside the blocker.
+        much = len(shared) >= 3 and share >= _SHARE / 2 and more <= len(shared) + 1
+        short = more <= 2 and (share >= _BLOCKER_SHARE or _side_by_side(open_.words, report.words))
+        return report.resolves and (much or short)
+    if share < _SHARE or min(len(own) - len(shared), more) > 1:
+        return False
+    if len(shared) < 3 and len(own) > 2 and not report.finished:
         return False
     return report.finished or _same_work(open_.words[0], told)
 
