@@ -149,7 +149,7 @@ def ends(open_: OpenWords, report: Report) -> bool:
     if not is_step:
         # A few words of a longer report may be about something beside the blocker.
         much = len(shared) >= 3 and share >= _SHARE / 2 and more <= len(shared) + 1
-        short = more <= 2 and (share >= _BLOCKER_SHARE or _side_by_side(open_.words, report.words))
+        short = more <= 1 and (share >= _BLOCKER_SHARE or _side_by_side(open_.words, report.words))
         return report.resolves and (much or short)
     if share < _SHARE or min(len(own) - len(shared), more) > 1:
         return False

@@ -27,7 +27,7 @@ BLOCKERS = [
     ("LAMP-12 blocks the pier deploy", "LAMP-12 is fixed."),
     ("潮汐表的密钥还没有收到", "潮汐表的密钥已收到。"),
     ("Falta el acceso al archivo de mareas", "El acceso al archivo de mareas fue aprobado."),
-    ("Нет доступа к архиву приливов", "Доступ к архиву приливов получен."),
+    ("Ключ архива приливов ещё не пришёл", "Ключ архива приливов получен."),
 ]
 STILL_BLOCKED = [
     ("Waits for the staging key from the harbour team", "Still waiting for the staging key from the harbour team."),
