@@ -56,9 +56,13 @@ def _show(document: dict[str, Any]) -> None:
     _recalled(document)
     for source in document.get("sources", ()):
         click.echo(f"  stated in {source['path']}, line {source['line']}")
+    if node.get("ended_by"):
+        click.echo(f"  reported as done in {node['ended_by']}")
     for running in document.get("live", ()):
         key = f"{running['session_key']}#0"
         click.echo(f"  still running, {counted(running['turns'], 'turn')} so far: expand {display(shlex.quote(key))}")
+    _relatives("over time, newest first", [one["id"] for one in document.get("chain", ())], document["labels"])
+    _relatives("contradicted at the same instant by", document.get("conflicts", []), document["labels"])
     for key, heading in _AROUND:
         _relatives(heading, document[key], document["labels"])
     if document.get("children_left_out"):

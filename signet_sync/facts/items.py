@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
-from signet_sync.formats.fact import Aspect, Item
+from signet_sync.facts.subjects import NAMED, claims
+from signet_sync.formats.fact import Aspect, Claim, Item
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import flatten
 
-ITEMS_PER_HEADING = 5
-DONE_PER_HEADING = 10
-ITEMS_PER_ARTIFACT = 60
-SECTION_LINES = 120
+ITEMS_PER_ARTIFACT = 400
+SECTION_LINES = 4_000
 ITEM_LENGTH = 280
 SLOT_WORDS, SLOT_LENGTH = 4, 40
 
@@ -30,8 +29,19 @@ _TITLES: dict[Aspect, str] = {
     "|follow-ups|follow up|follow ups|followups",
 }
 _ASPECT_OF: dict[str, Aspect] = {title: aspect for aspect, titles in _TITLES.items() for title in titles.split("|")}
-# Aspects with named values, which a later value of the same name replaces. Open items end by being done instead.
-_WITH_SLOTS = frozenset[Aspect](("decision", "constraint", "preference", "person", "note"))
+# Aspects in which a later statement replaces an earlier one: those of one group among each other, the others only by
+# name. Open items end by being done instead.
+_RULES = frozenset[Aspect](("decision", "constraint", "preference"))
+_NAMED_ONLY = frozenset[Aspect](("person", "note"))
+
+# Headings of what a session did.
+_REPORTED_TITLES = frozenset(
+    ["outcome", "outcomes", "result", "results", "done", "completed", "changes", "what changed", "what was done",
+     "summary", "progress", "work done", "implemented", "fixed", "resolved", "shipped", "updates", "highlights",
+     "ergebnis", "ergebnisse", "erledigt", "resultado", "hecho", "итог", "сделано", "结果", "成果", "完成", "完了"]
+)  # fmt: skip
+
+_Kind = TypeVar("_Kind")
 
 _HEADING_OR_FENCE = late(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
 _NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
@@ -69,21 +79,26 @@ _LABELS = frozenset(
 def items(body: str) -> tuple[Item, ...]:
     """Returns the items under known headings of a (sanitized) body, by line; text inside code fences is ignored.
 
-    List items and paragraphs count, flattened, the first few of each heading; ticked and struck ones are done. A
+    List items and paragraphs count, flattened, the first `ITEMS_PER_ARTIFACT`; ticked and struck ones are done. A
     repeated item of one aspect counts at its last occurrence.
     """
     found: dict[tuple[Aspect, str], Item] = {}
     for aspect, text, line in _sections(body):
-        kept = {True: DONE_PER_HEADING, False: ITEMS_PER_HEADING}
-        for item in _items(aspect, text, line, kept):
-            if not any(kept.values()) or len(found) == ITEMS_PER_ARTIFACT:
-                break
-            if kept[item.done]:
-                kept[item.done] -= 1
-                same = (aspect, normal(item.text))
-                found.pop(same, None)
-                found[same] = item
+        for item in _items(aspect, text, line):
+            same = (aspect, normal(item.text))
+            if len(found) == ITEMS_PER_ARTIFACT and same not in found:
+                return _without_labels(list(found.values()))
+            found.pop(same, None)
+            found[same] = item
     return _without_labels(list(found.values()))
+
+
+def claims_of(aspect: Aspect, text: str) -> tuple[Claim, ...]:
+    """Returns what an item of an aspect claims of which subjects."""
+    if aspect in _RULES:
+        return claims(text, slot_of(text))
+    name = slot_of(text) if aspect in _NAMED_ONLY else None
+    return (Claim(f"{NAMED}{aspect}/{name}", ""),) if name is not None else ()
 
 
 def normal(text: str) -> str:
@@ -114,17 +129,32 @@ def _bare(text: str) -> str:
     return _EDGES.sub("", text)
 
 
+def reported_lines(body: str) -> Iterator[str]:
+    """Yields list items and paragraphs in front of the headings, and under those of what was done."""
+    for _, text, line in _under(body, _is_reported, True):
+        yield from (words for _, words, _ in _listed(text, line) if not words.startswith("*A digest made by rules"))
+
+
+def _is_reported(line: str) -> bool:
+    title = line.lstrip("#")
+    return line.startswith("# ") or " ".join(_TITLE_END.sub("", title).casefold().split()) in _REPORTED_TITLES
+
+
 def _sections(body: str) -> Iterator[tuple[Aspect, str, int]]:
     """Yields aspect, text and line of each known heading; the text begins with the rest of the heading's line."""
-    aspect: Aspect | None = None
-    begin = counted = 0
+    return ((aspect, text, line) for aspect, text, line in _under(body, _aspect, None) if aspect is not None)
+
+
+def _under(body: str, of: Callable[[str], _Kind], first: _Kind) -> Iterator[tuple[_Kind, str, int]]:
+    """Yields what `of` says of each heading, with the text below and its line; `first` stands for the beginning."""
+    kind, begin, counted = first, 0, 0
     line = 1
     for start, end in (*_headings(body), (len(body), len(body))):
-        if aspect is not None:
+        if kind:
             line += body.count("\n", counted, begin)
             counted = begin
-            yield aspect, body[begin:start], line
-        aspect, begin = _aspect(body[start:end]), end
+            yield kind, body[begin:start], line
+        kind, begin = of(body[start:end]), end
 
 
 def _headings(body: str) -> Iterator[tuple[int, int]]:
@@ -153,19 +183,17 @@ def _aspect_of(title: str) -> Aspect | None:
     return aspects[0] if all(aspects) else None
 
 
-def _items(aspect: Aspect, text: str, line: int, kept: Mapping[bool, int]) -> Iterator[Item]:
-    """Yields the items of a section; once no open one is kept any more, only those that may be done."""
-    has_slots = aspect in _WITH_SLOTS
+def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
+    """Yields the items of a section."""
+    replaced = aspect in _RULES or aspect in _NAMED_ONLY
     for begun, words, ticked in _listed(text, line):
-        if not (kept[False] or ticked or words.startswith("~~")):
-            continue
         raw = words[: 8 * ITEM_LENGTH]
-        for said, struck in _parted(raw, has_slots) if raw.startswith("~~") else ((raw, False),):
+        for said, struck in _parted(raw, replaced) if raw.startswith("~~") else ((raw, False),):
             flat = flatten(said, ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = flat[block.end() :] if block is not None else flat
             if _says_something(shown):
-                yield Item(aspect, shown, begun, ticked or struck, slot_of(shown) if has_slots else None)
+                yield Item(aspect, shown, begun, ticked or struck, claims_of(aspect, shown))
 
 
 def _says_something(text: str) -> bool:
@@ -196,7 +224,7 @@ def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
             begun, ticked, paragraph = line, item[1] is not None and item[1] != " ", [item[2].strip()]
 
 
-def _parted(words: str, has_slots: bool) -> Iterator[tuple[str, bool]]:
+def _parted(words: str, replaced: bool) -> Iterator[tuple[str, bool]]:
     """Yields an item and whether it is struck out; in "~~Postgres~~ SQLite" the second word replaces the first."""
     struck = _STRUCK.match(words)
     if struck is None:
@@ -204,11 +232,27 @@ def _parted(words: str, has_slots: bool) -> Iterator[tuple[str, bool]]:
         return
     yield struck[1], True
     rest = words[struck.end() :].lstrip(" :,;→>-–—")
-    if has_slots and rest[:1].isalnum():
+    if replaced and rest[:1].isalnum():
         yield rest, False
 
 
 def _without_labels(found: list[Item]) -> tuple[Item, ...]:
-    """Clears slots with several values in one artifact: such a name is only a label."""
-    uses = Counter((item.aspect, item.slot) for item in found if not item.done)
-    return tuple(item._replace(slot=None) if item.slot and uses[item.aspect, item.slot] > 1 else item for item in found)
+    """Clears the claims of a name with several values in one artifact: it is only a label.
+
+    Two numbers, or a value and its change, are a contradiction instead.
+    """
+    named: dict[str, list[Item]] = {}
+    for item in found:
+        if item.claims and item.claims[0].subject.startswith(NAMED) and not item.done:
+            named.setdefault(item.claims[0].subject, []).append(item)
+    labels = {subject for subject, some in named.items() if len(some) > 1 and not _is_contradiction(some)}
+    return tuple(
+        item._replace(claims=()) if item.claims and item.claims[0].subject in labels else item for item in found
+    )
+
+
+def _is_contradiction(some: Sequence[Item]) -> bool:
+    first = [item.claims[0] for item in some]
+    return len(some) == 2 and (
+        all(claim.value[:1].isdigit() for claim in first) or first[0].changed is not first[1].changed
+    )

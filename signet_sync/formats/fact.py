@@ -14,19 +14,29 @@ SECTION_OF: dict[str, str] = {
 }  # fmt: skip
 
 
+class Claim(NamedTuple):
+    """What a statement claims of a subject: its value, or that it is chosen or retired (`facts.subjects`).
+
+    `changed`: the statement says that this is a change, so that it replaces another of the same instant.
+    """
+
+    subject: str
+    value: str
+    changed: bool = False
+
+
 class Item(NamedTuple):
     """A statement under a known heading of an artifact; `line` counts the body's lines from 1.
 
-    `text` is flattened. `done`: it is ticked or struck out. `slot` is the casefolded name in front of a value
-    (`database` of "Database: SQLite"), None if the item has no such form: a later value with the same slot supersedes
-    an earlier one.
+    `text` is flattened. `done`: it is ticked or struck out. A later claim on the same subject supersedes an earlier
+    one.
     """
 
     aspect: Aspect
     text: str
     line: int
     done: bool = False
-    slot: str | None = None
+    claims: tuple[Claim, ...] = ()
 
 
 class Mention(NamedTuple):
@@ -50,9 +60,21 @@ class Relation(NamedTuple):
     line: int
 
 
+class Report(NamedTuple):
+    """A statement that something is done, as the words by which it may end a blocker or next step (`facts.reports`).
+
+    `resolves`: it may resolve a blocker; `finished`: it says that something is done whatever its verb.
+    """
+
+    words: tuple[str, ...]
+    resolves: bool = False
+    finished: bool = False
+
+
 class Distilled(NamedTuple):
     """All that is extracted from one artifact. Total, deterministic, linear; bounded (see `facts.extract`)."""
 
     items: tuple[Item, ...]
     mentions: tuple[Mention, ...]
     relations: tuple[Relation, ...]
+    reports: tuple[Report, ...] = ()

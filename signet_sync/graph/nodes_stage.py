@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from signet_sync.facts.extract import distil
-from signet_sync.facts.items import slot_of
+from signet_sync.facts.items import claims_of
 from signet_sync.facts.store.statements import ArtifactStatements
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import threads
@@ -122,7 +122,9 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     if thread is None:
         return SessionDerivation(session, None, made, None, ())
     distilled = {
-        source.source_path: rebased(distil(source.content, project=source.found.top), source.found)
+        source.source_path: rebased(
+            distil(source.content, project=source.found.top, sentence=_reporting(source)), source.found
+        )
         for source in _distilled_sources(sources)
     }
     derived = None
@@ -147,6 +149,13 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         if source.source_path in distilled
     )
     return SessionDerivation(session, thread, made, place, stated, threads.former_id(sources))
+
+
+def _reporting(source: Artifact) -> str | None:
+    """Returns the sentence of an artifact that reports what was done; empty if it says nothing."""
+    if source.source_kind == "transcript":
+        return None
+    return "" if is_template(source.sentence) else source.sentence
 
 
 def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:
@@ -190,7 +199,9 @@ def _replace_items(distilled: dict[str, Distilled], sources: Sequence[Artifact],
             distilled[source.source_path] = distilled[source.source_path]._replace(items=())
     for transcript, stated in zip(transcripts, again.items, strict=True):
         if transcript.captured_us in old:
-            items = [Item(one.kind, flatten(one.text), one.line, slot=slot_of(one.text)) for one in stated]
+            items = [
+                Item(one.kind, flatten(one.text), one.line, claims=claims_of(one.kind, one.text)) for one in stated
+            ]
             distilled[transcript.source_path] = Distilled(tuple(items), (), ())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
-from signet_sync.facts.store import facts
+from signet_sync.facts.store import facts, supersession
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.nodes import GraphNode
@@ -166,6 +166,7 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
         "aspect": fact.aspect,
         "status": fact.status,
         "superseded_by": fact.superseded_by,
+        "ended_by": fact.ended_by,
         "entity": fact.topic_id,
         "thread": fact.thread_id,
         "path": stated[0].path if stated else None,
@@ -178,9 +179,15 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
         TextExcerpt(stated[0].path if stated else "", fact.text, True),
         parents=_nodes_of(stated),
         siblings=neighbours.beside_fact(database, stated[0], fact_id) if stated else (),
-        memories=[fact.superseded_by] if fact.superseded_by else (),
         transcript=_transcript_of_fact(database, stated, fact.text, limit),
-        more={"sources": [{"path": one.path, "line": one.line, "id": one.node_id} for one in stated]},
+        more={
+            "sources": [{"path": one.path, "line": one.line, "id": one.node_id} for one in stated],
+            "chain": [
+                {"id": one.id, "at": iso(one.latest_us), "path": one.path}
+                for one in supersession.chain(database, agent_id, fact_id)
+            ],
+            "conflicts": supersession.conflicts(database, agent_id, [fact_id]).get(fact_id, []),
+        },
     )
 
 
@@ -367,7 +374,16 @@ def _transcript_of_fact(database: Database, stated: Sequence[Occurrence], fact: 
 def _within(database: Database, found: _Found, budget: int) -> dict[str, Any]:
     """Returns the document: labels of neighbours take a fifth at most, then the thing's text, then the transcript's."""
     around = [
-        thing for group in (found.parents, found.children, found.siblings, found.memories) for thing in group[:LABELLED]
+        thing
+        for group in (
+            [one["id"] for one in found.more.get("chain", ())],
+            found.more.get("conflicts", ()),
+            found.parents,
+            found.children,
+            found.siblings,
+            found.memories,
+        )
+        for thing in group[:LABELLED]
     ]
     labels, spent = _labels(database, found.node["agent_id"], around, budget // 5)
     room = budget - spent

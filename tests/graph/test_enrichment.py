@@ -59,7 +59,7 @@ GRACE = line("person", "Grace reviews changes of the broker", "Grace reviews eve
 
 def read(*lines: str, record: str = RECORD) -> list[tuple[str, str, int]]:
     found = read_facts("\n".join(lines), record)
-    assert found is not None and all(not item.done and item.slot is None for item in found)
+    assert found is not None and all(not item.done and not item.claims for item in found)
     return [(item.aspect, item.text, item.line) for item in found]
 
 
@@ -179,7 +179,7 @@ STATED = st.fixed_dictionaries(
 def test_whatever_comes_back_only_what_stands_there_is_kept(answer):
     for item in read_facts(answer, RECORD) or ():
         assert item.text.isprintable() and 0 < len(item.text) <= prompts.FACT_LIMIT
-        assert 1 <= item.line <= RECORD.count("\n") + 1 and not item.done and item.slot is None
+        assert 1 <= item.line <= RECORD.count("\n") + 1 and not item.done and not item.claims
         assert not any(mark in item.text for mark in ("[[", "]]", "<!--", "-->", "`"))
 
 
@@ -302,7 +302,7 @@ def test_what_is_unread_comes_newest_first_and_only_once(vault):
         assert wordings.put_items(found.database, first, [Item("note", "x é", 2)], "m", NOW)
         assert wordings.unread(found.database, 9, NOW) == [second]
         rows = list(found.database.execute("select items, model, source_sha256 from extractions"))
-        assert rows == [('[["note","x é",2,false,null]]', "m", first.source_sha256)]
+        assert rows == [('[["note","x é",2]]', "m", first.source_sha256)]
 
 
 def test_a_failed_attempt_is_made_again_after_a_while(vault):
@@ -480,7 +480,7 @@ def test_a_program_may_be_the_model(vault, tmp_path):
     with workspace(vault, **given) as found:
         ask(found)
         rows = dict(found.database.execute("select items, model from extractions"))
-    assert rows == {'[["person","Grace reviews changes of the broker",4,false,null]]': "command", "[]": "command"}
+    assert rows == {'[["person","Grace reviews changes of the broker",4]]': "command", "[]": "command"}
 
 
 def test_a_condensation_gets_words_once(vault, model):
@@ -562,7 +562,7 @@ def test_the_text_of_another_session_is_no_evidence(vault, model):
         ask(found)
         rows = dict(found.database.execute("select source_path, items from extractions"))
     assert rows.pop(session(vault, 1)) == "[]"
-    ((_, text, place, _, _),) = json.loads(rows.popitem()[1])
+    ((_, text, place),) = json.loads(rows.popitem()[1])
     assert (text, place) == ("Lantern keeps its word number2x", 5), "where it stands it is"
 
 

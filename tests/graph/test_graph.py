@@ -19,7 +19,10 @@ GRAPH = (
     "session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads", "session_projects",
     "thread_aliases",
 )  # fmt: skip
-TABLES = (*GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations", "recall_lines")
+TABLES = (
+    *GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "fact_claims", "fact_reports",
+    "relations", "recall_lines",
+)  # fmt: skip
 PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/lantern/docs", "/home/ada/code/prism", None)
 
 
@@ -36,7 +39,13 @@ def body(random: Random) -> str:
         lines += ["", f"## {heading}", ""]
         for _ in range(random.randint(1, 3)):
             tick = random.choice(["", "", "[x] "])
-            lines.append(f"- {tick}{random.choice(['Database: ', ''])}{' '.join(random.choices(words, k=2))}")
+            start = random.choice(["Database: ", "", "Use ", "The queue limit is now 5 for ", "No longer use "])
+            if heading == "Blockers":
+                start = random.choice(["", "Waits for the queue lease of "])
+            lines.append(f"- {tick}{start}{' '.join(random.choices(words, k=2))}")
+    if random.random() < 0.5:
+        done = random.choice(["The queue lease was merged.", "Use of the ledger queue is done.", "#12 is merged."])
+        lines += ["", "## Outcome", "", f"- {done}"]
     return "\n".join(lines) + "\n"
 
 

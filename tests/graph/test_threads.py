@@ -185,7 +185,7 @@ def test_a_session_as_its_thread_needs_it():
     late = source("transcript", at=T + HOUR, content=WORDS, membership_us=T + 2 * HOUR)
     items = {
         SUMMARY.source_path: [
-            Item("decision", "Database: SQLite", 3, slot="database"),
+            Item("decision", "Database: SQLite", 3),
             Item("constraint", "No network", 4),
             *(Item("next", f"Step {n}", 10 + n) for n in range(7)),
             Item("question", "Does it survive a suspend?", 30),

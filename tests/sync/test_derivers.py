@@ -150,6 +150,8 @@ def test_an_update_is_as_a_rebuild(database: Database) -> None:
         follow(database, stages, {*put(database, more), *gone})
     before = rows(database, stages)
     assert not [table for table, found in before.items() if not found], "the fixtures give these tables no rows"
+    ways = "superseded_by is not null", "ended_by is not null", "status = 'active'"
+    assert all(database.value(f"select count(*) from entity_attributes where {way}") for way in ways)
     assert rebuilt(database, stages) == before
     database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 1)")
     assert not outbox.any_waits(database) and not deriving.is_stale(database, stages)
@@ -160,7 +162,9 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
     filled(database, stages)
     deriving.drain(database, stages)
     before = rows(database, stages)
-    body = f"# {CANARY}\n\n## Decisions\n\n- {CANARY}: {CANARY} of src/{CANARY}.py\n- Call @{CANARY} about {CANARY}#7\n"
+    body = f"# {CANARY}\n\nThe {CANARY} lamp was sent to {CANARY}.\n\n## Decisions\n\n"
+    body += f"- {CANARY}: {CANARY} of src/{CANARY}.py\n"
+    body += f"- Call @{CANARY} about {CANARY}#7\n- We no longer use {CANARY}, but {CANARY}-9\n"
     who = {"session_id": CANARY, "project": f"/code/{CANARY}"}
     dates = ("2026-03-02T10:00:00.000Z", "2026-03-03T10:00:00.000Z")
     moved: set[Source] = set()

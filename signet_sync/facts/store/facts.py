@@ -1,7 +1,8 @@
 """Updates facts and topics from what artifacts state, and makes the lines by which `recall` finds facts.
 
-The newest source determines a fact's words and whether it is done. Of the facts in one slot, the one stated last as not
-done is active; each of the others is superseded by the next. Everything runs in the caller's transaction.
+The newest source determines a fact's words and whether it is done. Claims decide which facts supersede which
+(`facts.store.supersession`), later reports which blockers and next steps are done (`facts.store.endings`). Everything
+runs in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from signet_sync.facts.store import endings, supersession
+from signet_sync.facts.store.endings import ReportKey
 from signet_sync.storage.database.batches import of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
@@ -23,7 +26,10 @@ Key = tuple[str, str]  # agent, id
 
 
 class Fact(NamedTuple):
-    """A fact: `topic` is the name of its topic, `superseded_by` the fact that replaced it."""
+    """A fact: `topic` is the name of its topic, `superseded_by` the fact that replaced it.
+
+    `ended_by` is the path of the artifact that reports a blocker as resolved, or a next step as done.
+    """
 
     aspect: str
     text: str
@@ -31,6 +37,7 @@ class Fact(NamedTuple):
     topic: str
     status: str  # active, superseded, done
     superseded_by: str | None
+    ended_by: str | None
     earliest_us: int
     latest_us: int
     thread_id: str | None
@@ -51,14 +58,14 @@ _NEWEST = """{row}.at_us = (select max(t.at_us) from {table} t where t.{key} = k
         and {row}.artifact = (select t.artifact from {table} t where t.{key} = k.value and t.at_us = {row}.at_us
             order by (select source_path from memory_artifacts where id = t.artifact) desc limit 1)"""
 _STORE_FACTS = f"""
-    update entity_attributes as f set slot = n.slot, status = iif(n.done, 'done', 'active'), superseded_by = null,
+    update entity_attributes as f set status = iif(n.done, 'done', 'active'), superseded_by = null, ended_by = null,
         earliest_us = n.earliest_us, latest_us = n.at_us, artifact = n.artifact
-    from (select k.value as fact, s.slot, s.done, s.at_us, s.artifact,
+    from (select k.value as fact, s.done, s.at_us, s.artifact,
             (select min(t.at_us) from attribute_sources t where t.fact = k.value) as earliest_us
         from json_each(?) k cross join attribute_sources s on s.fact = k.value
             and {_NEWEST.format(row="s", table="attribute_sources", key="fact")}) n
-    where f.fact = n.fact and (f.slot, f.status = 'done', f.earliest_us, f.latest_us, f.artifact)
-        is not (n.slot, n.done, n.earliest_us, n.at_us, n.artifact)"""
+    where f.fact = n.fact and (f.status = 'done' and f.ended_by is null, f.earliest_us, f.latest_us, f.artifact)
+        is not (n.done, n.earliest_us, n.at_us, n.artifact)"""
 _STORE_ENTITIES = f"""
     update entities as e set name = n.name, latest_us = n.at_us
     from (select k.value as entity, m.name, m.at_us
@@ -71,46 +78,28 @@ _DROP_FACTS = """
 _DROP_ENTITIES = """
     delete from entities where entity in (select value from json_each(?))
         and not exists (select 1 from entity_mentions m where m.entity = entities.entity)"""
-_SLOTS = (
-    "select entity, aspect, slot from entity_attributes where fact in (select value from json_each(?))"
-    " and slot is not null"
-)
-# Selects facts of slots whose status or successor is out of date. The fact that was stated last as not done is active.
-# Each of the others is superseded by the next one, not by the last: another value changes only two rows.
-_CHANGED_STATUS = """
-    select fact, agent_id, id, next from (
-        select fact, agent_id, id, status, superseded_by,
-            lead(id) over (partition by entity, aspect, slot order by open_us, id) as next
-        from (select f.*, (select max(s.at_us) from attribute_sources s where s.fact = f.fact and s.done = 0) as open_us
-            from json_each(?) k cross join entity_attributes f indexed by entity_attributes_slot
-                on f.entity = k.value->>0 and f.aspect = k.value->>1 and f.slot = k.value->>2))
-    where status <> 'done'
-        and (status, superseded_by) is not (iif(next is null, 'active', 'superseded'), next)"""
-_SUPERSEDE = "update entity_attributes set status = ?, superseded_by = ? where fact = ?"
 
 
 def settle(
-    database: Database, facts: Collection[int], entities: Collection[int], fresh: Collection[int] = ()
+    database: Database,
+    facts: Collection[int],
+    entities: Collection[int],
+    fresh: Collection[int] = (),
+    come: Collection[ReportKey] = (),
+    gone: Collection[ReportKey] = (),
 ) -> set[Key]:
-    """Updates some facts and topics from their sources, and the facts of the same slots; returns the changed facts.
+    """Updates some facts and topics from their sources, and what follows for other facts; returns the changed facts.
 
-    `fresh` are those of the given facts that are up to date.
+    `fresh` are those of the given facts that are up to date; `come` and `gone` are reports that changed.
     """
-    some, settled = json.dumps(sorted(facts)), json.dumps(sorted(set(facts).difference(fresh)))
-    slots = set(database.execute(_SLOTS, (settled,)))
+    settled = json.dumps(sorted(set(facts).difference(fresh)))
     changed = set(of_values(database, "agent_id, id", "entity_attributes", "fact", facts))
     named = json.dumps(sorted(entities))
     database.execute(_DROP_ENTITIES, (named,))
     database.execute(_STORE_ENTITIES, (named,))
     database.execute(_DROP_FACTS, (settled,))
     database.execute(_STORE_FACTS, (settled,))
-    slots.update(database.execute(_SLOTS, (some,)))
-    outdated = list(database.execute(_CHANGED_STATUS, (json.dumps(sorted(slots)),)))
-    database.executemany(
-        _SUPERSEDE,
-        [("active" if following is None else "superseded", following, fact) for fact, _, _, following in outdated],
-    )
-    return changed.union((agent_id, key) for _, agent_id, key, _ in outdated)
+    return changed | supersession.settle(database, facts) | endings.settle(database, facts, come, gone)
 
 
 # ── recall lines ──
@@ -143,8 +132,8 @@ def _line(row: Sequence[Any]) -> Line:
 def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
     """Returns a fact of any status."""
     for row in database.execute(
-        "select f.aspect, f.text, f.entity_id, coalesce(e.name, ''), f.status, f.superseded_by, f.earliest_us,"
-        f" f.latest_us, f.thread_id from {FACTS} f"
+        "select f.aspect, f.text, f.entity_id, coalesce(e.name, ''), f.status, f.superseded_by, f.ended_by,"
+        f" f.earliest_us, f.latest_us, f.thread_id from {FACTS} f"
         " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
         " where f.agent_id = ? and f.id = ?",
         (agent_id, fact_id),

@@ -6,6 +6,7 @@ Wide rows refer to sessions, artifacts, facts and topics by number. Everything r
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -23,7 +24,9 @@ from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 
-TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations")
+TABLES = (
+    "attribute_sources", "entity_attributes", "fact_claims", "fact_reports", "entity_mentions", "entities", "relations",
+)  # fmt: skip
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
@@ -47,11 +50,16 @@ class ArtifactStatements(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """Numbers of facts and topics to be settled because their sources changed; `fresh` are facts already up to date."""
+    """Numbers of facts and topics to be settled because their sources changed; `fresh` are facts already up to date.
+
+    `come` and `gone` are topic, instant and artifact of reports.
+    """
 
     facts: frozenset[int] = frozenset()
     entities: frozenset[int] = frozenset()
     fresh: frozenset[int] = frozenset()
+    come: frozenset[tuple[int, int, int]] = frozenset()
+    gone: frozenset[tuple[int, int, int]] = frozenset()
 
 
 # ── what artifacts state ──
@@ -64,7 +72,7 @@ class _SourceRow(NamedTuple):
     line: int
     text: str
     done: int
-    slot: str | None
+    claims: str | None
     session: int
 
 
@@ -74,6 +82,14 @@ class _MentionRow(NamedTuple):
     artifact: int
     line: int
     name: str
+    session: int
+
+
+class _ReportRow(NamedTuple):
+    entity: int
+    at_us: int
+    artifact: int
+    told: str
     session: int
 
 
@@ -87,9 +103,13 @@ class _RelationRow(NamedTuple):
 
 
 class _KeyedStatements(NamedTuple):
-    """The statements of one artifact: mentions by kind and norm, items by facts' keys, relations by keys of ends."""
+    """The statements of one artifact: mentions by kind and norm, items by facts' keys, relations by keys of ends.
+
+    `about` is what its facts and reports are about.
+    """
 
     one: ArtifactStatements
+    about: Key
     mentions: dict[Key, Mention]
     items: dict[Key, tuple[Key, Any]]
     relations: dict[tuple[Key, str, Key], int]
@@ -110,7 +130,7 @@ def _keyed(one: ArtifactStatements) -> _KeyedStatements:
         ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
         if ends[0] in mentions and ends[1] in mentions:
             relations.setdefault((ends[0], kind, ends[1]), line)
-    return _KeyedStatements(one, mentions, items, relations)
+    return _KeyedStatements(one, about, mentions, items, relations)
 
 
 @lru_cache(maxsize=1_000)
@@ -142,7 +162,7 @@ def _insert(table: str, columns: Sequence[str]) -> str:
 _INSERT_ENTITY = _insert("entities", ("entity", "agent_id", "id", "kind", "norm", "name", "mentions", "latest_us"))
 _INSERT_FACT = _insert(
     "entity_attributes",
-    ("fact", "agent_id", "id", "entity", "aspect", "slot", "status", "sources", "earliest_us", "latest_us", "artifact"),
+    ("fact", "agent_id", "id", "entity", "aspect", "status", "sources", "earliest_us", "latest_us", "artifact"),
 )
 # Counts are updated with the sources, so that a project's sessions are not counted again for each of them.
 _COUNT_MENTION = "update entities set mentions = mentions + ? where entity = ?"
@@ -152,8 +172,10 @@ _COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact =
 _STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
     ("attribute_sources", _SourceRow, 3),
     ("entity_mentions", _MentionRow, 3),
+    ("fact_reports", _ReportRow, 3),
     ("relations", _RelationRow, 4),
 )
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def replace(database: Database, sessions: Iterable[Session], stated: Iterable[ArtifactStatements]) -> Touched:
@@ -176,9 +198,16 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Ar
             for key, mention in each.mentions.items()
         )
         rows["attribute_sources"].update(
-            _SourceRow(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
+            _SourceRow(
+                facts[key], one.at_us, artifact, item.line, item.text, int(item.done),
+                _COMPACT(item.claims) if item.claims else None, session,
+            )
             for key, (_, item) in each.items.items()
-        )
+        )  # fmt: skip
+        # Sessions without a project have nothing in common that one could report of another.
+        if one.distilled.reports and one.project and each.about in entities:
+            told = _COMPACT(one.distilled.reports)
+            rows["fact_reports"].add(_ReportRow(entities[each.about], one.at_us, artifact, told, session))
         rows["relations"].update(
             _RelationRow(entities[start], kind, entities[end], artifact, line, session)
             for (start, kind, end), line in each.relations.items()
@@ -198,7 +227,8 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Ar
         database.executemany(_insert(table, row._fields), in_order)
     named = _tally(database, _COUNT_MENTION, come["entity_mentions"], gone["entity_mentions"], entities.fresh)
     touched = _tally(database, _COUNT_SOURCE, come["attribute_sources"], gone["attribute_sources"], facts.fresh)
-    return Touched(touched, named, frozenset(facts.fresh.values()))
+    reports = ({row[:3] for row in moved["fact_reports"]} for moved in (come, gone))
+    return Touched(touched, named, frozenset(facts.fresh.values()), *map(frozenset, reports))
 
 
 def _tally(
@@ -249,7 +279,7 @@ def _add_facts(
         status = "done" if item.done else "active"
         rows.append(
             (
-                numbers[key], *key, entities[about], item.aspect, item.slot, status, len(found), earliest, one.at_us,
+                numbers[key], *key, entities[about], item.aspect, status, len(found), earliest, one.at_us,
                 artifacts[one.source_path],
             )
         )  # fmt: skip

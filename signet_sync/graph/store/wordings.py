@@ -80,7 +80,7 @@ def put_items(database: Database, artifact: Unread, items: Sequence[Item], model
             artifact.agent_id,
             artifact.source_path,
             artifact.source_sha256,
-            json.dumps(items, ensure_ascii=False, separators=(",", ":")),
+            json.dumps([one[:3] for one in items], ensure_ascii=False, separators=(",", ":")),
             model,
             at,
         ),
@@ -98,7 +98,8 @@ def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[s
             " where e.agent_id = ? and e.source_path = ?",
             (agent_id, path),
         ):
-            found[path] = [Item(*item) for item in json.loads(items)]
+            # Older rows have two more fields, which a model never filled.
+            found[path] = [Item(*item[:3]) for item in json.loads(items)]
     return found
 
 

@@ -1,0 +1,183 @@
+"""Finds what a summary reports as done or resolved, and whether that ends a blocker or next step stated earlier."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from signet_sync.facts.items import reported_lines
+from signet_sync.facts.subjects import content
+from signet_sync.formats.fact import Item, Report
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.word_forms import base_of
+
+REPORTS_PER_ARTIFACT = 40
+WORDS_PER_REPORT = 24
+ENDED = frozenset(("blocker", "next"))
+
+_REPORTED = frozenset(("decision", "constraint", "note"))
+_CLAUSE_END = late(r"[.;!…](?=\s|$)|\s[–—→]\s|[。；！]|\n|,\s(?=(?:and|but|so|which|und|aber|y|pero|а|но)\s)")
+# In a sentence made by rules what follows one of these is what is left.
+_LEFT = late(r"[;.,]\s*(?:open|blocked|next|asked|stopped midway|todo)\s*:.*$", re.IGNORECASE | re.DOTALL)
+_NOT_YET = late(
+    r"\b(?:not|no|never|open|blocked|blocks?|todo|next|still|pending|waits?|waiting|awaiting|until|once|when|if|unless|will"
+    r"|would|should|must|needs?|to be|plan|plans|planned|later|tomorrow|remaining|remains|left|yet|try|asked|unclear|failed"
+    r"|fails|cannot|missing|expected|hopefully|nicht|kein\w*|noch|wartet|offen|sobald|muss|soll|sollte|wird|fehlt|no|falta"
+    r"|pendiente|todavía|hay que|не|ещё|ждём|ждет|ждёт|нужно|надо)\b|n't\b|[?？]|未|没|还|等待|需要|まだ|待ち|ない|ません",
+    re.IGNORECASE,
+)
+# No longer blocked: said with words that otherwise say the contrary.
+_FREED = late(
+    r"\b(?:no longer|not) (?:waits?|waiting|blocked|blocks?|needed|pending)\b( any ?more)?|\bnicht mehr blockiert\b|"
+    r"\bya no (?:está )?bloquead\w+|больше не блокир\w+|不再(?:阻塞|等待)",
+    re.IGNORECASE,
+)
+_RESOLVED = late(
+    r"\b(?:merged|approved|unblocked|arrived|fixed|resolved|solved|received|granted|confirmed|released|landed|delivered"
+    r"|answered|available|back|reachable|works|issued|provided|signed|accepted|enabled|restored|renewed|settled|cleared"
+    r"|lifted|over|ended|got|gave|given|sent|came|here|green|done|shipped|published|rotated|replied|unlocked|closed"
+    r"|completed|repaired|gone|gelöst|behoben|freigegeben|angekommen|eingetroffen|genehmigt|gemergt|gemerged|erledigt"
+    r"|bestätigt|geliefert|da|resuelt\w+|aprobad\w+|llegó|llegaron|fusionad\w+|desbloquead\w+|recibi\w+|solucionad\w+"
+    r"|решен\w*|решён\w*|исправлен\w*|одобрен\w*|получен\w*|получили|пришёл|пришла|пришли|слит\w*|подтвержд\w+)\b"
+    r"|已?解决|已批准|已合并|已收到|已到|修好|已修复|解決|承認され|マージ|届い|直り|直し",
+    re.IGNORECASE,
+)
+_FINISHED = late(
+    r"\b(?:done|finished|completed|complete|merged|shipped|landed|released|erledigt|fertig|abgeschlossen|hecho|hecha"
+    r"|terminad\w+|готов\w*|сделан\w*|выполнен\w*)\b|已完成|完成了|完了|終わり",
+    re.IGNORECASE,
+)
+_ISSUE = late(
+    r"(?:\b(?:PR|MR|issue|ticket)\s*)?#(\d{1,6})\b|\b(?:PR|MR|issue|ticket)[ #-]{0,2}(\d{1,6})\b|\b([A-Z]{2,8}-\d{1,6})\b"
+)
+_AFTER = late(
+    r"\b(?:after|before|once|when|until|nach|bevor|sobald|wenn|cuando|después|после|когда)\b|后|後", re.IGNORECASE
+)
+# What follows is why or how, and no part of a step or blocker.
+_ASIDE = late(
+    r"\s\(|;\s|[.。](?:\s|$)|,\s(?:i|we|so|because|since|as|it|they|otherwise|weil|da|damit)\s|\s(?:because|since|so that|weil|damit)\s",
+    re.IGNORECASE,
+)
+_CJK_PAIR = late("(?=([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2}))")
+_CJK = late("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+")
+# Verbs for the same work, one group a line.
+_SAME_WORK = """
+    add write create build implement introduce
+    remove delete drop
+    fix repair resolve correct
+    move migrate port
+    update change switch bump
+    test check verify measure confirm
+    document describe mention note
+    deploy release ship publish
+    ask send mail ping
+"""
+_GROUP = {base_of(word): place for place, line in enumerate(_SAME_WORK.strip().splitlines()) for word in line.split()}
+_SHARE, _BLOCKER_SHARE = 0.65, 0.5
+
+
+class OpenWords(NamedTuple):
+    """The words of a blocker or next step by which a report may end it."""
+
+    aspect: str
+    words: tuple[str, ...]
+    issues: frozenset[str]
+    waits: bool  # it names something else that comes first
+
+
+def reports(body: str, sentence: str, items: Sequence[Item]) -> tuple[Report, ...]:
+    """Returns what a (sanitized) summary with this sentence and these items reports, at most `REPORTS_PER_ARTIFACT`."""
+    found: dict[tuple[str, ...], Report] = {}
+    for text, ticked in _told(body, sentence, items):
+        for clause in _CLAUSE_END.split(_LEFT.sub("", text))[:12]:
+            report = _report(clause, ticked)
+            if report is not None:
+                found.setdefault(report.words, report)
+            if len(found) == REPORTS_PER_ARTIFACT:
+                return tuple(found.values())
+    return tuple(found.values())
+
+
+def _told(body: str, sentence: str, items: Sequence[Item]) -> Iterator[tuple[str, bool]]:
+    yield sentence, False
+    yield from ((item.text, True) for item in items if item.done)
+    yield from ((text, False) for text in reported_lines(body))
+    # What was decided is not done yet, unless it says so.
+    decided = (item.text for item in items if item.aspect in _REPORTED and not item.done)
+    yield from ((text, False) for text in decided if _RESOLVED.search(text) or _FREED.search(text))
+
+
+def _report(clause: str, ticked: bool) -> Report | None:
+    freed = _FREED.search(clause) is not None
+    if not ticked and _NOT_YET.search(_FREED.sub(" ", clause) if freed else clause):
+        return None
+    issues = _issues(clause)
+    words = _words(clause)[:WORDS_PER_REPORT]
+    if len(words) < 2 and not issues:
+        return None
+    resolves = ticked or freed or _RESOLVED.search(clause) is not None
+    return Report((*issues, *words), resolves, ticked or _FINISHED.search(clause) is not None)
+
+
+@lru_cache(maxsize=4_000)
+def open_words(aspect: str, text: str) -> OpenWords | None:
+    """Returns the words by which a blocker or next step may be ended; None if there are too few of them."""
+    aside = _ASIDE.search(text, 12)
+    issues = frozenset(_issues(text))
+    after = _AFTER.search(text, 12)
+    end = min((found.start() for found in (aside, after) if found is not None), default=len(text))
+    words = tuple(_words(text[:end] if aspect == "next" else text))
+    if len(words) < 2 and not issues:
+        return None
+    return OpenWords(aspect, words, issues, _AFTER.search(text) is not None)
+
+
+def ends(open_: OpenWords, report: Report) -> bool:
+    """Whether a later report says that a blocker is resolved, or a next step done."""
+    told = set(report.words)
+    is_step = open_.aspect == "next"
+    if open_.issues & told and (report.finished and not open_.waits if is_step else report.resolves):
+        return True
+    own = dict.fromkeys(open_.words)
+    shared = [word for word in own if word in told]
+    if len(shared) < 2 or _name_others(own, told):
+        return False
+    share, more = len(shared) / len(own), len(told) - len(shared)
+    if not is_step:
+        # A few words of a longer report may be about something beside the blocker.
+        much = len(shared) >= 3 and share >= _SHARE / 2 and more <= len(shared) + 1
+        short = more <= 1 and (share >= _BLOCKER_SHARE or _side_by_side(open_.words, report.words))
+        return report.resolves and (much or short)
+    if share < _SHARE or min(len(own) - len(shared), more) > 1:
+        return False
+    if len(shared) < 3 and len(own) > 2 and not report.finished:
+        return False
+    return report.finished or _same_work(open_.words[0], told)
+
+
+def _name_others(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether both have names with digits or signs, but none in common."""
+    named, also = ({word for word in words if not word.isalpha()} for words in (some, others))
+    return bool(named and also) and named.isdisjoint(also)
+
+
+def _side_by_side(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two words follow each other in both."""
+    return not set(pairwise(some)).isdisjoint(pairwise(others))
+
+
+def _same_work(verb: str, told: Iterable[str]) -> bool:
+    group = _GROUP.get(verb)
+    return any(word == verb or (group is not None and _GROUP.get(word) == group) for word in told)
+
+
+def _words(text: str) -> list[str]:
+    """Lists the content words of a text in their common form, CJK in pairs of characters."""
+    return [*(base_of(word) for word in content(_CJK.sub(" ", text))), *_CJK_PAIR.findall(text)]
+
+
+def _issues(text: str) -> list[str]:
+    return list(dict.fromkeys(f"#{one or two}" if one or two else three for one, two, three in _ISSUE.findall(text)))
