@@ -21,11 +21,15 @@ _MANY = 100_000
 
 
 class FilledSections(NamedTuple):
-    """Lines by section, the ids that they show, and the tokens that they and their headings cost."""
+    """Lines by section, the ids that they show, and the tokens that they and their headings cost.
+
+    `segments` are those of whose sessions a thread's line says what they were about.
+    """
 
     lines: dict[str, list[str]]
     shown: frozenset[str]
     tokens: int
+    segments: frozenset[str] = frozenset()
 
 
 class _Line(NamedTuple):
@@ -139,7 +143,9 @@ def fill(
         if chosen and count:
             lines[key] += ["", _more(count, at_least=key in cut)]
             filling.used += _more_cost(count)
-    return FilledSections(lines, frozenset(filling.shown), filling.used)
+    threads = (line.entry for line in filling.chosen["projects"] if line.entry.id.startswith("t-"))
+    segments = frozenset(segment_of(entry.path) for entry in threads if entry.path is not None)
+    return FilledSections(lines, frozenset(filling.shown), filling.used, segments)
 
 
 def _more(count: int, *, at_least: bool) -> str:

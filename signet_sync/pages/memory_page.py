@@ -14,9 +14,10 @@ from signet_sync.formats.paths import month_page
 from signet_sync.formats.session_log_rows import MonthView as MonthView
 from signet_sync.formats.timestamps import DAY, day_of, short_day
 from signet_sync.formats.wikilinks import targets, wikilink
+from signet_sync.graph.rollups import shortened
 from signet_sync.pages.budget import Shares
-from signet_sync.pages.filling import fill
-from signet_sync.pages.sections import SECTIONS, SectionCandidate, inert, link_to, plain
+from signet_sync.pages.filling import FilledSections, fill
+from signet_sync.pages.sections import SECTIONS, SectionCandidate, inert, link_to, plain, without_name
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import flatten_cell
@@ -30,7 +31,7 @@ HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
 class NodeView(NamedTuple):
     """A node of the temporal index. Instants are microseconds since 1970 UTC.
 
-    `kind` is `session`, `arc` or `epoch`, `thread` the label of its thread, `parts` the number of sessions or arcs
+    `kind` is `session`, `arc` or `epoch`, `thread` the name of its thread, `parts` the number of sessions or arcs
     that it condenses. `about` has what its sessions were about: instant, sentence and artifact, newest first.
     """
 
@@ -108,7 +109,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     certain = _ledger(projection, rows, shares.ledger)
     wanted = _ledger(projection, rows, max(total - fixed, least))
     # At least as many rows are shown as are certain, so their sessions need no other link.
-    index_costs = _index(projection, min(shares.index, total - fixed - least), frozenset(), certain).tokens
+    index_costs = _index(projection, min(shares.index, total - fixed - least), _NOTHING, certain).tokens
     room = max(shares.head - fixed, total - fixed - wanted.tokens - index_costs)
     named = {segment_of(path) for line in certain.rows for path in targets(line)}
     head = fill(
@@ -120,7 +121,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     left = total - fixed - head.tokens
     ledger = _ledger(projection, rows, left - index_costs)
     parts.append(ledger.text)
-    index = _index(projection, left - ledger.tokens, head.shown, ledger)
+    index = _index(projection, left - ledger.tokens, head, ledger)
     if index.text:
         parts.append(index.text)
     if hinted and (head.shown or " ^" in index.text):
@@ -131,6 +132,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
 
 # The least that a row of the session log costs, in tokens.
 _LEAST_ROW = 24
+_NOTHING = FilledSections({}, frozenset(), 0)
 _LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
 _DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
 
@@ -198,24 +200,24 @@ class _Index(NamedTuple):
     tokens: int
 
 
-def _index(projection: Projection, budget: int, in_head: frozenset[str], ledger: _Ledger) -> _Index:
-    """Returns what the session log above does not show: earlier months, condensations, sessions."""
+def _index(projection: Projection, budget: int, head: FilledSections, ledger: _Ledger) -> _Index:
+    """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
     heading = "## Temporal Index"
     heading_costs = estimate_tokens(heading) + 5
     left = budget - heading_costs
-    limit = max(left, 0) // _LEAST_NODE + len(in_head) + 2 * len(ledger.rows)
+    limit = max(left, 0) // _LEAST_NODE + len(head.shown) + 2 * len(ledger.rows)
     lineage = projection.lineage(min(limit, MOST_NODES))
-    named = {segment_of(path) for line in ledger.rows for path in targets(line)}
+    told = head.segments.union(segment_of(path) for line in ledger.rows for path in targets(line))
 
     def lines_of(nodes: Iterable[NodeView]) -> Iterator[str]:
         for node in nodes:
             earlier = (
                 (sentence, path)
                 for at_us, sentence, path in node.about
-                if day_of(at_us) <= ledger.oldest and segment_of(path) not in named
+                if day_of(at_us) <= ledger.oldest and segment_of(path) not in told
             )
             sentence, path = next(earlier, ("", ""))
-            if path and node.id not in in_head:
+            if path and node.id not in head.shown:
                 yield node_line(node, sentence, path, projection.today_us)
 
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
@@ -260,12 +262,14 @@ def _month_line(agent_id: str, month: MonthView) -> str:
 
 
 def node_line(node: NodeView, sentence: str, path: str, today_us: int) -> str:
-    """Returns `- Mar 2 to Mar 6 · lantern (codex), 2 sessions: … [[…|summary]] ^a-…`."""
+    """Returns `- Mar 2 to Mar 6 · lantern, 2 sessions: … [[…|summary]] ^a-…`."""
     first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
     days = last if first == last or node.kind == "session" else f"{first} to {last}"
     count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
     thread = inert(flatten_cell(node.thread, 80))
-    return f"- {days} · {thread}{count}: {plain(sentence)} {link_to(path)} {short_handle(node.id)}"
+    words = shortened(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
+    return f"- {days} · {thread}{count}: {words} {link_to(path)} {short_handle(node.id)}"
 
 
+_NODE_LENGTH = 160
 _PARTS = {"arc": "session", "epoch": "week"}

@@ -15,7 +15,7 @@ from signet_sync.formats.wikilinks import wikilink
 from signet_sync.graph.rollups import shortened
 from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import UNUSED, Use, day_start, score
-from signet_sync.pages.statements import contains, words_of
+from signet_sync.pages.statements import contains, key_of, words_of
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, content_words, flatten, flatten_cell
 
@@ -185,7 +185,8 @@ class SectionCandidate(NamedTuple):
 def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]) -> list[SectionCandidate]:
     """Returns a candidate for everything seen, scored for the UTC day of `now_us`; half-lives are days by kind.
 
-    A blocker that a later session of its project mentions is left out: that session has its present state.
+    A blocker that a later session of its project mentions is left out: that session has its present state. So are next
+    steps that are older than the list from which the project's next step is.
     """
     today = day_start(now_us)
 
@@ -216,7 +217,13 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
     threads: dict[str, list[ThreadView]] = {}
     for thread in seen.threads:
         threads.setdefault((thread.project or "").casefold(), []).append(thread)
-    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _mentioned_since(v, threads)]
+    planned = _planned(seen)
+    facts = [
+        v
+        for v in seen.facts
+        if seen.uses.get(v.id, UNUSED).pinned
+        or not (_mentioned_since(v, threads) or (v.aspect == "next" and v.latest_us < planned.get(v.project or "", 0)))
+    ]
     return [
         *(
             valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)
@@ -247,6 +254,16 @@ def _mentioned_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]
         thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _MENTIONED
         for thread in threads.get(view.project.casefold(), ())
     )
+
+
+def _planned(seen: SectionInputs) -> dict[str, int]:
+    """Returns by project when the next step of one of its threads was stated last."""
+    steps = {(thread.project, key_of(thread.next_action)) for thread in seen.threads if thread.next_action}
+    found: dict[str, int] = {}
+    for fact in seen.facts:
+        if fact.aspect == "next" and fact.project and (fact.project, key_of(fact.text)) in steps:
+            found[fact.project] = max(found.get(fact.project, 0), fact.latest_us)
+    return found
 
 
 @_kept
@@ -306,7 +323,8 @@ def _thread_parts(view: ThreadView, today_us: int) -> tuple[str, tuple[tuple[str
     A thread at rest has only its outcome. A status is named if the parts do not show it.
     """
     name, day = thread_name(view), short_day(view.latest_us, today_us)
-    outcome, _, named = _split(view.sample)
+    outcome, named = _split(view.sample)
+    outcome = without_name(outcome, basename(view.project))
     if today_us - view.latest_us > QUIET_AFTER:
         return f"**{name}** (quiet since {day}): {_ended(shortened(plain(outcome), QUIET_LENGTH))}", ()
     blocker = _blocker(view, named)
@@ -332,10 +350,16 @@ def thread_name(view: ThreadView) -> str:
     return lineage or (f"{_cell(view.harness, 40)}, no project" if view.harness else "no project")
 
 
-def _split(sample: str) -> tuple[str, str, str]:
+def without_name(sentence: str, name: str) -> str:
+    """Returns a sentence without the project's name in front, which its line shows anyway."""
+    start = f"{name}: "
+    return sentence[len(start) :] if name and sentence.casefold().startswith(start.casefold()) else sentence
+
+
+def _split(sample: str) -> tuple[str, str]:
     """Splits a session's sentence into its outcome and what it says that blocks it."""
     mark = _BLOCKED.search(sample)
-    return (sample, "", "") if mark is None else (sample[: mark.start()], mark[0], sample[mark.end() :])
+    return (sample, "") if mark is None else (sample[: mark.start()], sample[mark.end() :])
 
 
 def _blocker(view: ThreadView, named: str) -> str:

@@ -39,11 +39,13 @@ def contains(whole: Words, part: Words) -> bool:
     return len(part) >= LEAST and set(part) <= set(whole)
 
 
-def same(one: Words, other: Words) -> bool:
-    """Returns whether two statements say the same: the longer has the words of the shorter in order, and few others."""
-    short, long = sorted((one, other), key=len)
-    more = len(long) - len(short)
-    if len(short) < LEAST or more > max(len(long) // 4, 1):
+def same(said: Words, new: Words) -> bool:
+    """Returns whether a statement only shortens one that was said, or adds no more than a few words to it.
+
+    The longer has the words of the shorter in order, and none more that turns its meaning.
+    """
+    short, long = sorted((said, new), key=len)
+    if len(short) < LEAST or (long is new and len(long) - len(short) > max(len(long) // 4, 1)):
         return False
     extra: list[str] = []
     ahead = iter(long)
@@ -84,7 +86,7 @@ class Said:
         lists = (self._by_word.get(word, ()) for word in set(words))
         near = {place for places in lists if len(places) <= _COMMON for place in places}
         return any(
-            (not scope or not other or scope == other) and (same(words, said) or (sentence and contains(said, words)))
+            (not scope or not other or scope == other) and (same(said, words) or (sentence and contains(said, words)))
             for other, said, sentence in map(self._said.__getitem__, near)
         )
 

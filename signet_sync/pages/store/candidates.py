@@ -29,6 +29,7 @@ from signet_sync.pages.sections import (
 )
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
+from signet_sync.text.sentences import basename
 
 # The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.
 LEAST_LINE = 12
@@ -89,11 +90,10 @@ _ENTITY = (
 _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
-# With the label of its thread.
 _NODE = f"""
-    select id, kind, earliest_us, latest_us, source_ref, label,
-        (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id)
-    from {NODES} n where agent_id = ? and id = ?"""
+    select n.id, n.kind, n.earliest_us, n.latest_us, n.source_ref, n.label, h.project, h.label
+    from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
+    where n.agent_id = ? and n.id = ?"""
 # What an arc's sessions were about, or those of an epoch's arcs; each session counts by its best node.
 _SESSIONS_BELOW = f"""
     select distinct t.latest_us, t.sentence, t.source_ref from session_summary_children c
@@ -251,14 +251,17 @@ def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> NodeL
 
 def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[NodeView]:
     for node_id in ids:
-        for one, kind, earliest, latest, path, label, thread in list(database.execute(_NODE, (agent_id, node_id))):
+        for one, kind, earliest, latest, path, label, project, thread in list(
+            database.execute(_NODE, (agent_id, node_id))
+        ):
+            name = basename(project) or thread or ""
             if kind == "session":
-                yield NodeView(one, kind, thread or "", earliest, latest, 1, [(latest, label, path)])
+                yield NodeView(one, kind, name, earliest, latest, 1, [(latest, label, path)])
             else:
                 below = [one] if kind == "arc" else _below(database, agent_id, one)
                 about = [row for arc in below for row in _sessions_below(database, agent_id, arc)]
                 count = len(about) if kind == "arc" else len(below)
-                yield NodeView(one, kind, thread or "", earliest, latest, count, sorted(about, reverse=True))
+                yield NodeView(one, kind, name, earliest, latest, count, sorted(about, reverse=True))
 
 
 def _below(database: Database, agent_id: str, node_id: str) -> list[str]:
