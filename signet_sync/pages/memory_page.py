@@ -207,7 +207,7 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
     left = budget - heading_costs
     limit = max(left, 0) // _LEAST_NODE + len(head.shown) + 2 * len(ledger.rows)
     lineage = projection.lineage(min(limit, MOST_NODES))
-    told = head.segments.union(segment_of(path) for line in ledger.rows for path in targets(line))
+    told = set(head.segments).union(segment_of(path) for line in ledger.rows for path in targets(line))
 
     def lines_of(nodes: Iterable[NodeView]) -> Iterator[str]:
         for node in nodes:
@@ -218,6 +218,7 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
             )
             sentence, path = next(earlier, ("", ""))
             if path and node.id not in head.shown:
+                told.add(segment_of(path))
                 yield node_line(node, sentence, path, projection.today_us)
 
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))

@@ -333,7 +333,7 @@ def _thread_parts(view: ThreadView, today_us: int) -> tuple[str, tuple[tuple[str
         ("Next", view.next_action and plain(view.next_action, NEXT_LENGTH)),
     ]
     parts = tuple((text, f" {label}: {_ended(text)}") for label, text in steps if text)
-    implied = {"settled", "question-only", *(["blocked"] if blocker else []), *(["open", "blocked"] if parts else [])}
+    implied = {"settled", "question-only", *(["blocked"] if blocker else []), *(["open"] if parts else [])}
     about = _listed(
         "" if view.status in implied else view.status,
         day,

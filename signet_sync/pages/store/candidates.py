@@ -33,8 +33,7 @@ from signet_sync.text.sentences import basename
 
 # The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.
 LEAST_LINE = 12
-# Of a kind, so many are counted; of threads ahead of the clock, and of the statements of one slot, so many are read.
-COUNTED = 1_000
+# Of threads ahead of the clock, and of the statements of one slot, so many are read.
 AHEAD = 40
 VALUES = 50
 PINS = 500
@@ -66,7 +65,7 @@ _LISTED_MEMORIES = """
 # The value before the present one, among the last ones of its slot.
 _REPLACED = """
     select f.id, o.id, s.text, (select min(at_us) from attribute_sources t where t.fact = f.fact)
-    from json_each(?2) k cross join entity_attributes f on f.agent_id = ?1 and f.id = k.value
+    from json_each(?2) cross join entity_attributes f on f.agent_id = ?1 and f.id = json_each.value
     cross join entity_attributes o on o.fact in (select fact from entity_attributes indexed by entity_attributes_slot
         where entity = f.entity and aspect = f.aspect and slot = f.slot order by fact desc limit ?3)
         and o.superseded_by = f.id
@@ -120,7 +119,7 @@ def section_inputs(
     later = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
     threads = _rows(database, newest, agent_id, now_us, most) | _rows(database, later, agent_id, now_us, AHEAD)
     threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
-    listed = _listed(database, agent_id, now_us, half_lives, max(most, COUNTED))
+    listed = _listed(database, agent_id, now_us, half_lives, most)
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)
     facts = _rows(database, _SOME_FACTS, agent_id, now_us, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
