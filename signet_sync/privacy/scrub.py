@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.filename import artifact_name, ignored_code
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_of
@@ -257,13 +259,15 @@ def _delete_lines(
         if not isinstance(found, Found):
             continue
         caught, lines = sieve.caught(found.raw), found.raw.split(b"\n")
-        left = [line for line in lines if not any(needle in line for needle in caught)]
-        if digests:
-            left = [line for line in left if _digest(line) not in digests]
+        left = lines_without(lines, partial(_goes, caught, digests))
         if len(left) == len(lines):
             continue
         if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
             raise page_files.changed_meanwhile(path)
+
+
+def _goes(caught: Collection[bytes], digests: Collection[str], line: bytes) -> bool:
+    return any(needle in line for needle in caught) or (bool(digests) and _digest(line) in digests)
 
 
 def _digest(line: bytes) -> str:
