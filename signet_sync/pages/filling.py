@@ -92,7 +92,7 @@ class _Filling:
         cost = 0
         if _is_grouped(entry) and line.grouped:
             made = made._replace(grouped=f"{entry.bullet}{line.grouped}{more}")
-            before = self._projects[entry.section, _name(entry.project)]
+            before = self._projects[entry.section, entry.project]
             cost = _group_cost(f"### {_name(entry.project)}") if before == 1 else 0
         elif entry.group and entry.group not in self._groups:
             cost = _group_cost(entry.group)
@@ -105,7 +105,7 @@ class _Filling:
         self._handles.add(made.handle)
         self._groups.add(entry.group)
         if made.grouped:
-            self._projects[entry.section, _name(entry.project)] += 1
+            self._projects[entry.section, entry.project] += 1
         if made.link:
             self._named.add(segment_of(made.link))
         self._said.add(line.own, scope)
@@ -197,14 +197,14 @@ def _threads_first(chosen: Sequence[_Line]) -> list[_Line]:
 
 def _by_project(chosen: Sequence[_Line]) -> list[tuple[str, list[_Line]]]:
     """Returns lines that stand alone in their project, or in none, then each project with several, best first."""
-    several: dict[str, list[_Line]] = {}
+    of_project: dict[str, list[_Line]] = {}
     for line in chosen:
         if line.grouped:
-            several.setdefault(_name(line.entry.project), []).append(line)
-    several = {name: lines for name, lines in several.items() if len(lines) > 1}
-    alone = [line for line in chosen if not line.grouped or _name(line.entry.project) not in several]
+            of_project.setdefault(line.entry.project, []).append(line)
+    several = {project: lines for project, lines in of_project.items() if len(lines) > 1}
+    alone = [line for line in chosen if not line.grouped or line.entry.project not in several]
     alone.sort(key=lambda line: not line.entry.pinned)
-    return [("", alone), *((f"### {name}", lines) for name, lines in several.items())]
+    return [("", alone), *((f"### {_name(project)}", lines) for project, lines in several.items())]
 
 
 def _is_grouped(entry: SectionCandidate) -> bool:

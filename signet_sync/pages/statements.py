@@ -8,8 +8,6 @@ from signet_sync.formats.lazy_pattern import late
 
 # Fewer words fit too many statements.
 LEAST = 3
-# A word of more statements than this tells none of them apart.
-_COMMON = 100
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _FILLERS = frozenset(
     """
@@ -45,7 +43,7 @@ def same(said: Words, new: Words) -> bool:
     The longer has the words of the shorter in order, and none more that turns its meaning.
     """
     short, long = sorted((said, new), key=len)
-    if len(short) < LEAST or (long is new and len(long) - len(short) > max(len(long) // 4, 1)):
+    if len(short) < LEAST or (long is new and len(long) - len(short) > _most_extra(long)):
         return False
     extra: list[str] = []
     ahead = iter(long)
@@ -57,6 +55,10 @@ def same(said: Words, new: Words) -> bool:
         else:
             return False
     return not any(word in _TURNS or word.endswith("n't") or any(map(str.isdigit, word)) for word in (*extra, *ahead))
+
+
+def _most_extra(words: Words) -> int:
+    return max(len(words) // 4, 1)
 
 
 class Said:
@@ -83,8 +85,11 @@ class Said:
         if key_of(text) in self._keys:
             return True
         words = words_of(text)
-        lists = (self._by_word.get(word, ()) for word in set(words))
-        near = {place for places in lists if len(places) <= _COMMON for place in places}
+        if len(words) < LEAST:
+            return False
+        # What says the same has all words but the few that may be more: of one more than these, at least one.
+        lists = sorted((self._by_word.get(word, ()) for word in set(words)), key=len)
+        near = {place for places in lists[: _most_extra(words) + 1] for place in places}
         return any(
             (not scope or not other or scope == other) and (same(said, words) or (sentence and contains(said, words)))
             for other, said, sentence in map(self._said.__getitem__, near)

@@ -151,7 +151,7 @@ def test_every_line_of_a_small_vault(vault: Vault) -> None:
     vault.reindex()
     page = vault.page()
     assert "ground on Thursdays" in page and f"^{pinned[:8]}" in page
-    assert follow_all(vault) > 20
+    assert follow_all(vault) > 15
 
 
 def test_every_line_of_a_clipped_page(vault: Vault) -> None:
