@@ -23,13 +23,14 @@ _MANY = 100_000
 class FilledSections(NamedTuple):
     """Lines by section, the ids that they show, and the tokens that they and their headings cost.
 
-    `segments` are those of whose sessions a thread's line says what they were about.
+    `told` are the segments of whose sessions a thread's line says what they were about, `linked` those with a link.
     """
 
     lines: dict[str, list[str]]
     shown: frozenset[str]
     tokens: int
-    segments: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
+    linked: frozenset[str] = frozenset()
 
 
 class _Line(NamedTuple):
@@ -50,7 +51,7 @@ class _Filling:
         self.left: Counter[str] = Counter()
         self.used = 0
         self.shown: set[str] = set()
-        self._named = set(named)
+        self.named = set(named)
         self._handles: set[str] = set()
         self._groups: set[str] = set()
         self._projects: Counter[tuple[str, str]] = Counter()
@@ -87,7 +88,7 @@ class _Filling:
         ending = short_handle(entry.id)
         ending = handle(entry.id) if ending in self._handles else ending
         stem = "" if entry.path is None else segment_of(entry.path)
-        link = entry.path if entry.path is not None and stem not in self._named else ""
+        link = entry.path if entry.path is not None and stem not in self.named else ""
         made = _Line(entry, f"{entry.bullet}{line.text}{more}", "", ending, link)
         cost = 0
         if _is_grouped(entry) and line.grouped:
@@ -107,7 +108,7 @@ class _Filling:
         if made.grouped:
             self._projects[entry.section, entry.project] += 1
         if made.link:
-            self._named.add(segment_of(made.link))
+            self.named.add(segment_of(made.link))
         self._said.add(line.own, scope)
         for own, _ in line.parts:
             self._said.add(own, scope, sentence=True)
@@ -144,8 +145,8 @@ def fill(
             lines[key] += ["", _more(count, at_least=key in cut)]
             filling.used += _more_cost(count)
     threads = (line.entry for line in filling.chosen["projects"] if line.entry.id.startswith("t-"))
-    segments = frozenset(segment_of(entry.path) for entry in threads if entry.path is not None)
-    return FilledSections(lines, frozenset(filling.shown), filling.used, segments)
+    told = frozenset(segment_of(entry.path) for entry in threads if entry.path is not None)
+    return FilledSections(lines, frozenset(filling.shown), filling.used, told, frozenset(filling.named))
 
 
 def _more(count: int, *, at_least: bool) -> str:

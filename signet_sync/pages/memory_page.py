@@ -207,7 +207,7 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
     left = budget - heading_costs
     limit = max(left, 0) // _LEAST_NODE + len(head.shown) + 2 * len(ledger.rows)
     lineage = projection.lineage(min(limit, MOST_NODES))
-    told = set(head.segments).union(segment_of(path) for line in ledger.rows for path in targets(line))
+    told = set(head.told).union(segment_of(path) for line in ledger.rows for path in targets(line))
 
     def lines_of(nodes: Iterable[NodeView]) -> Iterator[str]:
         for node in nodes:
@@ -219,7 +219,8 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
             sentence, path = next(earlier, ("", ""))
             if path and node.id not in head.shown:
                 told.add(segment_of(path))
-                yield node_line(node, sentence, path, projection.today_us)
+                link = f" {link_to(path)}" if segment_of(path) not in head.linked else ""
+                yield f"{node_line(node, sentence, projection.today_us)}{link} {short_handle(node.id)}"
 
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
     lines = _shared_out((months, lines_of(lineage.condensations), lines_of(lineage.sessions)), left)
@@ -262,14 +263,14 @@ def _month_line(agent_id: str, month: MonthView) -> str:
     return f"- {month.month} · {counted(month.sessions, 'session')} · {wikilink(month_page(agent_id, month.month))}"
 
 
-def node_line(node: NodeView, sentence: str, path: str, today_us: int) -> str:
-    """Returns `- Mar 2 to Mar 6 · lantern, 2 sessions: … [[…|summary]] ^a-…`."""
+def node_line(node: NodeView, sentence: str, today_us: int) -> str:
+    """Returns `- Mar 2 to Mar 6 · lantern, 2 sessions: …`."""
     first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
     days = last if first == last or node.kind == "session" else f"{first} to {last}"
     count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
     thread = inert(flatten_cell(node.thread, 80))
     words = shortened(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
-    return f"- {days} · {thread}{count}: {words} {link_to(path)} {short_handle(node.id)}"
+    return f"- {days} · {thread}{count}: {words}"
 
 
 _NODE_LENGTH = 160

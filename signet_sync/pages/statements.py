@@ -8,6 +8,8 @@ from signet_sync.formats.lazy_pattern import late
 
 # Fewer words fit too many statements.
 LEAST = 3
+# Statements that share a word with more than these are not compared with them: among so many it tells none apart.
+_COMMON = 200
 _WORD = late(r"\w+(?:[.:/@#+'’-]\w+)*")
 _FILLERS = frozenset(
     """
@@ -89,7 +91,7 @@ class Said:
             return False
         # What says the same has all words but the few that may be more: of one more than these, at least one.
         lists = sorted((self._by_word.get(word, ()) for word in set(words)), key=len)
-        near = {place for places in lists[: _most_extra(words) + 1] for place in places}
+        near = {place for places in lists[: _most_extra(words) + 1] if len(places) <= _COMMON for place in places}
         return any(
             (not scope or not other or scope == other) and (same(said, words) or (sentence and contains(said, words)))
             for other, said, sentence in map(self._said.__getitem__, near)

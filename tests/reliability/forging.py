@@ -120,7 +120,7 @@ def memory_page(words: Sequence[str]) -> str:
             for n in range(count)
         ],
         [
-            FactView(_id("f", n), _ASPECTS[n % len(_ASPECTS)], said[n] + " is a fact of its own", said[n + 1], at(n), _path(n))
+            FactView(_id("f", n), _ASPECTS[n % len(_ASPECTS)], said[n] + " is one fact", said[n + 1], at(n), _path(n))
             for n in range(count)
         ],
         [MemoryView(_id("m", n), "fact", said[n] + " was asked to be kept", at(n)) for n in range(count)],
