@@ -390,13 +390,16 @@ def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
 
 
 def _was(view: FactView, today_us: int) -> str:
-    """Returns `was JSON until Mar 24` if a fact names a new value of the same thing, else what it replaces."""
+    """Returns `was JSON until Mar 24 ^f-…` if a fact names a new value of the same thing, else what it replaces.
+
+    The handle leads to the old words, and by it a removal of their session finds the line.
+    """
     if view.replaced is None:
         return ""
     (name, colon, _), (before, _, value) = view.text.partition(": "), view.replaced.text.partition(": ")
     if colon and value and name.casefold() == before.casefold():
         said = shortened(plain(value), REPLACED_LENGTH).rstrip(" .")
-        return f"was {said} until {short_day(view.replaced.until_us, today_us)}"
+        return f"was {said} until {short_day(view.replaced.until_us, today_us)} {short_handle(view.replaced.id)}"
     return f"replaces {short_handle(view.replaced.id)}"
 
 

@@ -417,7 +417,7 @@ def test_a_fact_says_what_it_replaced_and_what_contradicts_it():
     fact = sections.FactView("f-1", "decision", "Retry limit: 9", "/code/lantern", at, path)
     before = sections.ReplacedFact("f-bbbbbbbbbbbb", "retry limit: 7", rows.us("2026-03-20"))
     assert sections.fact_line(fact._replace(replaced=before), TODAY) == (
-        "Retry limit: 9 (lantern, Mar 28, was 7 until Mar 20)"
+        "Retry limit: 9 (lantern, Mar 28, was 7 until Mar 20 ^f-bbbbbb)"
     )
     other = before._replace(text="We give up after seven tries")
     assert sections.fact_line(fact._replace(replaced=other), TODAY, grouped=True) == (
