@@ -15,7 +15,7 @@ from signet_sync.formats.filename import artifact_name, carried_token
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.managed_block import without_lines
+from signet_sync.formats.managed_block import lines_without, without_lines
 from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
 from signet_sync.history import purge, store
 from signet_sync.history.git.repository import RepositoryRefused
@@ -140,7 +140,7 @@ class PurgeRules:
         name = artifact_name(path.rpartition("/")[2])
         if (name is not None and name.kind == "manifest") or is_kept_page(path) or _is_of_entity(path):
             caught = self._sieve.caught(raw)
-            return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, caught))
+            return b"\n".join(lines_without(raw.split(b"\n"), lambda line: self._line_goes(line, caught)))
         if page_agent(path) is not None:
             caught = self._sieve.caught(raw)
             return without_lines(raw, lambda line: self._line_goes(line, caught))
