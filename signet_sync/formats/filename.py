@@ -60,6 +60,11 @@ def artifact_name(name: str) -> ArtifactName | None:
     return ArtifactName(match[1], match[2], match[3])
 
 
+def segment_of(path: str) -> str:
+    """Returns what the artifacts of one segment share: a path without its kind."""
+    return path.rpartition("--")[0] or path
+
+
 def is_artifact_path(path: str) -> bool:
     """Whether a path relative to the workspace is that of an artifact."""
     folder, _, name = path.rpartition("/")

@@ -21,6 +21,8 @@ LETTERS: dict[str, str] = {
 }  # fmt: skip
 HANDLE = late(r"\^?([skcaetfmxupr]-[a-z2-7]{4,12})", re.ASCII)
 ID_LENGTH = 14
+# Characters of an id on a page of many lines: 30 bits of the hash, of which an agent's things rarely share all.
+SHORT_LENGTH = 8
 # Five bits of each byte as one of `a` to `z` and `2` to `7`.
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
@@ -36,3 +38,11 @@ def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
 def handle(node_id: str) -> str:
     """Returns `^` and the id: an Obsidian block id, and an argument of `expand`."""
     return f"^{node_id}"
+
+
+def short_handle(node_id: str) -> str:
+    """Returns `^` and the beginning of an id, which `expand` accepts as well.
+
+    A memory's stays whole: a page on which it was forgotten elsewhere is recognised by it.
+    """
+    return handle(node_id if node_id.startswith("m-") else node_id[:SHORT_LENGTH])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -133,4 +133,24 @@ def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
 
 
 def _without(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
-    return b"\n".join(line for line in data.split(b"\n") if not goes(line))
+    return b"\n".join(lines_without(data.split(b"\n"), goes))
+
+
+def lines_without(lines: Iterable[bytes], goes: Callable[[bytes], bool]) -> list[bytes]:
+    """Removes some lines, and the headings of projects and days below which nothing is left."""
+    left: list[bytes] = []
+    heading, emptied = None, False
+    for line in [*lines, None]:
+        if line is None or line.startswith(b"#"):
+            if emptied and heading is not None and not any(map(bytes.strip, left[heading + 1 :])):
+                del left[heading:]
+            heading, emptied = None, False
+        if line is None:
+            continue
+        if goes(line):
+            emptied = True
+            continue
+        if line.startswith(b"### "):
+            heading = len(left)
+        left.append(line)
+    return left

@@ -17,6 +17,8 @@ _ISO = late(
 )
 _OFFSET = late(r"[+-]\d\d(?:-?\d\d)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_RECENT = 300 * DAY
 
 
 _days: dict[tuple[str, str, str], int] = {}
@@ -100,6 +102,15 @@ def moment_of(instant: int) -> datetime:
 def day_of(instant: int) -> str:
     """Returns the UTC day, `YYYY-MM-DD`."""
     return iso(instant)[:10]
+
+
+def short_day(instant: int, today_us: int) -> str:
+    """Returns the UTC day in words: `Mar 28`, `Mar 2025` if it is ten months past, and in full if it is to come."""
+    if instant >= today_us + DAY:
+        return day_of(instant)
+    moment = moment_of(instant)
+    name = _MONTHS[3 * moment.month - 3 : 3 * moment.month]
+    return f"{name} {moment.day}" if today_us - instant < _RECENT else f"{name} {moment.year:04d}"
 
 
 def instant_of(moment: datetime) -> int:

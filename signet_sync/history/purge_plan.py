@@ -12,8 +12,9 @@ from signet_sync.errors import SignetSyncError, WorkspaceError, sentence_of
 from signet_sync.formats.entity_paths import parse_ledger_page, parse_path
 from signet_sync.formats.filename import artifact_name, carried_token
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
+from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.managed_block import without_lines
+from signet_sync.formats.managed_block import lines_without, without_lines
 from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
 from signet_sync.history import purge, store
 from signet_sync.history.git.repository import RepositoryRefused
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
 
 REMOVED = b"[removed]"
-_HANDLE = late(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
+_HANDLE = late(rb"\b[skcaetfmx]-(?:[a-z2-7]{12}|[a-z2-7]{6})\b")
 _KEPT = late(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
 _LISTED = 120  # characters of a session's key that a commit contains
 _OF_OTHERS = ("existing-repository", "inside-repository")
@@ -95,7 +96,8 @@ class PurgeRules:
         long = {name.encode("utf-8", "replace") for name in cut if len(name) >= _LONG}
         self._needles = frozenset(needles) | long
         self._sieve = Sieve(self._needles)
-        self._handles = frozenset(handle.encode("ascii") for handle in handles)
+        whole = [handle.encode("ascii") for handle in handles]
+        self._handles = frozenset([*whole, *(handle[:SHORT_LENGTH] for handle in whole)])
         listed = "|".join(re.escape(name) for name in cut)
         self._closing = re.compile(rf"session-close: (?:{listed})(?: and \d+ more)?|- (?:{listed}) \(agent \S+\)")
         self._is_of_it = is_of_it
@@ -136,7 +138,7 @@ class PurgeRules:
         name = artifact_name(path.rpartition("/")[2])
         if (name is not None and name.kind == "manifest") or is_kept_page(path) or _is_of_entity(path):
             caught = self._sieve.caught(raw)
-            return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, caught))
+            return b"\n".join(lines_without(raw.split(b"\n"), lambda line: self._line_goes(line, caught)))
         if page_agent(path) is not None:
             caught = self._sieve.caught(raw)
             return without_lines(raw, lambda line: self._line_goes(line, caught))

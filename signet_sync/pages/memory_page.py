@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.formats.artifact_record import LEDGER_HEADING
-from signet_sync.formats.handle import handle
+from signet_sync.formats.filename import segment_of
+from signet_sync.formats.handle import short_handle
 from signet_sync.formats.paths import month_page
 from signet_sync.formats.session_log_rows import MonthView as MonthView
-from signet_sync.formats.timestamps import DAY, day_of
-from signet_sync.formats.wikilinks import wikilink
+from signet_sync.formats.timestamps import DAY, day_of, short_day
+from signet_sync.formats.wikilinks import targets, wikilink
+from signet_sync.graph.rollups import shortened
 from signet_sync.pages.budget import Shares
-from signet_sync.pages.sections import SECTIONS, SectionCandidate, fill, inert, link_to
+from signet_sync.pages.filling import FilledSections, fill
+from signet_sync.pages.sections import SECTIONS, SectionCandidate, inert, link_to, plain, without_name
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import flatten_cell
@@ -28,20 +31,17 @@ HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
 class NodeView(NamedTuple):
     """A node of the temporal index. Instants are microseconds since 1970 UTC.
 
-    `kind` is `session`, `arc` or `epoch`, `thread` the label of its thread; of its children a few are named and `more`
-    counts the others. `path` is its transcript, else its own artifact; a condensation has neither.
+    `kind` is `session`, `arc` or `epoch`, `thread` the name of its thread, `parts` the number of sessions or arcs
+    that it condenses. `about` has what its sessions were about: instant, sentence and artifact, newest first.
     """
 
     id: str
     kind: str
-    source_type: str
     thread: str
     earliest_us: int
     latest_us: int
-    parents: tuple[str, ...]
-    children: tuple[str, ...]
-    more: int
-    path: str | None
+    parts: int
+    about: Sequence[tuple[int, str, str]]
 
 
 class NodeLineage(NamedTuple):
@@ -59,6 +59,7 @@ class Projection:
     """All inputs of a page.
 
     `rows` yields (session, line, tokens, day) newest first, `lineage` the newest nodes; each as many as requested.
+    `unread` and `cut` are those of `SectionInputs`; `today_us` is the day from which days are counted.
     """
 
     agent_id: str
@@ -69,6 +70,9 @@ class Projection:
     rows: Callable[[int], Sequence[tuple[tuple[str, str], str, int, str]]]
     months: Sequence[MonthView]
     lineage: Callable[[int], NodeLineage]
+    today_us: int
+    unread: Mapping[str, int] = field(default_factory=dict)
+    cut: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,31 +92,47 @@ def window(now_us: int, days: int) -> tuple[int, int]:
 
 
 def render(projection: Projection, shares: Shares) -> Rendered:
-    """Returns the generated text of MEMORY.md. Unused budget passes on in order: page sections, session log, index."""
+    """Returns the generated text of MEMORY.md.
+
+    Sections and index get what they need up to their shares, the session log what they leave; what that leaves goes to
+    the sections and then to the index. Under pressure the session log is cut first.
+    """
+    total = shares.head + shares.ledger + shares.index
     parts: list[str] = [TITLE]
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
     hint_costs = estimate_tokens(HINT) + 2
     hinted = hint_costs * 10 <= shares.head
-    room = shares.head - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
-    # Reserve what the session log section needs even without a session, however small its share.
-    spare = shares.ledger + shares.index - _least_ledger(projection)
-    head = fill(projection.candidates, max(room + min(spare, 0), 0))
+    fixed = sum(estimate_tokens(part) + 1 for part in parts) + 1 + (hint_costs if hinted else 0)
+    least = _least_ledger(projection)
+    rows = projection.rows(max(total, 0) // _LEAST_ROW + 2)
+    certain = _ledger(projection, rows, shares.ledger)
+    wanted = _ledger(projection, rows, max(total - fixed, least))
+    # At least as many rows are shown as are certain, so their sessions need no other link.
+    index_costs = _index(projection, min(shares.index, total - fixed - least), _NOTHING, certain).tokens
+    room = max(shares.head - fixed, total - fixed - wanted.tokens - index_costs)
+    named = {segment_of(path) for line in certain.rows for path in targets(line)}
+    head = fill(
+        projection.candidates, max(min(room, total - fixed - least), 0), named, projection.unread, projection.cut
+    )
     for key, heading in SECTIONS:
         if head.lines[key]:
             parts.append("\n".join([heading, "", *head.lines[key]]))
-    left = room - head.tokens + shares.ledger
-    ledger, shown, rows, spent = _ledger(projection, left)
-    parts.append(ledger)
-    index = _index(projection, left - spent + shares.index, head.shown)
-    if index:
-        parts.append(index)
-    if hinted and (head.shown or " ^" in index):
+    left = total - fixed - head.tokens
+    ledger = _ledger(projection, rows, left - index_costs)
+    parts.append(ledger.text)
+    index = _index(projection, left - ledger.tokens, head, ledger)
+    if index.text:
+        parts.append(index.text)
+    if hinted and (head.shown or " ^" in index.text):
         parts.insert(1, HINT)  # at the top: the context at a session's start may be cut before the index
     text = "\n\n".join(parts)
-    return Rendered(text, shown, rows, projection.in_window - rows, page_tokens(text))
+    return Rendered(text, ledger.shown, len(ledger.rows), projection.in_window - len(ledger.rows), page_tokens(text))
 
 
+# The least that a row of the session log costs, in tokens.
+_LEAST_ROW = 24
+_NOTHING = FilledSections({}, frozenset(), 0)
 _LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
 _DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
 
@@ -125,13 +145,24 @@ def _least_ledger(projection: Projection) -> int:
     return _LEDGER_HEADING_COSTS + estimate_tokens(notice) + 2
 
 
-def _ledger(projection: Projection, budget: int) -> tuple[str, frozenset[tuple[str, str]], int, int]:
+class _Ledger(NamedTuple):
+    """The session log as far as it fits: its text, tokens, rows, their sessions, and the day of the oldest."""
+
+    text: str
+    tokens: int
+    rows: tuple[str, ...] = ()
+    shown: frozenset[tuple[str, str]] = frozenset()
+    oldest: str = "9999-99-99"
+
+
+def _ledger(
+    projection: Projection, candidates: Sequence[tuple[tuple[str, str], str, int, str]], budget: int
+) -> _Ledger:
     heading = f"## {LEDGER_HEADING}"
     least = _least_ledger(projection)
     if projection.in_window == 0:
-        return f"{heading}\n\n- no in-window sessions yet.", frozenset(), 0, least
+        return _Ledger(f"{heading}\n\n- no in-window sessions yet.", least)
     used = _LEDGER_HEADING_COSTS
-    candidates = projection.rows(max(budget, 0) // 24 + 2)
     whole = len(candidates) >= projection.in_window and (
         used + sum(tokens + 1 for _, _, tokens, _ in candidates) + _DAY_COSTS * len({day for *_, day in candidates})
         <= budget
@@ -139,6 +170,7 @@ def _ledger(projection: Projection, budget: int) -> tuple[str, frozenset[tuple[s
     if not whole:
         used = least
     lines: list[str] = []
+    rows: list[str] = []
     shown: set[tuple[str, str]] = set()
     day_before = ""
     for session, line, tokens, day in candidates:
@@ -149,6 +181,7 @@ def _ledger(projection: Projection, budget: int) -> tuple[str, frozenset[tuple[s
             lines.extend(["", f"### {day}", ""])
             day_before = day
         lines.append(line)
+        rows.append(line)
         shown.add(session)
         used += cost
     top = [heading]
@@ -157,23 +190,56 @@ def _ledger(projection: Projection, budget: int) -> tuple[str, frozenset[tuple[s
             "",
             clipping_notice(len(shown), projection.in_window, projection.agent_id, projection.window_months),
         ]
-    return "\n".join([*top, *lines]), frozenset(shown), len(shown), used
+    return _Ledger("\n".join([*top, *lines]), used, tuple(rows), frozenset(shown), day_before or "9999-99-99")
 
 
-def _index(projection: Projection, budget: int, in_head: frozenset[str]) -> str:
+class _Index(NamedTuple):
+    """The temporal index and its tokens."""
+
+    text: str
+    tokens: int
+
+
+def _index(projection: Projection, budget: int, head: FilledSections, ledger: _Ledger) -> _Index:
+    """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
     heading = "## Temporal Index"
-    left = budget - estimate_tokens(heading) - 5
-    lineage = projection.lineage(min(max(left, 0) // _LEAST_NODE + len(in_head), MOST_NODES))
-    months = (_month_line(projection.agent_id, month) for month in projection.months)
-    condensations = (node_line(node) for node in lineage.condensations if node.id not in in_head)
-    sessions = (node_line(node) for node in lineage.sessions if node.id not in in_head)
-    lines = _shared_out((months, condensations, sessions), left)
-    return "\n".join([heading, "", *lines]) if lines else ""
+    heading_costs = estimate_tokens(heading) + 5
+    left = budget - heading_costs
+    limit = max(left, 0) // _LEAST_NODE + len(head.shown) + 2 * len(ledger.rows)
+    lineage = projection.lineage(min(limit, MOST_NODES))
+    told = set(head.told).union(segment_of(path) for line in ledger.rows for path in targets(line))
+
+    def lines_of(nodes: Iterable[NodeView]) -> Iterator[str]:
+        for node in nodes:
+            earlier = (
+                (sentence, path)
+                for at_us, sentence, path in node.about
+                if day_of(at_us) <= ledger.oldest and segment_of(path) not in told
+            )
+            sentence, path = next(earlier, ("", ""))
+            if path and node.id not in head.shown:
+                told.add(segment_of(path))
+                link = f" {link_to(path)}" if segment_of(path) not in head.linked else ""
+                yield f"{node_line(node, sentence, projection.today_us)}{link} {short_handle(node.id)}"
+
+    months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
+    lines = _shared_out((months, lines_of(lineage.condensations), lines_of(lineage.sessions)), left)
+    if not lines:
+        return _Index("", 0)
+    return _Index("\n".join([heading, "", *lines]), heading_costs + sum(page_tokens(line) + 1 for line in lines))
 
 
 # The least that a node's line costs, in tokens, and the most nodes that a page is made from.
 _LEAST_NODE = 40
 MOST_NODES = 200
+
+
+def _earlier(projection: Projection, ledger: _Ledger) -> list[MonthView]:
+    """Returns the months with sessions that the session log neither shows nor links."""
+    inside = projection.window_months
+    counted_inside = sum(month.sessions for month in projection.months if month.month in inside)
+    first = inside[-1] if inside and len(ledger.rows) == projection.in_window < counted_inside else None
+    return [month for month in projection.months if month.month not in inside or month.month == first]
 
 
 def _shared_out(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
@@ -194,26 +260,18 @@ def _shared_out(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
 
 
 def _month_line(agent_id: str, month: MonthView) -> str:
-    extra = f", {month.compactions} compacted" if month.compactions else ""
-    return (
-        f"- {month.month} · {counted(month.sessions, 'session')}{extra} · {wikilink(month_page(agent_id, month.month))}"
-    )
+    return f"- {month.month} · {counted(month.sessions, 'session')} · {wikilink(month_page(agent_id, month.month))}"
 
 
-def node_line(node: NodeView) -> str:
-    """Returns `- summary 2026-03-28 · lantern (codex) · up a-… · down k-… k-… +3 [[…|transcript]] ^s-…`."""
-    thread, day = inert(flatten_cell(node.thread, 80)), day_of(node.latest_us)
-    parts = [f"- {node.source_type} {day}", thread]
-    if node.kind != "session":
-        first, count = day_of(node.earliest_us), len(node.children) + node.more
-        days = day if first == day else f"{first} to {day}"
-        parts = [f"- {node.source_type} {days}", f"{thread}, {count} {_PARTS[node.kind]}"]
-    if node.parents:
-        parts.append(f"up {' '.join(node.parents)}")
-    if node.children:
-        parts.append(f"down {' '.join(node.children)}{f' +{node.more}' if node.more else ''}")
-    link = f" {link_to(node.path)}" if node.path else ""
-    return f"{' · '.join(parts)}{link} {handle(node.id)}"
+def node_line(node: NodeView, sentence: str, today_us: int) -> str:
+    """Returns `- Mar 2 to Mar 6 · lantern, 2 sessions: …`."""
+    first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
+    days = last if first == last or node.kind == "session" else f"{first} to {last}"
+    count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
+    thread = inert(flatten_cell(node.thread, 80))
+    words = shortened(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
+    return f"- {days} · {thread}{count}: {words}"
 
 
-_PARTS = {"arc": "sessions", "epoch": "arcs"}
+_NODE_LENGTH = 160
+_PARTS = {"arc": "session", "epoch": "week"}

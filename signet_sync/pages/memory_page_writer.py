@@ -122,9 +122,8 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     database, settings = workspace.database, workspace.settings
     first, last = window(now_us, settings.window_days)
     in_window = pages.count_in_window(database, agent_id, first, last)
-    candidates = sections.candidates(
-        candidates_store.section_inputs(database, agent_id, now_us), now_us, half_lives(settings)
-    )
+    seen = candidates_store.section_inputs(database, agent_id, now_us, half_lives(settings), settings.budget_tokens)
+    candidates = sections.candidates(seen, now_us, half_lives(settings))
     projection = Projection(
         agent_id,
         warning(workspace, agent_id, halted),
@@ -134,6 +133,9 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         lambda limit: pages.window_rows(database, agent_id, first, last, limit),
         pages.months(database, agent_id, INDEX_MONTHS),
         lambda limit: candidates_store.lineage(database, agent_id, now_us, limit),
+        day_start(now_us),
+        seen.unread,
+        seen.cut,
     )
     budget = shares(settings.budget_tokens, settings.share_head, settings.share_ledger, settings.share_index)
     changes = [

@@ -1,22 +1,23 @@
-"""Makes the page sections of MEMORY.md: threads, facts, memories, pins as lines, ranked by score, within a budget."""
+"""Makes the lines of MEMORY.md's sections, in words: threads, facts, memories, pins, entities, each with its score."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.handle import handle
+from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.timestamps import DAY, day_of
+from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
+from signet_sync.graph.rollups import shortened
 from signet_sync.memories.promotion_views import DreamedView
-from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
+from signet_sync.memories.score import UNUSED, Use, day_start, score
+from signet_sync.pages.statements import contains, key_of, words_of
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, content_words, flatten, flatten_cell
-from signet_sync.text.token_estimate import estimate_tokens, page_tokens
+from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 SECTIONS: tuple[tuple[str, str], ...] = (
     ("projects", "## Active Projects & Threads"),
@@ -29,6 +30,8 @@ SECTIONS: tuple[tuple[str, str], ...] = (
 QUIET_AFTER = 14 * DAY
 TEXT_LENGTH = 280
 NEXT_LENGTH = 160
+QUIET_LENGTH = 140
+REPLACED_LENGTH = 40
 PIN = "📌 "
 
 # The label of a line whose kind its section does not show.
@@ -37,14 +40,19 @@ _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preferen
 # a pin of ours.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
-_MENTIONED = 3  # content words that a session's sentence shares with a blocker
+# Where the sentence of a session names what blocks it.
+_BLOCKED = late(r"[;.,]\s+blocked:\s+")
+_ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 # A page is rendered again with every change and most of its texts stay the same; the cache holds those of a few pages.
 _kept = lru_cache(maxsize=1_000)
 
 
 class ThreadView(NamedTuple):
-    """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC."""
+    """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
+
+    `blocker` is the first that its newest sessions leave open.
+    """
 
     id: str
     project: str | None
@@ -56,10 +64,22 @@ class ThreadView(NamedTuple):
     sample: str
     next_action: str | None
     path: str
+    blocker: str | None = None
+
+
+class ReplacedFact(NamedTuple):
+    """The fact that another one replaced, and when."""
+
+    id: str
+    text: str
+    until_us: int
 
 
 class FactView(NamedTuple):
-    """An active fact, and the last artifact that states it."""
+    """An active fact, and the last artifact that states it.
+
+    `against` are facts (id, text, instant) that contradict it, of which rules cannot tell which one holds.
+    """
 
     id: str
     aspect: str
@@ -67,6 +87,8 @@ class FactView(NamedTuple):
     project: str | None
     latest_us: int
     path: str
+    replaced: ReplacedFact | None = None
+    against: tuple[tuple[str, str, int], ...] = ()
 
 
 class MemoryView(NamedTuple):
@@ -103,7 +125,11 @@ class EntityEntry(NamedTuple):
 
 
 class SectionInputs(NamedTuple):
-    """All that page sections may show of an agent, in any order; by id, what was used, pinned and promoted."""
+    """All that page sections may show of an agent, in any order; by id, what was used, pinned and promoted.
+
+    `unread` counts by section what was not even read, because a page has no room for so many; where there may be more
+    than it says, the section is in `cut`.
+    """
 
     threads: Sequence[ThreadView] = ()
     facts: Sequence[FactView] = ()
@@ -112,24 +138,30 @@ class SectionInputs(NamedTuple):
     uses: Mapping[str, Use] = {}
     dreamed: Mapping[str, DreamedView] = {}
     entities: Sequence[EntityEntry] = ()
+    unread: Mapping[str, int] = {}
+    cut: frozenset[str] = frozenset()
 
 
 class SectionLine(NamedTuple):
-    """The text of one candidate, without bullet and handle.
+    """The text of one candidate, without bullet, link and handle.
 
-    `statements` are those in it, its own first: the line is left out if its own is on the page already, and replaced by
-    `short` if one of the others is.
+    `own` is its statement: the line is left out if the page says that already. `parts` follow the text, each with its
+    statement, unless they were said. `sentence` may contain what other lines would say. `grouped` is the text below a
+    heading with its project's name.
     """
 
-    statements: tuple[str, ...]
+    own: str
     text: str
-    short: str
+    parts: tuple[tuple[str, str], ...] = ()
+    sentence: str = ""
+    grouped: str = ""
 
 
 class SectionCandidate(NamedTuple):
     """What may be shown, and its score; `make_line` makes its line, which is not needed for most.
 
-    `group` is a heading inside the section, and `place` the order below it, lowest first.
+    `project` is what it is about, `path` the artifact that states it. `group` is a heading inside the section, and
+    `place` the order below it, lowest first.
     """
 
     section: str
@@ -138,13 +170,10 @@ class SectionCandidate(NamedTuple):
     score: float
     pinned: bool
     make_line: Callable[[], SectionLine]
+    project: str = ""
+    path: str | None = None
     group: str = ""
     place: float = 0.0
-
-    @property
-    def line(self) -> str:
-        """Returns the whole line, without its handle."""
-        return f"{self.bullet}{self.make_line().text}"
 
     @property
     def bullet(self) -> str:
@@ -152,18 +181,11 @@ class SectionCandidate(NamedTuple):
         return f"- {PIN}" if self.pinned else "- "
 
 
-class FilledSections(NamedTuple):
-    """Lines by section, the ids that they show, and the tokens that they and their headings cost."""
-
-    lines: dict[str, list[str]]
-    shown: frozenset[str]
-    tokens: int
-
-
 def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]) -> list[SectionCandidate]:
     """Returns a candidate for everything seen, scored for the UTC day of `now_us`; half-lives are days by kind.
 
-    A blocker that a later session of its project mentions is left out: that session has its present state.
+    A blocker that a later session of its project mentions is left out: that session has its present state. So are next
+    steps that are older than the list from which the project's next step is.
     """
     today = day_start(now_us)
 
@@ -173,6 +195,8 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
         thing_id: str,
         at_us: int,
         make_line: Callable[[], SectionLine],
+        project: str | None = None,
+        path: str | None = None,
         *,
         remembered: bool = False,
     ) -> SectionCandidate:
@@ -187,17 +211,33 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
             pinned=use.pinned,
             remembered=remembered,
         )
-        return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line)
+        return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line, project or "", path)
 
-    threads: dict[str, list[ThreadView]] = {}
-    for thread in seen.threads:
-        threads.setdefault((thread.project or "").casefold(), []).append(thread)
-    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _mentioned_since(v, threads)]
+    planned = _planned(seen)
+    facts = [
+        v
+        for v in seen.facts
+        if seen.uses.get(v.id, UNUSED).pinned
+        # A contradiction is one line, at the first of its facts.
+        or not (
+            any(other < v.id for other, _, _ in v.against)
+            or (v.aspect == "next" and v.latest_us < planned.get(v.project or "", 0))
+        )
+    ]
     return [
-        *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
-        *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
-        *(_memory(v, seen.dreamed.get(v.id), valued) for v in seen.memories),
-        *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
+        *(
+            valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)
+            for v in seen.threads
+        ),
+        *(
+            valued(v.aspect, section_of(v.aspect), v.id, v.latest_us, partial(_of_fact, v, today), v.project, v.path)
+            for v in facts
+        ),
+        *(_memory(v, today, seen.dreamed.get(v.id), valued) for v in seen.memories),
+        *(
+            valued("node", "projects", v.id, v.latest_us, partial(_of_node, v, today), v.project, v.path)
+            for v in seen.nodes
+        ),
         # Entities are curated by hand, so they count as remembered, like memories.
         *(
             valued("person", "people", v.id, v.updated_us, partial(_of_entity, v), remembered=True)
@@ -206,26 +246,23 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
     ]
 
 
-def _mentioned_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
-    """Returns whether the newest session of a thread of the same project mentions an earlier session's blocker."""
-    if view.aspect != "blocker" or not view.project:
-        return False
-    return any(
-        thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _MENTIONED
-        for thread in threads.get(view.project.casefold(), ())
-    )
+def _planned(seen: SectionInputs) -> dict[str, int]:
+    """Returns by project when the next step of one of its threads was stated last."""
+    steps = {(thread.project, key_of(thread.next_action)) for thread in seen.threads if thread.next_action}
+    found: dict[str, int] = {}
+    for fact in seen.facts:
+        if fact.aspect == "next" and fact.project and (fact.project, key_of(fact.text)) in steps:
+            found[fact.project] = max(found.get(fact.project, 0), fact.latest_us)
+    return found
 
 
-@_kept
-def _words(text: str) -> frozenset[str]:
-    return frozenset(content_words(text))
-
-
-def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., SectionCandidate]) -> SectionCandidate:
+def _memory(
+    view: MemoryView, today_us: int, dreamed: DreamedView | None, valued: Callable[..., SectionCandidate]
+) -> SectionCandidate:
     """Returns a memory in the section of its type; a promoted one in *Dreamed*, dated by its promotion."""
     if dreamed is None:
-        section = _section(view.type)
-        return valued(view.type, section, view.id, view.created_us, partial(_of_memory, view), remembered=True)
+        section, make_line = section_of(view.type), partial(_of_memory, view, today_us)
+        return valued(view.type, section, view.id, view.created_us, make_line, remembered=True)
     at_us, make_line = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
     promoted = valued(view.type, "dreamed", view.id, at_us, make_line, remembered=True)
     return promoted._replace(group=dreamed.heading, place=-dreamed.score)
@@ -233,64 +270,128 @@ def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[...,
 
 @_kept
 def _of_thread(view: ThreadView, today_us: int) -> SectionLine:
-    text = thread_line(view, today_us)
-    if not view.next_action:
-        return SectionLine((view.id,), text, text)
-    return SectionLine(
-        (view.id, _statement(view.next_action)), text, thread_line(view._replace(next_action=None), today_us)
-    )
+    lead, parts = _thread_parts(view, today_us)
+    return SectionLine(view.id, lead, parts, plain(view.sample, 1_000))
 
 
 @_kept
-def _of_fact(view: FactView) -> SectionLine:
-    return _single(_statement(view.text), fact_line(view))
+def _of_fact(view: FactView, today_us: int) -> SectionLine:
+    text = plain(view.text)
+    return SectionLine(text, fact_line(view, today_us), grouped=fact_line(view, today_us, grouped=True))
 
 
-def _of_memory(view: MemoryView) -> SectionLine:
-    return _single(_statement(view.content), memory_line(view))
+def _of_memory(view: MemoryView, today_us: int) -> SectionLine:
+    return SectionLine(plain(view.content), memory_line(view, today_us))
 
 
 def _of_dream(view: MemoryView, dreamed: DreamedView) -> SectionLine:
-    return _single(_statement(view.content), dreamed_line(view, dreamed))
+    return SectionLine(plain(view.content), dreamed_line(view, dreamed))
 
 
-def _of_node(view: PinnedView) -> SectionLine:
-    return _single(view.id, pinned_line(view))
+def _of_node(view: PinnedView, today_us: int) -> SectionLine:
+    return SectionLine(view.id, pinned_line(view, today_us))
 
 
 def _of_entity(view: EntityEntry) -> SectionLine:
-    return _single(view.id, entity_line(view))
-
-
-def _single(statement: str, text: str) -> SectionLine:
-    return SectionLine((statement,), text, text)
+    return SectionLine(view.id, entity_line(view))
 
 
 def thread_line(view: ThreadView, today_us: int) -> str:
-    """Returns `**lantern** (codex) · open, 4 sessions, last 2026-03-28: …; next: … [[…|summary]]`."""
-    project, lineage = _cell(basename(view.project)), _cell(view.session_key or "")
-    harness = f" ({_cell(view.harness, 40)})" if view.harness else ""
-    more = f" · {lineage}" if project and lineage else ""
-    status = "quiet" if today_us - view.latest_us > QUIET_AFTER else view.status
-    count = counted(view.sessions, "session")
-    summary = plain(view.sample)
-    if view.next_action:
-        summary = f"{summary.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"
-    name = project or lineage or "no project"
-    return (
-        f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {summary} {link_to(view.path)}"
+    """Returns `**lantern** (Mar 28, 4 sessions): Its outcome. Blocked: … Next: …`."""
+    lead, parts = _thread_parts(view, today_us)
+    return "".join([lead, *(text for _, text in parts)])
+
+
+def _thread_parts(view: ThreadView, today_us: int) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Returns a thread's outcome, then what blocks it and what is next, each with its statement.
+
+    A thread at rest has only its outcome. A status is named if the parts do not show it.
+    """
+    name, day = thread_name(view), short_day(view.latest_us, today_us)
+    outcome, named = _split(view.sample)
+    outcome = without_name(outcome, basename(view.project))
+    if today_us - view.latest_us > QUIET_AFTER:
+        return f"**{name}** (quiet since {day}): {_ended(shortened(plain(outcome), QUIET_LENGTH))}", ()
+    blocker = _blocker(view, named)
+    steps = [
+        ("Blocked", blocker and plain(blocker)),
+        ("Next", view.next_action and plain(view.next_action, NEXT_LENGTH)),
+    ]
+    parts = tuple((text, f" {label}: {_ended(text)}") for label, text in steps if text)
+    implied = {"settled", "question-only", *(["blocked"] if blocker else []), *(["open"] if parts else [])}
+    about = _listed(
+        "" if view.status in implied else view.status,
+        day,
+        counted(view.sessions, "session") if view.sessions > 1 else "",
     )
+    return f"**{name}** ({about}): {_ended(plain(outcome))}", parts
 
 
-def fact_line(view: FactView) -> str:
-    """Returns `… (lantern, 2026-03-28) [[…|summary]]`, after `next: ` or another label of its aspect."""
-    where = _listed(_cell(basename(view.project)), day_of(view.latest_us))
-    return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where}) {link_to(view.path)}"
+def thread_name(view: ThreadView) -> str:
+    """Returns the name of a thread: its project with the key that its sessions share, else that key or harness."""
+    project, lineage = _cell(basename(view.project)), _cell(view.session_key or "")
+    if project:
+        return f"{project} · {lineage}" if lineage else project
+    return lineage or (f"{_cell(view.harness, 40)}, no project" if view.harness else "no project")
 
 
-def memory_line(view: MemoryView) -> str:
-    """Returns `… (remembered 2026-03-28)`, after `preference: ` or another label of its type."""
-    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {day_of(view.created_us)})"
+def without_name(sentence: str, name: str) -> str:
+    """Returns a sentence without the project's name in front, which its line shows anyway."""
+    start = f"{name}: "
+    return sentence[len(start) :] if name and sentence.casefold().startswith(start.casefold()) else sentence
+
+
+def _split(sample: str) -> tuple[str, str]:
+    """Splits a session's sentence into its outcome and what it says that blocks it."""
+    mark = _BLOCKED.search(sample)
+    return (sample, "") if mark is None else (sample[: mark.start()], sample[mark.end() :])
+
+
+def _blocker(view: ThreadView, named: str) -> str:
+    """Returns what blocks a thread: in full where its sentence has the beginning only."""
+    known = view.blocker or ""
+    if not named:
+        return known if view.status == "blocked" else ""
+    return known if contains(words_of(known), words_of(named)) else named
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith(_ENDS) else f"{text.rstrip(' ,;:')}."
+
+
+def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
+    """Returns `… (lantern, Mar 28)`, after `next: ` or another label of its aspect; `grouped` without its project.
+
+    A fact that replaced another says so, and one that is contradicted shows both.
+    """
+    day = short_day(view.latest_us, today_us)
+    project = "" if grouped else _cell(basename(view.project))
+    if view.against:
+        sides = [f"{plain(view.text)} ({day})"]
+        sides += [f"{plain(text)} ({short_day(at, today_us)}) {short_handle(one)}" for one, text, at in view.against]
+        said = " / ".join(sides)
+        return f"contradicting: {said}{f' ({project})' if project else ''}"
+    where = _listed(project, day, _was(view, today_us))
+    return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where})"
+
+
+def _was(view: FactView, today_us: int) -> str:
+    """Returns `was JSON until Mar 24 ^f-…` if a fact names a new value of the same thing, else what it replaces.
+
+    The handle leads to the old words, and by it a removal of their session finds the line.
+    """
+    if view.replaced is None:
+        return ""
+    (name, colon, _), (before, _, value) = view.text.partition(": "), view.replaced.text.partition(": ")
+    if colon and value and name.casefold() == before.casefold():
+        said = shortened(plain(value), REPLACED_LENGTH).rstrip(" .")
+        return f"was {said} until {short_day(view.replaced.until_us, today_us)} {short_handle(view.replaced.id)}"
+    return f"replaces {short_handle(view.replaced.id)}"
+
+
+def memory_line(view: MemoryView, today_us: int) -> str:
+    """Returns `… (remembered Mar 28)`, after `preference: ` or another label of its type."""
+    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {short_day(view.created_us, today_us)})"
 
 
 def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
@@ -299,17 +400,18 @@ def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
     return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} {why}"
 
 
-def pinned_line(view: PinnedView) -> str:
-    """Returns `… (summary, lantern, 2026-03-28) [[…|summary]]`; a condensation has no file to link."""
-    where = _listed(view.source_type, _cell(basename(view.project)), day_of(view.latest_us))
-    return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
+def pinned_line(view: PinnedView, today_us: int) -> str:
+    """Returns `… (summary, lantern, Mar 28)`."""
+    where = _listed(view.source_type, _cell(basename(view.project)), short_day(view.latest_us, today_us))
+    return f"{plain(view.label)} ({where})"
 
 
 def entity_line(view: EntityEntry) -> str:
-    """Returns `**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
-    about = _listed(view.kind, _cell(view.type or "", 40), _cell(view.status, 40))
+    """Returns `**Inner Critic** (part, protector): …`."""
+    status = "" if view.status == "active" else _cell(view.status, 40)
+    about = _listed(view.kind, _cell(view.type or "", 40), status)
     sentence = f": {plain(view.sentence)}" if view.sentence else ""
-    return f"**{_cell(view.title, 80)}** ({about}){sentence} {wikilink(view.path, 'profile')}"
+    return f"**{_cell(view.title, 80)}** ({about}){sentence}"
 
 
 def link_to(path: str) -> str:
@@ -318,76 +420,14 @@ def link_to(path: str) -> str:
     return wikilink(path, name.kind if name is not None else "source")
 
 
-def fill(entries: Iterable[SectionCandidate], budget: int) -> FilledSections:
-    """Returns lines within a budget of tokens, each with its handle: best first, each statement once.
-
-    Pins come first, then the highest score, then the newest, then ids. A line that alone exceeds the budget is skipped;
-    the first that no longer fits ends the selection, so that nothing of lower score takes its place. Inside a section
-    pins come first, then threads, then the rest, each as ranked; if it has groups, the newest group first.
-    """
-    chosen: dict[str, list[tuple[SectionCandidate, str]]] = {key: [] for key, _ in SECTIONS}
-    groups: set[str] = set()
-    shown_statements: set[str] = set()
-    shown: set[str] = set()
-    used = 0
-    for entry in sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned)):
-        if entry.id in shown:
-            continue
-        statements, text, short = entry.make_line()
-        if statements[0] in shown_statements:
-            continue
-        line = f"{entry.bullet}{text if shown_statements.isdisjoint(statements) else short} {handle(entry.id)}"
-        heading = _HEADING_COSTS[entry.section]
-        cost = page_tokens(line) + 1
-        if entry.group not in groups:
-            cost += _group_costs(entry.group)
-        if heading + cost > budget:
-            continue
-        if not chosen[entry.section]:
-            cost += heading
-        if used + cost > budget:
-            break
-        used += cost
-        groups.add(entry.group)
-        chosen[entry.section].append((entry, line))
-        shown_statements.update(statements)
-        shown.add(entry.id)
-    for pairs in chosen.values():
-        pairs.sort(key=lambda pair: (not pair[0].pinned, pair[0].place, not pair[0].id.startswith("t-")))
-        pairs.sort(key=lambda pair: pair[0].group, reverse=True)
-    return FilledSections({key: _grouped(pairs) for key, pairs in chosen.items()}, frozenset(shown), used)
-
-
-def _grouped(pairs: Iterable[tuple[SectionCandidate, str]]) -> list[str]:
-    """Returns the lines of a section, each group below its heading."""
-    lines: list[str] = []
-    before = ""
-    for entry, line in pairs:
-        if entry.group != before:
-            lines += [*([""] if lines else []), entry.group, ""]
-            before = entry.group
-        lines.append(line)
-    return lines
-
-
-def _group_costs(group: str) -> int:
-    return estimate_tokens(group) + 3 if group else 0
-
-
-_HEADING_COSTS = {key: estimate_tokens(heading) + 3 for key, heading in SECTIONS}
-
-
 def inert(text: str) -> str:
     """Returns text without handles, so that only ours can be expanded."""
     return _HANDLE.sub("^ ", text)
 
 
-def _section(kind: str) -> str:
+def section_of(kind: str) -> str:
+    """Returns the section of a fact's aspect or a memory's type."""
     return SECTION_OF.get(kind, SECTION_OF["note"])
-
-
-def _statement(text: str) -> str:
-    return plain(text).casefold().rstrip(" .!…")
 
 
 def plain(text: str, limit: int = TEXT_LENGTH) -> str:

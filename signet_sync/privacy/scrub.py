@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,16 @@ from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.filename import artifact_name, ignored_code
+from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
-from signet_sync.memories.store import memories
+from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.session_texts import names, used_elsewhere
 from signet_sync.pages import conflict_copies, dreams_page_writer, kept_copies, page_files
 from signet_sync.pages.displaced import keep_displaced
@@ -257,13 +260,15 @@ def _delete_lines(
         if not isinstance(found, Found):
             continue
         caught, lines = sieve.caught(found.raw), found.raw.split(b"\n")
-        left = [line for line in lines if not any(needle in line for needle in caught)]
-        if digests:
-            left = [line for line in left if _digest(line) not in digests]
+        left = lines_without(lines, partial(_goes, caught, digests))
         if len(left) == len(lines):
             continue
         if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
             raise page_files.changed_meanwhile(path)
+
+
+def _goes(caught: Collection[bytes], digests: Collection[str], line: bytes) -> bool:
+    return any(needle in line for needle in caught) or (bool(digests) and _digest(line) in digests)
 
 
 def _digest(line: bytes) -> str:
@@ -284,10 +289,11 @@ def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes
 
 
 def needles_of(database: Database, words: Collection[str], scopes: Sequence[Scope]) -> set[bytes]:
-    """Returns texts that identify sessions in files: some words, also as pages show them, and their own phrases."""
+    """Returns texts that identify sessions in files: words, also as pages show them, handles, their own phrases."""
     shown = {*words, *(flatten_cell(word) for word in words)}
     long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
-    return long | text_match.distinctive(database, scopes)
+    handles = session_texts.handles(database, scopes) if scopes else set()
+    return long | {short_handle(one).encode("ascii") for one in handles} | text_match.distinctive(database, scopes)
 
 
 def _scope(tombstone: Tombstone) -> Scope:

@@ -163,13 +163,13 @@ class Settings:
         5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
     )
     share_head: float = _setting(
-        0.40, "projection.share_head", "Fraction of the budget for the scored sections.", (0.0, 1.0)
+        0.45, "projection.share_head", "Fraction of the budget for the scored sections.", (0.0, 1.0)
     )
     share_ledger: float = _setting(
         0.45, "projection.share_ledger", "Fraction of the budget for the session ledger.", (0.0, 1.0)
     )
     share_index: float = _setting(
-        0.15, "projection.share_index", "Fraction of the budget for the temporal index.", (0.0, 1.0)
+        0.10, "projection.share_index", "Fraction of the budget for the temporal index.", (0.0, 1.0)
     )
     window_days: int = _setting(
         30, "projection.window_days", "Days of sessions that the session ledger of MEMORY.md shows.", (1, 3650)

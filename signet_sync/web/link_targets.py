@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import kind_of, parse_path
-from signet_sync.formats.handle import HANDLE
+from signet_sync.formats.handle import HANDLE, ID_LENGTH
 from signet_sync.formats.paths import page_agent
 from signet_sync.formats.wikilinks import leaves_workspace
+from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.web.markdown import MarkdownBlock
@@ -44,7 +46,7 @@ def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[st
     artifacts = sessions.of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
     for name in named:
         ref = artifacts.get(name)
-        target = _place(name, agent_id) if ref is None else _file(ref, name)
+        target = _place(_whole(database, agent_id, name), agent_id) if ref is None else _file(ref, name)
         if target is not None:
             found[name] = target
     return found
@@ -78,6 +80,16 @@ def _paths_of(target: str) -> list[str]:
 
 def _file(ref: sessions.SessionRef, path: str) -> LinkTarget:
     return LinkTarget("session", {"token": ref.session_token, "session": ref.session_id, "path": path})
+
+
+def _whole(database: Database, agent_id: str, name: str) -> str:
+    """Returns the id that a handle begins; an ambiguous one stays as it is, and its view lists what it may mean."""
+    if HANDLE.fullmatch(name) is None or len(name) >= ID_LENGTH:
+        return name
+    try:
+        return references.resolve(database, agent_id, name).id
+    except UsageError:
+        return name
 
 
 def _place(name: str, agent_id: str) -> LinkTarget | None:

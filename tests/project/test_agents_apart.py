@@ -22,7 +22,7 @@ MINE = {"default": "heronword", "scout": "plumeword"}
 OTHER = {"default": "scout", "scout": "default"}
 KEYS = (None, "agent:main:main", "shared-key")
 PROJECTS = ("/home/ada/code/lantern", None)
-HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{12})")
+HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{6}(?:[a-z2-7]{6})?)\b")
 # What no agent has: files and links are told by their paths, full text is that of its tables, some rows are states.
 OF_NOBODY = {"files", "links", "violations", "memory_artifacts_fts", "recall_lines_fts", "history_files",
              "derivers", "acceptances", "redactions", "removed_lines", "forgotten_memories", "live_files",
@@ -157,7 +157,9 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
         assert MINE[agent] in text.lower()
         assert MINE[OTHER[agent]] not in text.lower()
         handles[agent] = set(HANDLE.findall(text))
-        assert len(handles[agent]) > 5 and handles[agent] <= set(ids_of(vault, agent))
+        ids = ids_of(vault, agent)
+        assert len(handles[agent]) > 5
+        assert all(sum(one.startswith(handle) for one in ids) == 1 for handle in handles[agent])
         for question in ("lantern queue", "heronword", "plumeword", "what keeps src/queue.py", "live turn"):
             for command in (["recall"], ["search"], ["context", "--prompt"]):
                 own(vault, agent, *command, question)

@@ -162,4 +162,4 @@ def test_the_excerpt_of_the_readme_is_what_the_demo_writes(tmp_path: Path) -> No
 
 def plain(text: str) -> str:
     """Text on one line, without dates: the demo's are counted from today."""
-    return re.sub(r"\d{4}-\d\d-\d\d", "DATE", " ".join(text.split()))
+    return re.sub(r"\d{4}-\d\d-\d\d|(?<=\()[A-Z][a-z]{2} \d{1,2}(?=[,)])", "DATE", " ".join(text.split()))

@@ -63,7 +63,7 @@ ALLOWED = {
     "|| ':' ||": "a backup asks whether it is due",
     "group_concat(quote(": "a backup asks whether it is due",
 }
-HANDLE = re.compile(r"[skcaetfmx]-[a-z2-7]{12}")
+HANDLE = re.compile(r"\b[skcaetfmx]-(?:[a-z2-7]{12}|[a-z2-7]{6})\b")
 QUERY = re.compile(r"\s*(?:with|select|insert|replace|update|delete)\b", re.IGNORECASE)
 NAMED = re.compile(
     r"\b(?:from|join|into|update)\s+(\w+)(?:\s+as)?(?:\s+(?!(?:cross|inner|join|left)\b)(\w+))?", re.IGNORECASE

@@ -9,6 +9,7 @@ import shutil
 import pytest
 from workbench import NOW, Vault, contents, entry, sampled, spawn, tree
 
+from benchmarks.word_share import word_share
 from signet_sync.formats.body import normalize
 from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
@@ -195,3 +196,9 @@ def test_a_hand_written_memory_md_is_kept_above_the_block(shared, tmp_path):
     assert vault.page().startswith(mine + "\n\n<!-- signet:begin -->\n")
     assert vault.page().endswith(" -->\n\nAnd this below.\n")
     assert not list(vault.root.glob("MEMORY.user-*")) and not list(vault.root.glob("MEMORY.signet-*"))
+
+
+def test_two_thirds_of_every_page_are_words(taken_over):
+    vault, document, _, _ = taken_over
+    shares = {agent: word_share(vault.page(page["memory_md"])) for agent, page in document["agents"].items()}
+    assert [agent for agent, share in shares.items() if share < 0.65] == []

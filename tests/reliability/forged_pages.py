@@ -44,7 +44,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _SEEN = {"link_open": "href", "image": "src"}
 _HASH = re.compile(r"(?<=signet:end )[0-9a-f]{16}")
-_OBSIDIAN = re.compile(r"!?\[\[[^\[\]]*\]\]|%%|\$\$|<!--[^\n]*?-->| \^[a-z]-[a-z2-7]{12}$|^\[\^[^\]]*\]:", re.MULTILINE)
+_OBSIDIAN = re.compile(
+    r"!?\[\[[^\[\]]*\]\]|%%|\$\$|<!--[^\n]*?-->| \^(?:m-[a-z2-7]{12}|[a-z]-[a-z2-7]{6})$|^\[\^[^\]]*\]:", re.MULTILINE
+)
 
 
 def skeleton(page: str, *, authored: bool = False) -> list[tuple[str, ...]]:
@@ -108,16 +110,20 @@ def memory_page(words: Sequence[str]) -> str:
     def at(number: int) -> int:
         return NOW_US - number * 60_000_000
 
+    def told(number: int) -> tuple[str, str]:
+        """Outcome and next step: as all lines of the page, no two say the same."""
+        return said[number + 3] + " comes out of it", said[number + 4] + " follows after this"
+
     seen = SectionInputs(
         [
-            ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), said[n + 3], said[n + 4], _path(n))
+            ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), *told(n), _path(n))
             for n in range(count)
         ],
         [
-            FactView(_id("f", n), _ASPECTS[n % len(_ASPECTS)], said[n] + " f", said[n + 1], at(n), _path(n))
+            FactView(_id("f", n), _ASPECTS[n % len(_ASPECTS)], said[n] + " is one fact", said[n + 1], at(n), _path(n))
             for n in range(count)
         ],
-        [MemoryView(_id("m", n), "fact", said[n] + " m", at(n)) for n in range(count)],
+        [MemoryView(_id("m", n), "fact", said[n] + " was asked to be kept", at(n)) for n in range(count)],
         [PinnedView(_id("s", n), "summary", said[n] + " s", said[n + 1], at(n), _path(n)) for n in range(count)],
         {_id("s", n): Use(pinned=True) for n in range(count)},
         {_id("m", n): DreamedView("### 2026-03-28", at(n), 0.5, 3, 2) for n in range(0, count, 2)},
@@ -127,13 +133,14 @@ def memory_page(words: Sequence[str]) -> str:
         ],
     )  # fmt: skip
     nodes = [
-        NodeView(_id("k", n), "session", "chunk", said[n], at(n), at(n), (), (), 0, _path(n)) for n in range(count)
+        NodeView(_id("k", n), "session", said[n], at(n), at(n), 1, [(at(n), said[n + 1], _path(n + 30))])
+        for n in range(count)
     ]
     rows = [_row(words, number) for number in range(count)]
     projection = Projection(
         "default", "", candidates(seen, NOW_US, half_lives(Settings())), count, ["2026-03"],
         lambda _: [((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
-        [], lambda _: NodeLineage([], nodes),
+        [], lambda _: NodeLineage([], nodes), NOW_US,
     )  # fmt: skip
     return block(render(projection, Shares(_ROOM, _ROOM, _ROOM)).text).decode()
 

@@ -159,7 +159,7 @@ def test_a_wrong_value_of_a_workspace_falls_back_and_the_rest_counts(load, root)
 def test_shares_of_a_workspace_that_make_more_than_the_whole_fall_back(load, root, user):
     (root / WORKSPACE).write_text("projection.share_head = 0.5\nwatch.debounce = 3\n")
     found, remarks = load()
-    assert found == Settings(debounce=3.0) and "is 1.10" in remarks[0] and len(remarks) == 1
+    assert found == Settings(debounce=3.0) and "is 1.05" in remarks[0] and len(remarks) == 1
     user.write_text("[projection]\nshare_head = 0.3\nshare_ledger = 0.3\n")
     assert load() == (Settings(debounce=3.0, share_head=0.3, share_ledger=0.3), [])
 
@@ -403,7 +403,7 @@ def test_shares_may_not_exceed_the_whole(load, user):
     user.write_text("[projection]\nshare_head = 0.5\nshare_ledger = 0.5\nshare_index = 0.0\n")
     assert load()[0].share_head == 0.5
     user.write_text("projection.share_head = 0.5\n")
-    assert "1.10" in refused(load).message
+    assert "1.05" in refused(load).message
 
 
 def test_lists_and_truth_in_files(load, root):

@@ -6,34 +6,44 @@ Every query is bounded, so a page costs the same whatever the size of the vault.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from signet_sync.facts.store import future
+from signet_sync.facts.store import future, supersession
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
-from signet_sync.memories.score import Use
+from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
-from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, PinnedView, SectionInputs, ThreadView
+from signet_sync.pages.sections import (
+    EntityEntry,
+    FactView,
+    MemoryView,
+    PinnedView,
+    ReplacedFact,
+    SectionInputs,
+    ThreadView,
+    section_of,
+)
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
+from signet_sync.text.sentences import basename
 
-THREADS = 40
-FACTS_OF_AN_ASPECT = 24
-MEMORIES_OF_A_TYPE = 24
-ENTITIES = 40
+# The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.
+LEAST_LINE = 12
+# Of threads ahead of the clock, so many are read.
+AHEAD = 40
 PINS = 500
 USED = 200
-# Most children of a node that are counted, and that are named.
+# Most children of a node that are counted.
 CHILDREN = 500
-NAMED = 2
 
 _THREAD = (
-    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref"
-    " from memory_thread_heads where agent_id = ?"
+    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref,"
+    " told ->> '$.blockers[0]' from memory_thread_heads where agent_id = ?"
 )
 _FACT = """
     select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, a.source_path
@@ -41,20 +51,27 @@ _FACT = """
     cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
     cross join memory_artifacts a on a.id = f.artifact
     where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2 and {which}"""
-_ONE_FACT = _FACT.format(some="", which="f.id = ?3")
-# The parameter is a JSON list of aspects or types; of each, the newest facts are read.
-_NEWEST_FACTS = _FACT.format(
-    some="json_each(?3) cross join ",
-    which=f"""f.fact in (select fact from entity_attributes where agent_id = ?1 and aspect = json_each.value
-        and status = 'active' and latest_us <= ?2 order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})""",
-)
+# The third parameter is a JSON list of ids.
+_SOME_FACTS = _FACT.format(some="json_each(?3) cross join ", which="f.id = json_each.value")
+# The third parameter is a JSON list of aspects or types; of each, the newest are listed.
+_LISTED_FACTS = """
+    select f.id, f.aspect, f.latest_us from json_each(?3) cross join entity_attributes f on f.fact in (
+        select fact from entity_attributes where agent_id = ?1 and aspect = json_each.value
+        and status = 'active' and latest_us <= ?2 order by latest_us desc, id limit ?4)"""
+_LISTED_MEMORIES = """
+    select m.id, m.type, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1
+    and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
+        order by created_at desc, id limit ?3)"""
+_REPLACED = f"""
+    select s.id, f.id, f.text, s.earliest_us from json_each(?2) k
+    cross join entity_attributes s on s.agent_id = ?1 and s.id = k.value
+    cross join {FACTS} f on f.agent_id = s.agent_id and f.superseded_by = s.id
+    order by s.id, f.latest_us, f.id"""
 _NEXT_FACT = """
     select min((select min(latest_us) from entity_attributes
         where agent_id = ?1 and aspect = json_each.value and status = 'active' and latest_us > ?2))
     from json_each(?3)"""
 _MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1"
-_NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
-    order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
     f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
@@ -68,57 +85,105 @@ _ENTITY = (
 _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
-# With the label of its thread, and the parents that are named.
 _NODE = f"""
-    select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,
-        (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id),
-        (select json_group_array(parent_id) from (select parent_id from session_summary_children c
-            where c.agent_id = n.agent_id and c.child_id = n.id order by parent_id limit {NAMED}))
-    from {NODES} n where agent_id = ? and id = ?"""
-# A child of an arc counts by its session's number in the table.
-_CHILDREN = """
-    select n.latest_us, n.start, n.id, n.source_type, n.session
-    from (select child_id from session_summary_children where agent_id = ?1 and parent_id = ?2
-        order by child_id limit ?3) c
-    cross join session_summaries n on n.agent_id = ?1 and n.id = c.child_id"""
+    select n.id, n.kind, n.earliest_us, n.latest_us, n.source_ref, n.label, h.project, h.label
+    from {NODES} n left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id
+    where n.agent_id = ? and n.id = ?"""
+# What an arc's sessions were about, or those of an epoch's arcs; each session counts by its best node.
+_SESSIONS_BELOW = f"""
+    select distinct t.latest_us, t.sentence, t.source_ref from session_summary_children c
+    cross join session_summaries i on i.agent_id = c.agent_id and i.id = c.child_id
+    cross join sessions n on n.session = i.session
+    cross join thread_sessions t on t.agent_id = n.agent_id and t.session_token = n.session_token
+        and t.session_id = n.session_id
+    where c.agent_id = ?1 and c.parent_id = ?2 limit {CHILDREN}"""
+_BELOW = "select child_id from session_summary_children where agent_id = ? and parent_id = ? order by child_id limit ?"
 
 
-def section_inputs(database: Database, agent_id: str, now_us: int) -> SectionInputs:
-    """Returns what page sections may show at `now_us`: the newest of everything, and what is pinned or was used.
+def section_inputs(
+    database: Database, agent_id: str, now_us: int, half_lives: Mapping[str, float], budget: int
+) -> SectionInputs:
+    """Returns what page sections of `budget` tokens may show at `now_us`: the best, and what is pinned or was used.
 
-    Derived rows count from their own time on, memories and pins at once.
+    Derived rows count from their own time on, memories and pins at once. Facts and memories are listed by kind, newest
+    first, which is the order of their scores; the best of all of them are read.
     """
+    most = max(budget // LEAST_LINE, 1)
     uses = _uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
     newest = f"{_THREAD} and latest_us <= ? order by latest_us desc, thread_id limit ?"
     later = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
-    threads = _rows(database, newest, agent_id, now_us, THREADS) | _rows(database, later, agent_id, now_us, THREADS)
+    threads = _rows(database, newest, agent_id, now_us, most) | _rows(database, later, agent_id, now_us, AHEAD)
     threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
-    kinds = json.dumps(list(SECTION_OF))
-    facts = _rows(database, _NEWEST_FACTS, agent_id, now_us, kinds)
-    facts |= _each(database, _ONE_FACT, _of(ids, "f"), agent_id, now_us)
-    facts |= future.facts(database, agent_id, now_us)
-    memories = _rows(database, _NEWEST_MEMORIES, agent_id, kinds)
+    listed = _listed(database, agent_id, now_us, half_lives, most)
+    best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)
-    more = json.dumps(sorted({*_of(ids, "m"), *promoted} - memories.keys()))
-    memories |= _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, more)
+    facts = _rows(database, _SOME_FACTS, agent_id, now_us, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
+    facts |= future.facts(database, agent_id, now_us)
+    wanted = json.dumps(sorted({*_of(best, "m"), *_of(ids, "m"), *promoted}))
+    memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
-        [FactView(*row) for row in facts.values()],
+        _with_replaced(database, agent_id, [FactView(*row) for row in facts.values()]),
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
         uses,
         promoted,
-        [EntityEntry(*row) for row in _entities(database, agent_id)],
+        [EntityEntry(*row) for row in _entities(database, agent_id, most)],
+        Counter(listed.sections[one] for one in listed.ids[most:] if one not in facts and one not in memories),
+        listed.cut,
     )
 
 
-def _entities(database: Database, agent_id: str) -> Iterable[tuple[Any, ...]]:
+class _Listed(NamedTuple):
+    """Ids of facts and memories, the best first; their sections, and the sections that have still more."""
+
+    ids: list[str]
+    sections: dict[str, str]
+    cut: frozenset[str]
+
+
+def _listed(database: Database, agent_id: str, now_us: int, half_lives: Mapping[str, float], limit: int) -> _Listed:
+    """Lists the newest facts and memories of each kind by score; what was used is scored again with its use."""
+    kinds, today = json.dumps(list(SECTION_OF)), day_start(now_us)
+    found: list[tuple[tuple[bool, float, int, str], str, str]] = []
+    for one, kind, at_us in database.execute(_LISTED_FACTS, (agent_id, now_us, kinds, limit)):
+        found.append((rank(score(kind, at_us, today, half_lives=half_lives), at_us, one, pinned=False), one, kind))
+    counts = Counter(kind for *_, kind in found)
+    for one, kind, at in database.execute(_LISTED_MEMORIES, (agent_id, kinds, limit)):
+        at_us = parse_instant(at) or 0
+        value = score(kind, at_us, today, half_lives=half_lives, remembered=True)
+        found.append((rank(value, at_us, one, pinned=False), one, kind))
+        counts[f"remembered {kind}"] += 1
+    found.sort()
+    cut = frozenset(section_of(kind.removeprefix("remembered ")) for kind, count in counts.items() if count >= limit)
+    return _Listed([one for _, one, _ in found], {one: section_of(kind) for _, one, kind in found}, cut)
+
+
+def _with_replaced(database: Database, agent_id: str, views: Sequence[FactView]) -> list[FactView]:
+    """Adds to facts what each replaced last, and what contradicts it."""
+    ids = json.dumps(sorted(view.id for view in views))
+    rows = database.execute(_REPLACED, (agent_id, ids))
+    replaced = {fact: ReplacedFact(before, text, since) for fact, before, text, since in rows}
+    by_id = {view.id: view for view in views}
+    conflicts = supersession.conflicts(database, agent_id, by_id)
+    return [
+        view._replace(
+            replaced=replaced.get(view.id),
+            against=tuple(
+                (one, by_id[one].text, by_id[one].latest_us) for one in conflicts.get(view.id, ()) if one in by_id
+            ),
+        )
+        for view in views
+    ]
+
+
+def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[Any, ...]]:
     """Returns the entities changed last, each once: of a folder that was copied, the first by path."""
     # A dict keeps the last row of a key.
     newest = f"{_ENTITY} order by updated_us desc, path desc limit ?"
-    return _rows(database, newest, agent_id, ENTITIES).values()
+    return _rows(database, newest, agent_id, limit).values()
 
 
 def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> ThreadView | None:
@@ -151,6 +216,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         sample=then.sample,
         next_action=then.next_action,
         path=then.source_ref,
+        blocker=next(iter(then.blockers), None),
     )
 
 
@@ -189,47 +255,26 @@ def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> NodeL
 
 def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[NodeView]:
     for node_id in ids:
-        for row in list(database.execute(_NODE, (agent_id, node_id))):
-            yield _node(database, agent_id, row)
+        for one, kind, earliest, latest, path, label, project, thread in list(
+            database.execute(_NODE, (agent_id, node_id))
+        ):
+            name = basename(project) or thread or ""
+            if kind == "session":
+                yield NodeView(one, kind, name, earliest, latest, 1, [(latest, label, path)])
+            else:
+                below = [one] if kind == "arc" else _below(database, agent_id, one)
+                about = [row for arc in below for row in _sessions_below(database, agent_id, arc)]
+                count = len(about) if kind == "arc" else len(below)
+                yield NodeView(one, kind, name, earliest, latest, count, sorted(about, reverse=True))
 
 
-def _node(database: Database, agent_id: str, row: tuple[Any, ...]) -> NodeView:
-    node_id, kind, source_type, earliest, latest, token, session_id, path, thread, above = row
-    children = _children(database, agent_id, node_id, kind)
-    if kind == "session":
-        path = _transcript(database, agent_id, token, session_id, path) or path
-    named, more = tuple(children[:NAMED]), max(len(children) - NAMED, 0)
-    parents = tuple(json.loads(above))
-    return NodeView(node_id, kind, source_type, thread or "", earliest, latest, parents, named, more, path)
+def _below(database: Database, agent_id: str, node_id: str) -> list[str]:
+    return [child for (child,) in database.execute(_BELOW, (agent_id, node_id, CHILDREN))]
 
 
-def _children(database: Database, agent_id: str, node_id: str, kind: str) -> list[str]:
-    """Returns ids of a node's children: of a condensation newest first, of a session in the order of its text.
-
-    An arc has all segments and compactions of its sessions as children; each session counts once, by its best node.
-    """
-    found = list(database.execute(_CHILDREN, (agent_id, node_id, CHILDREN)))
-    if kind == "session":
-        return [row[2] for row in sorted(found, key=lambda row: row[:3])]
-    if kind == "arc":
-        found.sort(key=lambda row: (_BEST_LAST.index(row[3]), -row[0], row[2]), reverse=True)
-        found = list({row[4]: row for row in found}.values())
-    return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[2]))]
-
-
-# The nodes that can represent a session, the best first.
-_BEST_LAST = ("summary", "compaction", "chunk")
-
-
-def _transcript(database: Database, agent_id: str, token: str, session_id: str, path: str) -> str | None:
-    """Returns the transcript of the same segment as an artifact, else the newest of its session."""
-    beside = f"{path.rpartition('--')[0]}--transcript.md"
-    found: str | None = database.value(
-        "select source_path from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
-        " and source_kind = 'transcript' order by source_path = ? desc, captured_us desc, source_path desc limit 1",
-        (agent_id, token, session_id, beside),
-    )
-    return found
+def _sessions_below(database: Database, agent_id: str, arc: str) -> list[tuple[int, str, str]]:
+    """Returns instant, sentence and artifact of the sessions that an arc condenses."""
+    return list(database.execute(_SESSIONS_BELOW, (agent_id, arc)))
 
 
 def _uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
