@@ -14,6 +14,8 @@ LIMIT = 10_000  # characters; some harnesses put longer text into a file and sho
 IDENTITIES = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md")
 _IDENTITY_SHARE = 0.4
 PROMPT_BUDGET = 800  # tokens
+# At each prompt of a session: tokens, and lines.
+INJECTED_BUDGET, MOST_INJECTED = 400, 3
 _LINE = 400  # characters of each recalled text
 _RECALLED = "=== What memory holds on this ==="
 
@@ -45,6 +47,12 @@ def compose(
     ]
     left = limit - _cost(lines, size)
     return "\n".join((*head[0].cut(left, size), *lines)).strip("\n")
+
+
+def left_of(identities: Sequence[tuple[str, str]], limit: int, size: Size) -> int:
+    """Returns how much of a limit identity files leave, which may take four tenths of it."""
+    needed = _whole([_File(path, text) for path, text in identities], size)
+    return limit - min(needed, int(limit * _IDENTITY_SHARE))
 
 
 class PromptHit(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.capture import spool
+from signet_sync.capture import injections, spool
 from signet_sync.capture.harnesses.texts import UUID
 from signet_sync.capture.spool import Job
 from signet_sync.entities import stage as entities_stage
@@ -82,6 +82,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
     try:
         left = keep_displaced(workspace, now_us, rest=0.0)
         state_dir.sweep(workspace.state)
+        injections.clear(workspace.state)
         if tombstones:
             _delete_inputs(workspace, tombstones)
             page_files.withdraw_strays(workspace)
