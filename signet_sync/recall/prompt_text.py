@@ -40,10 +40,10 @@ _WISH = late(
 )
 # Our work, or the past: `we`, `our`, a verb in a past tense.
 _EARLIER = late(
-    r"\b(?:we|us|our|ours|did|was|were|had|been|ever|already|earlier|before|previously|yesterday|last (?:time|week|month)"
+    r"\b(?:why|we|us|our|ours|did|was|were|had|been|ever|already|earlier|before|previously|yesterday|last (?:time|week|month)"
     r"|so far|until now|still|kept|went|got|chose|left|came|could(?:n't)?|[a-z]{3,}ed|according to"
-    r"|wir|uns|unser\w*|wurden?|waren?|hatten?|gestern|bisher|damals|zuletzt|schon|soll(?:en|ten|te)?|stimmten?"
-    r"|nuestr\w+|hicimos|fue|fueron|antes|ayer|decidimos|мы|нам|нас|наш\w*|был[аои]?|вчера|раньше|уже)\b"
+    r"|warum|wieso|weshalb|wir|uns|unser\w*|wurden?|waren?|hatten?|gestern|bisher|damals|zuletzt|schon|soll(?:en|ten|te)?|stimmten?"
+    r"|por qué|nuestr\w+|hicimos|fue|fueron|antes|ayer|decidimos|почему|мы|нам|нас|наш\w*|был[аои]?|вчера|раньше|уже)\b"
     r"|た|まし|決ま|以前|前回|我们|我們|之前|以前|已经|已經|上次|为什么|為什麼",
     re.IGNORECASE,
 )
