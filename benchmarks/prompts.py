@@ -1,8 +1,8 @@
-"""What is injected at a prompt: how often the answer to a question, how often anything where nothing belongs, how fast.
+"""What is injected at a prompt: how often the answer to a question, how often anything without need, how fast.
 
-`python -m benchmarks.prompts FOLDER` reads sessions with questions in the format of `digest_sessions/README.md`, imports
-them, and asks each question in the folder of its session's project and in another folder. Prompts that have nothing to
-do with the sessions are asked in the folder of each project. `--half 0` or `1` takes every second question and prompt:
+`python -m benchmarks.prompts FOLDER` reads sessions with questions in the format of `digest_sessions/README.md`,
+imports them, and asks each question in the folder of its session's project and in another folder. Prompts that have
+nothing to do with the sessions are asked in the folder of each project. `--half 0` or `1` takes every second question and prompt:
 one half is for tuning, the other one confirms. `--seconds WORKSPACE` instead times the hook in an indexed workspace
 over bare Python, in the environment of the caller.
 """
@@ -192,7 +192,8 @@ def quality(sessions: Sequence[Record], half: int | None, misses: bool) -> Itera
                 yield from missed if misses else ()
                 folders = [ELSEWHERE] if elsewhere else projects
                 wrong = [(one, bool(answers.sessions(one, folder))) for one in unrelated for folder in folders]
-                yield f"  unrelated prompts that get anything: {share(sum(bad for _, bad in wrong), len(wrong)).strip()}"
+                part = share(sum(bad for _, bad in wrong), len(wrong)).strip()
+                yield f"  unrelated prompts that get anything: {part}"
                 yield from (f"    {one}" for one in dict.fromkeys(one for one, bad in wrong if bad) if misses)
         finally:
             database.connection.close()
@@ -206,7 +207,9 @@ def seconds(root: str, rounds: int, folder: str) -> Iterator[str]:
         "prompt about earlier work": {
             "hook_event_name": "UserPromptSubmit", "prompt": "why did we change the retry limit of the queue worker?",
         },
-        "prompt": {"hook_event_name": "UserPromptSubmit", "prompt": "fix the flaky timeout in the webhook handler of billing"},
+        "prompt": {
+            "hook_event_name": "UserPromptSubmit", "prompt": "fix the flaky timeout in the webhook handler of billing",
+        },
     }  # fmt: skip
     took: defaultdict[str, list[float]] = defaultdict(list)
     for number in range(rounds):
@@ -218,7 +221,8 @@ def seconds(root: str, rounds: int, folder: str) -> Iterator[str]:
     bare = statistics.median(took.pop("bare Python"))
     for name, all_of_it in took.items():
         over = [1000 * (one - bare) for one in all_of_it]
-        yield f"{name}: {statistics.median(over):.0f} ms over bare Python (best {min(over):.0f}, {bare * 1000:.0f} bare)"
+        middle, best = statistics.median(over), min(over)
+        yield f"{name}: {middle:.0f} ms over bare Python (best {best:.0f}; bare {1000 * bare:.0f})"
 
 
 def _seconds(words: Sequence[str], given: bytes) -> float:
@@ -235,7 +239,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--misses", action="store_true", help="list questions without their answer, and what was wrong")
     parser.add_argument("--seconds", metavar="WORKSPACE", help="time the hook in this workspace")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--project", default="/home/rowan/src/lantern-web", help="the folder in which the hook is timed")
+    parser.add_argument(
+        "--project", default="/home/rowan/src/lantern-web", help="the folder in which the hook is timed"
+    )
     options = parser.parse_args(arguments)
     if options.seconds:
         lines = seconds(options.seconds, options.rounds, options.project)

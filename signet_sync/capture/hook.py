@@ -1,13 +1,13 @@
-"""Handles a harness's hook quickly: an event on stdin, a job in the spool, context on stdout at a session's start.
+"""Handles a harness's hook quickly: an event on stdin, a job in the spool, context on stdout.
 
 The user waits for it: only the standard library is imported at the top, and what few events need is imported on use. No
 error may fail the session: the exit code is 0 and the reason is in `logs/hook.log` of the state folder (never a word of
 the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
-A session start prints what `context` composes, between the markers that the parsers remove again, without MEMORY.md
-if others read the session (`formats.scope`). Claude Code, Codex and Gemini CLI get JSON
-(`hookSpecificOutput.additionalContext`), the others (through our plugin) plain text. Gemini CLI accepts only JSON and
-gets `{}` if there is nothing to print.
+A session start prints what `context` composes, a prompt what memory holds on it (`pages.hook_context`), between the
+markers that the parsers remove again, and nothing of sessions if others read this one (`formats.scope`). Claude Code,
+Codex and Gemini CLI get JSON (`hookSpecificOutput.additionalContext`), the others (through our plugin) plain text.
+Gemini CLI accepts only JSON and gets `{}` if there is nothing to print.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from signet_sync.formats.paths import display, storable
 from signet_sync.formats.scope import is_shared
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder, write_all
+
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from typing import Any
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
@@ -48,6 +52,9 @@ EVENTS = {
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 _OBJECTS = ("claude-code", "codex", "gemini")  # their context is put into a JSON object
 _IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a transcript's path may be missing
+
+BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
+_VARIABLES = ("SIGNET_AGENTS_PROJECTS", "SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS")
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: some harnesses give their hooks only three
@@ -132,22 +139,39 @@ class _Call:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
-        agent = agent_for(project, os.environ, _rules(self.root, self.folder))
+        settings = _settings(self.root, self.folder)
+        agent = agent_for(project, os.environ, settings.get("agents_projects", ()))
         try:
-            if event == "session-start":
-                self._tell_context(name, agent, shared=is_shared(self.harness, payload))
+            if event == "session-start" or (name in PROMPTS and settings.get("context_prompts", True)):
+                self._print_context(name, agent, project, payload, settings.get("context_budget_tokens", BUDGET))
         finally:
             job = self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
-    def _tell_context(self, name: str, agent: str, *, shared: bool) -> None:
+    def _print_context(
+        self, name: str, agent: str, project: str | None, payload: Mapping[str, object], budget: int
+    ) -> None:
         if not os.path.isdir(self.root):
             return
-        from signet_sync.pages.context import room, wrapped
-        from signet_sync.pages.session_context import compose
+        from signet_sync.pages import hook_context
 
-        text = wrapped(compose(self.root, agent, shared=shared, limit=room(self.root)).text, self.root)
+        session_id = payload.get("session_id")
+        known = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
+        session = hook_context.Session(
+            self.root,
+            self.folder,
+            os.environ.get("SIGNET_DB") or self.folder.database,
+            agent,
+            self.harness,
+            known or "",
+            project,
+            is_shared(self.harness, payload),
+        )
+        if name in PROMPTS:
+            text = hook_context.at_prompt(session, _prompt_words(payload.get("prompt")))
+        else:
+            text = hook_context.at_start(session, _word(payload.get("source")), budget)
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -293,28 +317,34 @@ def _sanitized(value: object) -> str | None:
 
 def _prompt(value: object) -> str | None:
     """Returns the user's prompt, sanitized and without what hooks put before it."""
+    return _sanitized(_prompt_words(value))
+
+
+def _prompt_words(value: object) -> str:
+    """Returns the user's prompt without what hooks put before it."""
     if not isinstance(value, str):
-        return None
+        return ""
     from signet_sync.capture.harnesses.texts import prompt_of
 
-    return _sanitized(prompt_of(value))
+    return prompt_of(value)
 
 
-def _rules(root: str, folder: locations.StateFolder) -> tuple[str, ...]:
-    """Returns the setting `agents.projects`; settings files are parsed only if one mentions it.
+def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:
+    """Returns the settings of hooks that are set, by field name; files are parsed only if one mentions them.
 
     A copy of the settings that were last readable counts, too. Broken settings never fail a session; the problem is
     logged.
     """
     places = (locations.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
-    if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
-        return ()
+    given = any(name in os.environ for name in _VARIABLES)
+    if not given and not any(_mentions(place, words) for place in places for words in (b"projects", b"context")):
+        return {}
     from signet_sync.settings import model
 
-    rules, remarks = model.agent_rules(root)
+    settings, remarks = model.hook_settings(root)
     for remark in remarks:
         _log(folder, display(str(remark)))
-    return rules
+    return settings
 
 
 def _mentions(path: str, word: bytes) -> bool:

@@ -64,12 +64,19 @@ class PromptHit(NamedTuple):
     id: str
 
 
-def recalled(found: Sequence[PromptHit], limit: int, size: Size) -> tuple[str, list[PromptHit]]:
-    """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits."""
-    lines, kept = [_RECALLED], []
+def recalled(
+    found: Sequence[PromptHit], limit: int, size: Size, most: int | None = None
+) -> tuple[str, list[PromptHit]]:
+    """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits.
+
+    With `most` at most so many lines, without links.
+    """
+    lines, kept = [_RECALLED], list[PromptHit]()
     left = limit - size(_RECALLED) - 1
     for one in found:
-        line = _line(one)
+        if most is not None and len(kept) == most:
+            break
+        line = _line(one, linked=most is None)
         cost = size(line) + 1
         if cost <= left:
             left -= cost
@@ -78,9 +85,9 @@ def recalled(found: Sequence[PromptHit], limit: int, size: Size) -> tuple[str, l
     return ("\n".join(lines), kept) if kept else ("", [])
 
 
-def _line(found: PromptHit) -> str:
+def _line(found: PromptHit, *, linked: bool) -> str:
     parts = [f"- {plain(found.text, _LINE) or '…'} ({flatten(found.where)})"]
-    if found.path is not None:
+    if linked and found.path is not None:
         parts.append(f"[[{found.path}|source]]")
     parts.append(handle(found.id) if HANDLE.fullmatch(found.id) else flatten(found.id))
     return neutral(" ".join(parts))

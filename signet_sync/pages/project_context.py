@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.handle import handle
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.memories.score import UNUSED, day_start, rank, score
+from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
 from signet_sync.pages.sections import (
     TEXT_LENGTH,
+    EntityView,
     FactView,
     MemoryView,
+    ThreadView,
     entity_line,
     fact_line,
     inert,
@@ -21,7 +23,6 @@ from signet_sync.pages.sections import (
     plain,
     thread_line,
 )
-from signet_sync.pages.store.project_inputs import ProjectInputs
 from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 Size = Callable[[str], int]
@@ -39,6 +40,21 @@ _HEADINGS = {
     "question": "Open questions:", "note": "Notes:",
 }  # fmt: skip
 _NO_TITLE = ""
+
+
+class ProjectInputs(NamedTuple):
+    """What a context may show, in any order; `uses` tells by id what is pinned and was used.
+
+    `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first.
+    """
+
+    threads: tuple[ThreadView, ...] = ()
+    facts: tuple[FactView, ...] = ()
+    personal: tuple[FactView, ...] = ()
+    memories: tuple[MemoryView, ...] = ()
+    entities: tuple[EntityView, ...] = ()
+    others: tuple[ThreadView, ...] = ()
+    uses: Mapping[str, Use] = {}
 
 
 class ContextLine(NamedTuple):
@@ -166,7 +182,7 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
         ],
     )
     named: set[str] = set()
-    others = []
+    others: list[ContextLine] = []
     for view in seen.others:
         if view.project and view.project not in named and len(others) < _OTHER_THREADS:
             named.add(view.project)

@@ -14,7 +14,7 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
-    from signet_sync.pages.project_context import ContextText
+    from signet_sync.pages.project_context import ContextLine, ContextText, ProjectInputs
 
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
 # Bytes that fill a limit in any text: a character has at most four in UTF-8, and a token rarely sixteen.
@@ -87,6 +87,17 @@ def compose(
     lines[:0] = [(line.whole, line.id) for line in made.lines]
     ids = [line.id for line in made.lines]
     return SessionContext(text, sources, troubles, ids, crowded=bool(sources) and not text, lines=lines)
+
+
+def of_rows(
+    seen: ProjectInputs, project: str | None, now_us: int, skip: Callable[[ContextLine], bool] = lambda _: False
+) -> Memory:
+    """Returns what makes the text on a project of rows; `skip` tells which lines are left out."""
+    from signet_sync.pages.own_project import of_path
+    from signet_sync.pages.project_context import project_text
+
+    name, _ = of_path(project)
+    return lambda limit, size: project_text(seen, name, now_us, limit, size, skip=skip)
 
 
 def fit(make: Callable[[int], SessionContext], budget: int, room: int) -> SessionContext:

@@ -11,7 +11,18 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
-from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, choose, pairs, rarity, scored, selective_terms, weights, why
+from signet_sync.recall.rank import (
+    TIERS,
+    RecallCandidate,
+    Tier,
+    choose,
+    pairs,
+    rarity,
+    scored,
+    selective_terms,
+    weights,
+    why,
+)
 from signet_sync.recall.snippets import around, label_with_snippet, speaker
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
@@ -208,9 +219,7 @@ class _QuerySearch:
                 batch *= 8
         return best
 
-    def _rows_by_term(
-        self, holding: Sequence[list[int]], within: set[int] | None
-    ) -> tuple[set[int], list[set[int]]]:
+    def _rows_by_term(self, holding: Sequence[list[int]], within: set[int] | None) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
         if within is None:
             found = set[int]().union(*(holding[number] for number in self.selective))

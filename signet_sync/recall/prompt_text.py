@@ -40,9 +40,11 @@ _WISH = late(
 )
 # Our work, or the past: `we`, `our`, a verb in a past tense.
 _EARLIER = late(
-    r"\b(?:why|we|us|our|ours|did|was|were|had|been|ever|already|earlier|before|previously|yesterday|last (?:time|week|month)"
+    r"\b(?:why|we|us|our|ours|did|was|were|had|been|ever|already|earlier|before|previously|yesterday"
+    r"|last (?:time|week|month)"
     r"|so far|until now|still|kept|went|got|chose|left|came|could(?:n't)?|[a-z]{3,}ed|according to"
-    r"|warum|wieso|weshalb|wir|uns|unser\w*|wurden?|waren?|hatten?|gestern|bisher|damals|zuletzt|schon|soll(?:en|ten|te)?|stimmten?"
+    r"|warum|wieso|weshalb|wir|uns|unser\w*|wurden?|waren?|hatten?|gestern|bisher|damals"
+    r"|zuletzt|schon|soll(?:en|ten|te)?|stimmten?"
     r"|por qué|nuestr\w+|hicimos|fue|fueron|antes|ayer|decidimos|почему|мы|нам|нас|наш\w*|был[аои]?|вчера|раньше|уже)\b"
     r"|た|まし|決ま|以前|前回|我们|我們|之前|以前|已经|已經|上次|为什么|為什麼",
     re.IGNORECASE,
@@ -60,8 +62,4 @@ def searched(prompt: str) -> str:
 
 def is_about_earlier_work(prompt: str) -> bool:
     """Returns whether a prompt is a question about what was done, decided or agreed."""
-    return (
-        _QUESTION.search(prompt) is not None
-        and _WISH.search(prompt) is None
-        and _EARLIER.search(prompt) is not None
-    )
+    return _QUESTION.search(prompt) is not None and _WISH.search(prompt) is None and _EARLIER.search(prompt) is not None

@@ -596,7 +596,7 @@ def test_settings_and_environment_say_whose_it_is(listened, transcript, tmp_path
     fire(listened, "codex", payload("SessionEnd", transcript), environ={"SIGNET_AGENT_ID": "chosen"})
     assert [job.agent_id for job in jobs(listened)] == ["of-workspace", "of-user", "of-environment", "chosen"]
     assert model.load(str(listened.root))[0].agents_projects == ("/home/u=of-user",)
-    assert model.agent_rules(str(listened.root)) == (("/home/u=of-user",), [])
+    assert model.hook_settings(str(listened.root)) == ({"agents_projects": ("/home/u=of-user",)}, [])
 
 
 def test_whoever_cannot_be_told_is_not_taken_for_the_default_agent(listened, transcript):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.score import Use
+from signet_sync.pages.project_context import ProjectInputs
 from signet_sync.pages.sections import EntityView, FactView, MemoryView, ThreadView
 from signet_sync.storage.database.connection import Database
 
@@ -51,21 +52,6 @@ _ENTITIES = (
     "select id, kind, title, type, status, line, max(updated_us, 0), path from garden_files"
     " where agent_id = ? and file = 'profile' and status <> 'deprecated' order by updated_us desc, path desc limit ?"
 )
-
-
-class ProjectInputs(NamedTuple):
-    """What a context may show, in any order; `uses` tells by id what is pinned and was used.
-
-    `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first.
-    """
-
-    threads: tuple[ThreadView, ...] = ()
-    facts: tuple[FactView, ...] = ()
-    personal: tuple[FactView, ...] = ()
-    memories: tuple[MemoryView, ...] = ()
-    entities: tuple[EntityView, ...] = ()
-    others: tuple[ThreadView, ...] = ()
-    uses: dict[str, Use] = {}  # noqa: RUF012 - never changed
 
 
 class OwnRows(NamedTuple):
@@ -114,10 +100,11 @@ def project_inputs(
 def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
     """Returns by path of an artifact the id of its session."""
     rows = database.execute(
-        "select a.source_path, a.session_id from json_each(?) p cross join memory_artifacts a on a.source_path = p.value",
+        "select a.source_path, a.session_id from json_each(?) p"
+        " cross join memory_artifacts a on a.source_path = p.value",
         (json.dumps(sorted(set(paths))),),
     )
-    return {path: session_id for path, session_id in rows}
+    return dict(rows)
 
 
 def memories_of_session(database: Database, agent_id: str, session_id: str) -> set[str]:

@@ -1,0 +1,174 @@
+"""Composes what a hook prints: the context at a session's start, what memory holds on a prompt; nothing twice.
+
+A harness waits for it, so only what is needed is imported. What a session got is recorded (`capture.injections`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import NamedTuple
+
+from signet_sync.capture import injections
+from signet_sync.errors import DatabaseError
+from signet_sync.pages import context, own_project, session_context
+from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
+from signet_sync.pages.session_context import SessionContext
+from signet_sync.storage.locations import StateFolder
+
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from signet_sync.capture.injections import Injections
+    from signet_sync.pages.project_context import ContextLine, ProjectInputs
+    from signet_sync.storage.database.connection import Database
+
+RESUMED = "resume"  # the only start after which a session still has what it got before
+_WAIT_MS = 500
+_LONGEST = 1.0  # seconds that the search at a prompt may take
+
+
+class Session(NamedTuple):
+    """The session that a hook was called in; `id` is "" if nothing is to be recorded. `shared`: others read it."""
+
+    root: str
+    folder: StateFolder
+    database: str
+    agent_id: str
+    harness: str
+    id: str
+    project: str | None
+    shared: bool
+
+
+def at_start(session: Session, source: str | None, budget: int) -> str:
+    """Returns the context of a session's start, marked as data; after a resume only what it did not get yet."""
+    if source != RESUMED or not session.id:
+        composed = _composed(session, None, budget)
+        if session.id:
+            # If it cannot be recorded now, the session may get something twice.
+            with suppress(OSError):
+                injections.expire(session.folder, time.time())
+                with _record(session) as record:
+                    record.lines.clear()
+                    record.at_prompts.clear()
+                    record.add_lines(composed.lines)
+        return context.wrapped(composed.text, session.root)
+    try:
+        with _record(session) as record:
+            composed = _composed(session, record, budget)
+            record.add_lines(composed.lines)
+    except OSError:
+        composed = _composed(session, injections.read(session.folder, session.agent_id, session.id), budget)
+    return context.wrapped(composed.text, session.root)
+
+
+def at_prompt(session: Session, prompt: str) -> str:
+    """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
+
+    Raises `OSError` if it cannot be recorded.
+    """
+    from signet_sync.recall.prompt_text import searched
+
+    words = searched(prompt)
+    if not words or not session.id:
+        return ""
+    hits = _hits(session, words)
+    with _record(session) as record:
+        record.prompts += 1
+        known = record.ids
+        text, kept = _fitted(session, [hit for hit in hits if hit.id not in known])
+        record.at_prompts += [hit.id for hit in kept]
+        record.answered += bool(kept)
+    return context.wrapped(text, session.root)
+
+
+def _record(session: Session) -> AbstractContextManager[Injections]:
+    return injections.updating(session.folder, session.agent_id, session.harness, session.id)
+
+
+def _composed(session: Session, record: Injections | None, budget: int) -> SessionContext:
+    """Returns what `record` (None: nothing) does not contain yet."""
+    from signet_sync.text.token_estimate import estimate_tokens
+
+    seen, own = (None, set[str]()) if session.shared else _inputs(session, of_itself=record is not None)
+    given = {} if record is None else record.lines
+
+    def skip(line: ContextLine) -> bool:
+        return injections.hash_of(line.whole) in given or line.path in own
+
+    def compose(limit: int) -> SessionContext:
+        return session_context.compose(
+            session.root,
+            session.agent_id,
+            shared=session.shared,
+            limit=limit,
+            size=estimate_tokens,
+            memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip),
+            known=lambda text: injections.hash_of(text) in given,
+        )
+
+    return session_context.fit(compose, budget, context.room(session.root))
+
+
+def _inputs(session: Session, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:
+    """Returns what the context may show, None if the index cannot be read; and, if asked, the session's own files."""
+    seen, own = None, set[str]()
+    with _index(session) as database:
+        if database is not None:
+            from signet_sync.pages.store import project_inputs
+
+            _, belongs = own_project.of_path(session.project)
+            found = project_inputs.project_inputs(database, session.agent_id, _now_us(), belongs)
+            if of_itself:
+                paths = (view.path for views in (found.threads, found.facts, found.personal) for view in views)
+                sessions = project_inputs.sessions_of(database, paths)
+                own = {path for path, session_id in sessions.items() if session_id == session.id}
+            seen = found
+    return seen, own
+
+
+def _hits(session: Session, words: str) -> list[PromptHit]:
+    found: list[PromptHit] = []
+    with _index(session) as database:
+        if database is not None:
+            from signet_sync.pages.prompt_context import worth_injecting
+
+            until = time.monotonic() + _LONGEST
+            database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
+            _, belongs = own_project.of_path(session.project)
+            found = worth_injecting(
+                database, session.agent_id, words, belongs, shared=session.shared, session_id=session.id
+            )
+    return found
+
+
+def _fitted(session: Session, hits: list[PromptHit]) -> tuple[str, list[PromptHit]]:
+    from signet_sync.text.token_estimate import estimate_tokens
+
+    around = estimate_tokens(context.wrapped("-", session.root))
+    return context.recalled(hits, INJECTED_BUDGET - around, estimate_tokens, MOST_INJECTED)
+
+
+@contextmanager
+def _index(session: Session) -> Iterator[Database | None]:
+    """Opens the index read-only; None if it cannot be read, or a removal is unfinished. Errors end the block."""
+    import apsw
+
+    from signet_sync.storage.database.connection import Database
+    from signet_sync.sync.store.counts import half_enforced
+
+    try:
+        database = Database(session.database, readonly=True, wait_ms=_WAIT_MS)
+    except (FileNotFoundError, DatabaseError):
+        yield None
+        return
+    with suppress(apsw.Error, DatabaseError):
+        try:
+            yield None if half_enforced(database) else database
+        finally:
+            database.connection.close()
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
