@@ -2,7 +2,7 @@
 
 `python -m benchmarks.prompts FOLDER` reads sessions with questions in the format of `digest_sessions/README.md`,
 imports them, and asks each question in the folder of its session's project and in another folder. Prompts that have
-nothing to do with the sessions are asked in the folder of each project. `--half 0` or `1` takes every second question and prompt:
+nothing to do with the sessions are asked in the folder of each project. `--half 0` or `1` takes every second one:
 one half is for tuning, the other one confirms. `--seconds WORKSPACE` instead times the hook in an indexed workspace
 over bare Python, in the environment of the caller.
 """

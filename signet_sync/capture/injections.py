@@ -26,17 +26,19 @@ _WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lo
 class Injections:
     """What one session got: by hash of each line its id ("" if it has none); the ids given at prompts; ids used later.
 
-    `prompts` counts the prompts that were looked at, `answered` those at which something was injected. `at` is the
-    time of the last change in seconds since 1970.
+    `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `prompts` counts
+    the prompts that were looked at, `answered` those at which something was injected. `at` is the time of the last
+    change in seconds since 1970.
     """
 
-    __slots__ = ("agent_id", "answered", "at", "at_prompts", "harness", "lines", "prompts", "used")
+    __slots__ = ("agent_id", "answered", "at", "at_prompts", "harness", "left_out", "lines", "prompts", "used")
 
     def __init__(self, agent_id: str, harness: str) -> None:
         self.agent_id = agent_id
         self.harness = harness
         self.at = 0.0
         self.lines: dict[str, str] = {}
+        self.left_out: list[str] = []
         self.at_prompts: list[str] = []
         self.used: list[str] = []
         self.prompts = self.answered = 0
@@ -46,9 +48,19 @@ class Injections:
         """Returns the ids that the session got at its start or at a prompt."""
         return {one for one in (*self.lines.values(), *self.at_prompts) if one}
 
-    def add_lines(self, lines: Iterable[tuple[str, str]]) -> None:
-        """Adds lines, each with its id."""
+    def add_lines(self, lines: Iterable[tuple[str, str]], left_out: Iterable[str]) -> None:
+        """Adds lines, each with its id, and those for which there was no room."""
         self.lines.update((hash_of(text), line_id) for text, line_id in lines)
+        self.left_out += (hash_of(text) for text in left_out)
+
+    def knows(self, text: str) -> bool:
+        """Returns whether a line has not changed since the session got it, or since there was no room for it."""
+        hash_ = hash_of(text)
+        return hash_ in self.lines or hash_ in self.left_out
+
+    def drop(self) -> None:
+        """Forgets what the session got: it does not have it any more."""
+        self.lines, self.left_out, self.at_prompts = {}, [], []
 
     def document(self) -> dict[str, object]:
         """Returns what is written."""
@@ -58,6 +70,7 @@ class Injections:
             "harness": self.harness,
             "at": self.at,
             "lines": dict([*self.lines.items()][-_MOST_LINES:]),
+            "left_out": self.left_out[-_MOST_LINES:],
             "at_prompts": self.at_prompts[-_MOST_IDS:],
             "used": self.used[-_MOST_IDS:],
             "prompts": self.prompts,
@@ -67,7 +80,7 @@ class Injections:
 
 def hash_of(text: str) -> str:
     """Returns the hash by which a line is recognised."""
-    return sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def read(folder: StateFolder, agent_id: str, session_id: str) -> Injections | None:
@@ -150,7 +163,8 @@ def _read(path: str) -> Injections | None:
     lines = found.get("lines")
     if isinstance(lines, dict):
         record.lines = {hash_: one for hash_, one in lines.items() if isinstance(one, str)}
-    record.at_prompts, record.used = _words(found.get("at_prompts")), _words(found.get("used"))
+    record.left_out, record.at_prompts = _words(found.get("left_out")), _words(found.get("at_prompts"))
+    record.used = _words(found.get("used"))
     record.prompts, record.answered = _count(found.get("prompts")), _count(found.get("answered"))
     at = found.get("at")
     record.at = float(at) if isinstance(at, int | float) else 0.0

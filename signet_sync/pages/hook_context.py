@@ -50,14 +50,13 @@ def at_start(session: Session, source: str | None, budget: int) -> str:
             with suppress(OSError):
                 injections.expire(session.folder, time.time())
                 with _record(session) as record:
-                    record.lines.clear()
-                    record.at_prompts.clear()
-                    record.add_lines(composed.lines)
+                    record.drop()
+                    record.add_lines(composed.lines, composed.left_out)
         return context.wrapped(composed.text, session.root)
     try:
         with _record(session) as record:
             composed = _composed(session, record, budget)
-            record.add_lines(composed.lines)
+            record.add_lines(composed.lines, composed.left_out)
     except OSError:
         composed = _composed(session, injections.read(session.folder, session.agent_id, session.id), budget)
     return context.wrapped(composed.text, session.root)
@@ -92,10 +91,12 @@ def _composed(session: Session, record: Injections | None, budget: int) -> Sessi
     from signet_sync.text.token_estimate import estimate_tokens
 
     seen, own = (None, set[str]()) if session.shared else _inputs(session, of_itself=record is not None)
-    given = {} if record is None else record.lines
+
+    def known(text: str) -> bool:
+        return record is not None and record.knows(text)
 
     def skip(line: ContextLine) -> bool:
-        return injections.hash_of(line.whole) in given or line.path in own
+        return known(line.whole) or line.path in own
 
     def compose(limit: int) -> SessionContext:
         return session_context.compose(
@@ -105,7 +106,7 @@ def _composed(session: Session, record: Injections | None, budget: int) -> Sessi
             limit=limit,
             size=estimate_tokens,
             memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip),
-            known=lambda text: injections.hash_of(text) in given,
+            known=known,
         )
 
     return session_context.fit(compose, budget, context.room(session.root))

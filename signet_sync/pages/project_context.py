@@ -85,10 +85,11 @@ class _Part(NamedTuple):
 
 
 class ContextText(NamedTuple):
-    """The text, and the lines in it."""
+    """The text, the lines in it, and those for which there was no room."""
 
     text: str
     lines: tuple[ContextLine, ...]
+    left_out: tuple[str, ...]
 
 
 def project_text(
@@ -117,7 +118,9 @@ def project_text(
         left -= _cost(rendered, size)
         lines += rendered
         kept += shown
-    return ContextText("\n".join(lines).strip("\n"), tuple(kept))
+    shown_ids = {line.id for line in kept}
+    left_out = (line.whole for part in parts for line in _lines(part) if line.id not in shown_ids)
+    return ContextText("\n".join(lines).strip("\n"), tuple(kept), tuple(left_out))
 
 
 def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:

@@ -27,7 +27,7 @@ class SessionContext:
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
     `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted. `lines` are what was
-    injected: each line with its id, and whole files by their text with "" as id.
+    injected: each line with its id, and whole files by their text with "" as id; `left_out` are lines without room.
     """
 
     text: str
@@ -36,6 +36,7 @@ class SessionContext:
     ids: list[str] = field(default_factory=list)
     crowded: bool = False
     lines: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 # Makes the text on the project within a limit, measured by a size.
@@ -86,7 +87,8 @@ def compose(
     sources[:0] = dict.fromkeys(line.path for line in made.lines if line.path is not None)
     lines[:0] = [(line.whole, line.id) for line in made.lines]
     ids = [line.id for line in made.lines]
-    return SessionContext(text, sources, troubles, ids, crowded=bool(sources) and not text, lines=lines)
+    crowded = not text and bool(sources or made.left_out)
+    return SessionContext(text, sources, troubles, ids, crowded, lines, list(made.left_out))
 
 
 def of_rows(
