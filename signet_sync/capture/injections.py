@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
@@ -27,11 +27,14 @@ class Injections:
     """What one session got: by hash of each line its id ("" if it has none); the ids given at prompts; ids used later.
 
     `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `prompts` counts
-    the prompts that were looked at, `answered` those at which something was injected. `at` is the time of the last
-    change in seconds since 1970.
+    the prompts that were looked at, `answered` those at which something was injected, `injected` the lines of these.
+    `at` is the time of the last change in seconds since 1970.
     """
 
-    __slots__ = ("agent_id", "answered", "at", "at_prompts", "harness", "left_out", "lines", "prompts", "used")
+    __slots__ = (
+        "agent_id", "answered", "at", "at_prompts", "harness", "injected", "left_out", "lines", "prompts",
+        "used",
+    )  # fmt: skip
 
     def __init__(self, agent_id: str, harness: str) -> None:
         self.agent_id = agent_id
@@ -41,7 +44,7 @@ class Injections:
         self.left_out: list[str] = []
         self.at_prompts: list[str] = []
         self.used: list[str] = []
-        self.prompts = self.answered = 0
+        self.prompts = self.answered = self.injected = 0
 
     @property
     def ids(self) -> set[str]:
@@ -52,6 +55,13 @@ class Injections:
         """Adds lines, each with its id, and those for which there was no room."""
         self.lines.update((hash_of(text), line_id) for text, line_id in lines)
         self.left_out += (hash_of(text) for text in left_out)
+
+    def add_prompt(self, ids: Sequence[str]) -> None:
+        """Counts a prompt, and adds what was injected at it."""
+        self.prompts += 1
+        self.answered += bool(ids)
+        self.injected += len(ids)
+        self.at_prompts += ids
 
     def knows(self, text: str) -> bool:
         """Returns whether a line has not changed since the session got it, or since there was no room for it."""
@@ -75,6 +85,7 @@ class Injections:
             "used": self.used[-_MOST_IDS:],
             "prompts": self.prompts,
             "answered": self.answered,
+            "injected": self.injected,
         }
 
 
@@ -166,6 +177,7 @@ def _read(path: str) -> Injections | None:
     record.left_out, record.at_prompts = _words(found.get("left_out")), _words(found.get("at_prompts"))
     record.used = _words(found.get("used"))
     record.prompts, record.answered = _count(found.get("prompts")), _count(found.get("answered"))
+    record.injected = _count(found.get("injected"))
     at = found.get("at")
     record.at = float(at) if isinstance(at, int | float) else 0.0
     return record

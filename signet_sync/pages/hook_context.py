@@ -74,11 +74,9 @@ def at_prompt(session: Session, prompt: str) -> str:
         return ""
     hits = _hits(session, words)
     with _record(session) as record:
-        record.prompts += 1
         known = record.ids
         text, kept = _fitted(session, [hit for hit in hits if hit.id not in known])
-        record.at_prompts += [hit.id for hit in kept]
-        record.answered += bool(kept)
+        record.add_prompt([hit.id for hit in kept])
     return context.wrapped(text, session.root)
 
 

@@ -69,7 +69,11 @@ def _path(environ: Mapping[str, str]) -> str:
 def _wanted(program: Program) -> dict[str, Group]:
     handler = {"type": "command", "name": _LABEL, "command": program.command(NAME), "timeout": 10_000}
     # PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
-    return {event: {"hooks": [handler]} for event in ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")}
+    events = ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")
+    # At BeforeAgent the person waits: it prints what memory holds on the prompt.
+    return {
+        event: {"hooks": [{**handler, **({"timeout": 5_000} if event == "BeforeAgent" else {})}]} for event in events
+    }
 
 
 def _silenced(data: object, path: str) -> list[HarnessProblem]:
