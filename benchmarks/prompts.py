@@ -25,9 +25,9 @@ from signet_sync.pages import own_project
 from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.pages.store.project_inputs import sessions_of as sessions_of_paths
-from signet_sync.recall.prompt_text import searched
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.prompt import searched
 
 ELSEWHERE = "/nowhere/at/all"
 UNRELATED = tuple(

@@ -154,6 +154,13 @@ class _Call:
     ) -> None:
         if not os.path.isdir(self.root):
             return
+        words = ""
+        if name in PROMPTS:
+            from signet_sync.text.prompt import searched
+
+            words = searched(_prompt_words(payload.get("prompt")))
+            if not words:
+                return
         from signet_sync.pages import hook_context
 
         session_id = payload.get("session_id")
@@ -168,8 +175,8 @@ class _Call:
             project,
             is_shared(self.harness, payload),
         )
-        if name in PROMPTS:
-            text = hook_context.at_prompt(session, _prompt_words(payload.get("prompt")))
+        if words:
+            text = hook_context.at_prompt(session, words)
         else:
             text = hook_context.at_start(session, _word(payload.get("source")), budget)
         if not text:

@@ -5,6 +5,7 @@ A harness waits for it, so only what is needed is imported. What a session got i
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -62,15 +63,12 @@ def at_start(session: Session, source: str | None, budget: int) -> str:
     return context.wrapped(composed.text, session.root)
 
 
-def at_prompt(session: Session, prompt: str) -> str:
+def at_prompt(session: Session, words: str) -> str:
     """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
 
     Raises `OSError` if it cannot be recorded.
     """
-    from signet_sync.recall.prompt_text import searched
-
-    words = searched(prompt)
-    if not words or not session.id:
+    if not session.id:
         return ""
     hits = _hits(session, words)
     with _record(session) as record:
@@ -152,6 +150,9 @@ def _fitted(session: Session, hits: list[PromptHit]) -> tuple[str, list[PromptHi
 @contextmanager
 def _index(session: Session) -> Iterator[Database | None]:
     """Opens the index read-only; None if it cannot be read, or a removal is unfinished. Errors end the block."""
+    if not os.path.exists(session.database):
+        yield None
+        return
     import apsw
 
     from signet_sync.storage.database.connection import Database

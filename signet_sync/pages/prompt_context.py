@@ -11,9 +11,9 @@ from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.pages.store import project_inputs
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import prompt_choice
-from signet_sync.recall.prompt_text import is_about_earlier_work
 from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, for_prompt
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.prompt import is_about_earlier_work
 from signet_sync.text.token_estimate import estimate_tokens
 
 _MOST_RECALLED = 12

@@ -67,7 +67,7 @@ def _path(environ: Mapping[str, str]) -> str:
 
 
 def _wanted(program: Program) -> dict[str, Group]:
-    handler = {"type": "command", "name": _LABEL, "command": program.command(NAME), "timeout": 10_000}
+    handler = {"type": "command", "name": _LABEL, "command": program.command(NAME)}
     # PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
     events = ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")
     # At BeforeAgent the person waits: it prints what memory holds on the prompt.
