@@ -86,7 +86,12 @@ def worth_injecting(
     said = project_inputs.memories_of_session(database, agent_id, session_id) if session_id else set()
 
     def others(some: Collection[RecallCandidate]) -> list[RecallCandidate]:
-        return [one for one in some if source(one) != session_id and one.id not in said]
+        # A condensation of several sessions has no file; it may repeat this session.
+        return [
+            one
+            for one in some
+            if source(one) != session_id and one.id not in said and not (one.tier == "node" and one.path is None)
+        ]
 
     chosen = prompt_choice.choose(
         found.query,
