@@ -11,8 +11,7 @@ LONGEST = 20_000  # characters; a longer prompt is pasted text
 _READ = 4_000  # characters of a prompt that are searched for: its beginning
 
 # A command of the harness, a shell command, a note to the harness's own memory, what a program reports.
-_NO_PROMPT = late(r"[/!#]\S*|<(?:task-notification|command-name|command-message|local-command|bash-input|system)")
-_COMMAND = late(r"/[\w:.-]+(?:\s|$)")
+_NO_PROMPT = late(r"[/!#]|<(?:task-notification|command-name|command-message|local-command|bash-input|system)")
 _PATH = late(r"/[\w.-]+/")
 _WORDS = late(rf"[^\W_]+|[{CJK}]")
 # Greetings and go-aheads, of which nothing can be remembered.
@@ -54,7 +53,7 @@ _EARLIER = late(
 def searched(prompt: str) -> str:
     """Returns what is searched for on a prompt; "" if it is none, is small talk, or is a long pasted text."""
     text = prompt.strip()
-    if not text or len(text) > LONGEST or (_NO_PROMPT.match(text) and not _PATH.match(text)) or _COMMAND.match(text):
+    if not text or len(text) > LONGEST or (_NO_PROMPT.match(text) and not _PATH.match(text)):
         return ""
     words = {word.casefold() for word in _WORDS.findall(text[:_READ])}
     return text[:_READ] if not _CHAT.issuperset(words) else ""

@@ -10,7 +10,7 @@ from signet_sync.text.prompt import LONGEST, is_about_earlier_work, searched
 @pytest.mark.parametrize(
     "prompt",
     [
-        "fix the retry loop", "/home/ada/x.py fails with exit 2", "why?", "retry.py", "# of retries is wrong",
+        "fix the retry loop", "/home/ada/x.py fails with exit 2", "why?", "retry.py",
         "上次为什么失败", "wo liegt der Fehler?", "<div> is not closed in page.html", "ok, then rename retry.py",
     ],
 )  # fmt: skip
@@ -22,7 +22,7 @@ def test_words_are_searched_for(prompt):
     "prompt",
     [
         "", " \n\t", "yes", "Ok, go on!", "danke", "да", "…", "/compact", "/memory:show all of it", "!ls -la src",
-        "#remember the milk", "<task-notification>\n<summary>done</summary>", "<bash-input>ls</bash-input>",
+        "#remember the milk", "# of the milk", "<task-notification>\n<summary>done</summary>", "<bash-input>ls</bash-input>",
         "x " * LONGEST,
     ],
 )  # fmt: skip
