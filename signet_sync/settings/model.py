@@ -159,14 +159,14 @@ class Settings:
         "A file younger than this is checked again before `run` reports it as invalid, changed or gone, in seconds.",
         (0.0, 600.0),
     )
-    budget_tokens: int = _setting(
-        5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
-    )
     context_budget_tokens: int = _setting(
         2000, "context.budget_tokens", "Size of the context that a session gets at its start, in tokens.", (100, 10_000)
     )
     context_prompts: bool = _setting(
         True, "context.prompts", "`false`: nothing is injected at prompts, only at a session's start."
+    )
+    budget_tokens: int = _setting(
+        5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
     )
     share_head: float = _setting(
         0.40, "projection.share_head", "Fraction of the budget for the scored sections.", (0.0, 1.0)
