@@ -80,7 +80,8 @@ def worth_injecting(
 
     def source(one: RecallCandidate) -> str:
         if one.path is None:
-            return one.session[1] if one.session is not None else one.id
+            key, running = one.session or ("", "")
+            return running or key or one.id
         return sessions.get(one.path, one.path)
 
     said = project_inputs.memories_of_session(database, agent_id, session_id) if session_id else set()

@@ -35,8 +35,9 @@ from signet_sync.text.sentences import basename, flatten
 
 # Candidates examined per tier: those that contain most of the query.
 LOOKED_AT = 20
-LOOKED_AT_FOR_PROMPT = 8  # the person waits
 _LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and of all for one query
+# The same at a prompt, where the person waits.
+LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT = 8, 1_000_000
 _SHOWN = 400  # characters of a hit's text
 
 _WHAT = {
@@ -160,7 +161,7 @@ def prompt_candidates(
     query = read(text)
     if not query.terms or query.common:
         return None
-    search = _QuerySearch(database, agent_id, query, looked_at=LOOKED_AT_FOR_PROMPT)
+    search = _QuerySearch(database, agent_id, query, LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT)
     anywhere = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
     own: list[RecallCandidate] = []
     if threads or topics:
@@ -174,9 +175,16 @@ def prompt_candidates(
 class _QuerySearch:
     """One query over one agent's rows."""
 
-    def __init__(self, database: Database, agent_id: str, query: Query, looked_at: int = LOOKED_AT) -> None:
+    def __init__(
+        self,
+        database: Database,
+        agent_id: str,
+        query: Query,
+        looked_at: int = LOOKED_AT,
+        most_read: int = _MOST_READ,
+    ) -> None:
         self.database = database
-        self.looked_at = looked_at
+        self.looked_at, self.most_read = looked_at, most_read
         self.agent_id = agent_id
         self.terms = query.terms
         self.holding = [hits.artifacts_with(database, term) for term in query.terms]
@@ -242,7 +250,7 @@ class _QuerySearch:
     def artifacts(self, tiers: Collection[Tier], within: set[int] | None = None) -> Iterator[RecallCandidate]:
         """Yields the best artifacts; `within` limits them to these rows, of which any term finds."""
         found = self._best_artifacts({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers}, within)
-        for artifact in hits.artifacts(self.database, found, _LONGEST, _MOST_READ):
+        for artifact in hits.artifacts(self.database, found, min(_LONGEST, self.most_read), self.most_read):
             yield self._from_artifact(artifact)
 
     def _best_artifacts(self, tier_of: Mapping[str, Tier], within: set[int] | None) -> list[int]:

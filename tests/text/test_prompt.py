@@ -22,8 +22,8 @@ def test_words_are_searched_for(prompt):
     "prompt",
     [
         "", " \n\t", "yes", "Ok, go on!", "danke", "да", "…", "/compact", "/memory:show all of it", "!ls -la src",
-        "#remember the milk", "# of the milk", "<task-notification>\n<summary>done</summary>", "<bash-input>ls</bash-input>",
-        "x " * LONGEST,
+        "#remember the milk", "# of the milk", "<task-notification>\n<summary>done</summary>",
+        "<bash-input>ls</bash-input>", "x " * LONGEST,
     ],
 )  # fmt: skip
 def test_what_is_no_prompt_is_not(prompt):

@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from signet_sync.formats.fact import SECTION_OF
+from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import ProjectInputs
@@ -17,7 +19,7 @@ from signet_sync.storage.database.connection import Database
 
 THREADS = 400
 FACTS_OF_AN_ASPECT = 60
-MEMORIES = 200
+MEMORIES_OF_A_TYPE = 60
 ENTITIES = 20
 PINS = 100
 
@@ -47,7 +49,9 @@ _OF_ASPECTS = _FACT.format(
         order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})"""
 )
 _BY_ID = _FACT.format(some="json_each(?3) w cross join entity_attributes f on f.agent_id = ?1 and f.id = w.value")
-_MEMORIES = "select id, type, content, created_at from memories where agent_id = ?"
+_MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) j cross join memories m on m.agent_id = ?1"
+_NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = j.value
+    order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""
 _ENTITIES = (
     "select id, kind, title, type, status, line, max(updated_us, 0), path from garden_files"
     " where agent_id = ? and file = 'profile' and status <> 'deprecated' order by updated_us desc, path desc limit ?"
@@ -63,11 +67,9 @@ class OwnRows(NamedTuple):
 
 def own_rows(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> OwnRows:
     """Returns which threads and topics are of the project at hand."""
-    threads = database.execute(
-        "select thread_id, project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?",
-        (agent_id, THREADS),
-    )
-    return OwnRows(tuple(one for one, project in threads if belongs(project)), _topics(database, agent_id, belongs))
+    heads = "select thread_id, project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
+    own = {one: project for one, project in database.execute(heads, (agent_id, THREADS)) if belongs(project)}
+    return OwnRows(tuple(own), _topics(database, agent_id, own.values()))
 
 
 def project_inputs(
@@ -75,19 +77,20 @@ def project_inputs(
 ) -> ProjectInputs:
     """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand."""
     threads = [ThreadView(*row) for row in database.execute(_THREADS, (agent_id, now_us, THREADS))]
-    topics = json.dumps(_topics(database, agent_id, belongs))
+    own = [one for one in threads if belongs(one.project)]
+    topics = json.dumps(_topics(database, agent_id, (one.project for one in own)))
     facts = _facts(database, _OF_TOPICS, agent_id, now_us, json.dumps(OF_PROJECT), topics)
     personal = _facts(database, _OF_ASPECTS, agent_id, now_us, json.dumps(OF_PERSON))
-    pins = [row[0] for row in database.execute("select id from pins where agent_id = ? limit ?", (agent_id, PINS))]
+    pinned_ids = "select id from pins where agent_id = ? order by id limit ?"
+    pins = [one for (one,) in database.execute(pinned_ids, (agent_id, PINS))]
     pinned = _facts(database, _BY_ID, agent_id, now_us, json.dumps(pins))
     personal |= {one: fact for one, fact in pinned.items() if one not in facts}
-    memories = dict(_memories(database, f"{_MEMORIES} order by created_at desc, id limit {MEMORIES}", (agent_id,)))
-    some = json.dumps([one for one in pins if one not in memories])
-    memories |= _memories(database, f"{_MEMORIES} and id in (select value from json_each(?))", (agent_id, some))
+    memories = _memories(database, _NEWEST_MEMORIES, agent_id, json.dumps(list(SECTION_OF)))
+    memories |= _memories(database, f"{_MEMORY} and m.id = j.value", agent_id, json.dumps(pins))
     entities = [EntityView(*row) for row in database.execute(_ENTITIES, (agent_id, ENTITIES))]
     shown = (*facts, *personal, *memories)
     return ProjectInputs(
-        tuple(one for one in threads if belongs(one.project)),
+        tuple(own),
         tuple(facts.values()),
         tuple(personal.values()),
         tuple(memories.values()),
@@ -116,20 +119,24 @@ def memories_of_session(database: Database, agent_id: str, session_id: str) -> s
     return {memory_id for (memory_id,) in rows}
 
 
-def _topics(database: Database, agent_id: str, belongs: Callable[[str | None], bool]) -> tuple[int, ...]:
-    rows = database.execute("select entity, norm from entities where agent_id = ? and kind = 'project'", (agent_id,))
-    return tuple(entity for entity, norm in rows if belongs(norm))
+def _topics(database: Database, agent_id: str, projects: Iterable[str | None]) -> tuple[int, ...]:
+    """Returns the numbers of the topics that are projects of threads."""
+    norms = {project.strip().rstrip("/") or "/" for project in projects if project}
+    ids = json.dumps([id_of("x", agent_id, "project", norm) for norm in sorted(norms)])
+    rows = database.execute(
+        "select e.entity from json_each(?) j cross join entities e on e.agent_id = ? and e.id = j.value",
+        (ids, agent_id),
+    )
+    return tuple(entity for (entity,) in rows)
 
 
 def _facts(database: Database, sql: str, *bindings: str | int) -> dict[str, FactView]:
     return {row[0]: FactView(*row) for row in database.execute(sql, bindings)}
 
 
-def _memories(database: Database, sql: str, bindings: tuple[str, ...]) -> dict[str, MemoryView]:
-    return {
-        one: MemoryView(one, kind, text, parse_instant(at) or 0)
-        for one, kind, text, at in database.execute(sql, bindings)
-    }
+def _memories(database: Database, sql: str, *bindings: str) -> dict[str, MemoryView]:
+    rows = database.execute(sql, bindings)
+    return {one: MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in rows}
 
 
 def _uses(database: Database, agent_id: str, ids: Iterable[str], pins: Iterable[str], day: str) -> dict[str, Use]:
