@@ -168,18 +168,20 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
         ],
     )
     memories = sorted(seen.memories, key=lambda v: (not seen.uses.get(v.id, UNUSED).pinned, -v.created_us, v.id))
-    preferences = [v for v in seen.personal if v.aspect != "person"]
+    own = {view.project for view in seen.threads}
+    preferences = ranked(v for v in seen.personal if v.aspect != "person")
+    preferences.sort(key=lambda v: v.project not in own)
     people = [v for v in seen.personal if v.aspect == "person"]
     yield _Part(
         "=== For every project ===",
         [
             _Heading("Remembered:", fresh(_of_memory(one) for one in memories)),
-            _Heading("Preferences:", fresh(_of_fact(one, bare=True) for one in ranked(preferences))),
+            _Heading("Preferences:", fresh(_of_fact(one, named=True) for one in preferences)),
             _Heading(
                 "People:",
                 [
                     *(ContextLine(v.id, _unlinked(entity_line(v)), v.id, None) for v in seen.entities),
-                    *fresh(_of_fact(one, bare=True) for one in ranked(people)),
+                    *fresh(_of_fact(one, named=True) for one in ranked(people)),
                 ],
             ),
         ],
@@ -194,9 +196,9 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     yield _Part("=== Other projects ===", [_Heading(_NO_TITLE, others)])
 
 
-def _of_fact(view: FactView, *, bare: bool = False) -> ContextLine:
-    """Returns the line of a fact: without its project, and without the label that its heading repeats."""
-    plainly = view._replace(aspect="decision", project=view.project if bare else None)
+def _of_fact(view: FactView, *, named: bool = False) -> ContextLine:
+    """Returns the line of a fact without the label that its heading repeats; with `named` it names its project."""
+    plainly = view._replace(aspect="decision", project=view.project if named else None)
     return ContextLine(view.id, _unlinked(fact_line(plainly)), _statement(view.text), view.path)
 
 

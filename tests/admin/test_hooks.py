@@ -373,6 +373,32 @@ def test_codex_trusts_only_when_asked(home: Path, vault: Vault) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("harness", "file", "older"),
+    [
+        ("claude-code", ".claude/settings.json", 10),
+        ("codex", ".codex/hooks.json", 10),
+        ("gemini", ".gemini/settings.json", 10_000),
+    ],
+)
+def test_a_prompt_hook_of_an_earlier_version_is_outdated(
+    home: Path, vault: Vault, harness: str, file: str, older: int
+) -> None:
+    good(call("hooks", "install", harness, *(["--trust"] if harness == "codex" else [])))
+    path = home / file
+    document = json.loads(path.read_bytes())
+    document["hooks"]["BeforeAgent" if harness == "gemini" else "UserPromptSubmit"][0]["hooks"][0]["timeout"] = older
+    path.write_text(json.dumps(document))
+    problems = {one["code"]: one for one in conditions()[harness]["problems"]}
+    assert problems["outdated" if harness != "codex" else "untrusted"]["hint"]
+    if harness != "codex":
+        assert (
+            "prompts" in problems["outdated"]["message"] and f"hooks install {harness}" in problems["outdated"]["hint"]
+        )
+    good(call("hooks", "install", harness, *(["--trust"] if harness == "codex" else [])))
+    assert conditions()[harness]["problems"] == []
+
+
 def test_codex_session_end_takes_three_seconds(home: Path, vault: Vault) -> None:
     good(call("hooks", "install", "codex"))
     hooks = json.loads((home / ".codex/hooks.json").read_bytes())["hooks"]
