@@ -168,7 +168,7 @@ class _Call:
         session = hook_context.Session(
             self.root,
             self.folder,
-            os.environ.get("SIGNET_DB") or self.folder.database,
+            os.path.expanduser(os.environ.get("SIGNET_DB") or self.folder.database),
             agent,
             self.harness,
             known or "",

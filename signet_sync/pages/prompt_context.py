@@ -84,7 +84,8 @@ def worth_injecting(
             return running or key or one.id
         return sessions.get(one.path, one.path)
 
-    said = project_inputs.memories_of_session(database, agent_id, session_id) if session_id else set()
+    memories = [one.id for one in every if one.tier == "memory"]
+    said = project_inputs.memories_of_session(database, agent_id, session_id, memories)
 
     def others(some: Collection[RecallCandidate]) -> list[RecallCandidate]:
         # A condensation of several sessions has no file; it may repeat this session.

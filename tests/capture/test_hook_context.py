@@ -195,6 +195,18 @@ def test_a_session_gets_nothing_at_a_prompt_that_it_said_itself(vault: Vault) ->
     assert "wal-77" not in prompt(vault, "claude-code", "what is the walrus hook wal-77?", "mine")
 
 
+def test_a_memory_of_the_session_itself_is_not_given_back_to_it(vault: Vault) -> None:
+    words = "The porcupine relay listens on port 7001"
+    vault.session(3, session_id="mine", body="# Three\n\nNothing.\n")
+    vault.reindex()
+    assert vault.call("remember", words, "--session", "mine").code == 0
+    question = "which port has the porcupine relay?"
+    assert "7001" in prompt(vault, "claude-code", question)
+    assert "7001" not in prompt(vault, "claude-code", question, "mine")
+    assert vault.call("remember", words).code == 0
+    assert "7001" in prompt(vault, "claude-code", question, "mine"), "a person says it as well"
+
+
 def test_the_setting_turns_prompts_off_and_sets_the_budget(vault: Vault) -> None:
     assert Settings().context_budget_tokens == BUDGET
     (vault / "signet-sync.toml").write_text("[context]\nprompts = false\nbudget_tokens = 150\n")

@@ -110,11 +110,12 @@ def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
     return dict(rows)
 
 
-def memories_of_session(database: Database, agent_id: str, session_id: str) -> set[str]:
-    """Returns the memories that come from a session alone."""
+def memories_of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:
+    """Returns those of some memories that come from a session alone."""
     rows = database.execute(
-        "select memory_id from memory_sources where agent_id = ? group by memory_id having min(session_id = ?) = 1",
-        (agent_id, session_id),
+        "select s.memory_id from json_each(?) j cross join memory_sources s on s.agent_id = ? and s.memory_id = j.value"
+        " group by s.memory_id having min(s.session_id = ?) = 1",
+        (json.dumps(list(ids)), agent_id, session_id),
     )
     return {memory_id for (memory_id,) in rows}
 
