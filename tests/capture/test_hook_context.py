@@ -273,6 +273,23 @@ def test_ten_hooks_at_once_inject_nothing_twice_and_tear_no_record(vault: Vault)
 # ── the record ──
 
 
+def test_one_hook_at_a_time_changes_a_record(vault: Vault) -> None:
+    folder = state_dir.locate(str(vault.root))
+
+    def add() -> None:
+        with injections.updating(folder, "default", "codex", "s-1") as record:
+            record.add_prompt(["f-second"])
+
+    second = threading.Thread(target=add)
+    with injections.updating(folder, "default", "codex", "s-1") as record:
+        second.start()
+        second.join(0.1)
+        record.add_prompt(["f-first"])
+    second.join()
+    found = injections.read(folder, "default", "s-1")
+    assert found is not None and found.at_prompts == ["f-first", "f-second"]
+
+
 def records(vault: Vault) -> list[Path]:
     return sorted((vault.state / "injected").glob("*"))
 
