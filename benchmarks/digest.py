@@ -18,6 +18,7 @@ import unicodedata
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,19 +82,27 @@ def records(session: Record) -> Iterator[Record]:
             yield record("user", [result], turn["at"])
 
 
-def imported(sessions: Sequence[Record]) -> dict[str, Given]:
-    """What the product says of the sessions, by their ids."""
+@contextmanager
+def workspace(sessions: Sequence[Record]) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """A workspace into which the sessions were imported, and the environment in which it is the usual one."""
     with tempfile.TemporaryDirectory() as folder:
-        source, workspace = Path(folder, "transcripts"), Path(folder, "workspace")
+        source, root = Path(folder, "transcripts"), Path(folder, "workspace")
         source.mkdir()
         for session in sessions:
             lines = "".join(json.dumps(record) + "\n" for record in records(session))
             (source / f"{session['id']}.jsonl").write_text(lines, "utf-8")
-        environment = {**os.environ, "HOME": folder, "SIGNET_WORKSPACE": str(workspace)}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SIGNET_", "XDG_"))}
+        environment = {**kept, "HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_WORKSPACE": str(root)}
         for command in (["init"], ["import", "claude-code", str(source)]):
             called = [sys.executable, "-m", "signet_sync", *command]
             subprocess.run(called, env=environment, check=True, stdout=subprocess.DEVNULL)
-        return dict(map(_read, sorted((workspace / "memory").glob("*--summary.md"))))
+        yield root, environment
+
+
+def imported(sessions: Sequence[Record]) -> dict[str, Given]:
+    """What the product says of the sessions, by their ids."""
+    with workspace(sessions) as (root, _):
+        return dict(map(_read, sorted((root / "memory").glob("*--summary.md"))))
 
 
 def _read(path: Path) -> tuple[str, Given]:

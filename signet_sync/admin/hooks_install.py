@@ -11,6 +11,7 @@ from functools import partial
 import apsw
 
 from signet_sync.app.workspace import establish
+from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
@@ -49,12 +50,18 @@ class HookOutcome:
 class Signs:
     """Whether a harness's hooks work: what arrived from them, and what failed last.
 
-    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
+    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import. Of the last 30
+    days: `prompts` that were looked at, those at which something was `injected`, how many `lines` these were, and how
+    many of them were `used` later.
     """
 
     transcripts: int = 0
     last_read: str | None = None
     last_trouble: str | None = None
+    prompts: int = 0
+    injected: int = 0
+    lines: int = 0
+    used: int = 0
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -146,11 +153,22 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
     """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
     read = _read_lately(database)
-    trouble = _last_trouble(state_dir.locate(root))
+    folder = state_dir.locate(root)
+    trouble = _last_trouble(folder)
+    records = list(injections.every(folder))
     found = {}
     for name in names:
         transcripts, last_read = read.get(name, (0, None))
-        found[name] = Signs(transcripts, last_read, trouble.get(name))
+        own = [record for record in records if record.harness == name]
+        found[name] = Signs(
+            transcripts,
+            last_read,
+            trouble.get(name),
+            sum(record.prompts for record in own),
+            sum(record.answered for record in own),
+            sum(record.injected for record in own),
+            sum(len(record.used) for record in own),
+        )
     return found
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from signet_sync.capture import hook
 
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from signet_sync.capture.hook_session import HookSession
+
 
 def main(arguments: list[str]) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code."""
     return hook.main(arguments, _context)
 
 
-def _context(root: str, agent_id: str, shared: bool) -> str:
-    from signet_sync.pages.session_context import opening  # only the start of a session needs it
+def _context(session: HookSession, words: str, source: str | None, budget: int) -> str:
+    from signet_sync.pages import hook_context  # only starts and prompts need it
 
-    return opening(root, agent_id, shared=shared)
+    return hook_context.at_prompt(session, words) if words else hook_context.at_start(session, source, budget)

@@ -13,6 +13,7 @@ from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
+from signet_sync.capture.injection_use import record_use
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
@@ -127,6 +128,7 @@ def capture(
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         done.repository = _repository(conversation.project, reported)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
+        record_use(workspace, done.agent_id, conversation)
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else capture_store.UNREAD

@@ -1,11 +1,11 @@
-"""Handles a harness's hook quickly: an event on stdin, a job in the spool, context on stdout at a session's start.
+"""Handles a harness's hook quickly: an event on stdin, a job in the spool, context on stdout.
 
 The user waits for it: only the standard library is imported at the top, and what few events need is imported on use. No
 error may fail the session: the exit code is 0 and the reason is in `logs/hook.log` of the state folder (never a word of
 the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
-A session start prints the context that the caller composes, between the markers that the parsers remove again, without
-MEMORY.md if others read the session (`formats.scope`). Claude Code, Codex and Gemini CLI get JSON
+A session start and a prompt print the context that the caller composes, between the markers that the parsers remove
+again, and nothing of sessions if others read this one (`formats.scope`). Claude Code, Codex and Gemini CLI get JSON
 (`hookSpecificOutput.additionalContext`), the others (through our plugin) plain text. Gemini CLI accepts only JSON and
 gets `{}` if there is nothing to print.
 """
@@ -30,6 +30,12 @@ from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder, write_all
 from signet_sync.text.stored_names import session_name, session_value, storable_path
 
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from signet_sync.capture.hook_session import HookSession
+
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
 # The harnesses' events and ours; all others are ignored. Our hook in OpenClaw uses Claude Code's names.
@@ -51,6 +57,9 @@ PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 _OBJECTS = ("claude-code", "codex", "gemini")  # their context is put into a JSON object
 _IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a transcript's path may be missing
 
+BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
+_VARIABLES = ("SIGNET_AGENTS_PROJECTS", "SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS")
+
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: some harnesses give their hooks only three
 _MOVES = 5  # of the state folder while a job is written; even one is rare
@@ -59,15 +68,16 @@ LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
-# The context of a workspace (root, agent, whether others read it) between its markers; "" if there is none.
-StartContext = Callable[[str, str, bool], str]
+# What a session gets, between its markers, "" for nothing: on the words of a prompt, else at its start (from its source
+# and a budget of tokens).
+InjectedContext = Callable[["HookSession", str, str | None, int], str]
 
 
 class _Refused(Exception):
     """Why an event is refused, without words of the payload."""
 
 
-def main(arguments: list[str], context: StartContext) -> int:
+def main(arguments: list[str], context: InjectedContext) -> int:
     """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
     words, workspace, strict = _parsed(arguments)
     harness = words[0] if words else ""
@@ -119,7 +129,7 @@ def _guarded(environ: Mapping[str, str]) -> bool:
 class _HookEvent:
     """One event of one harness."""
 
-    def __init__(self, harness: str, root: str, context: StartContext) -> None:
+    def __init__(self, harness: str, root: str, context: InjectedContext) -> None:
         self.harness = harness
         self.root = root
         self.context = context
@@ -139,19 +149,43 @@ class _HookEvent:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
-        agent = agent_for(project, os.environ, _rules(self.root, self.folder))
+        settings = _settings(self.root, self.folder)
+        agent = agent_for(project, os.environ, settings.get("agents_projects", ()))
         try:
-            if event == "session-start":
-                self._print_context(name, agent, shared=is_shared(self.harness, payload))
+            if event == "session-start" or (name in PROMPTS and settings.get("context_prompts", True)):
+                self._print_context(name, agent, project, payload, settings.get("context_budget_tokens", BUDGET))
         finally:
             job = self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
-    def _print_context(self, name: str, agent: str, *, shared: bool) -> None:
+    def _print_context(
+        self, name: str, agent: str, project: str | None, payload: Mapping[str, object], budget: int
+    ) -> None:
         if not os.path.isdir(self.root):
             return
-        text = self.context(self.root, agent, shared)
+        words = ""
+        if name in PROMPTS:
+            from signet_sync.text.prompt import searched  # most events are no prompts
+
+            words = searched(_prompt_words(payload.get("prompt")))
+            if not words:
+                return
+        from signet_sync.capture.hook_session import HookSession  # as above
+
+        session_id = payload.get("session_id")
+        known = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
+        session = HookSession(
+            self.root,
+            self.folder,
+            os.path.expanduser(os.environ.get("SIGNET_DB") or self.folder.database),
+            agent,
+            self.harness,
+            known or "",
+            project,
+            is_shared(self.harness, payload),
+        )
+        text = self.context(session, words, _word(payload.get("source")), budget)
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -308,28 +342,34 @@ def _sanitized(value: object) -> str | None:
 
 def _prompt(value: object) -> str | None:
     """Returns the user's prompt, sanitized and without what hooks put before it."""
+    return _sanitized(_prompt_words(value))
+
+
+def _prompt_words(value: object) -> str:
+    """Returns the user's prompt without what hooks put before it."""
     if not isinstance(value, str):
-        return None
+        return ""
     from signet_sync.capture.harnesses.texts import prompt_of  # as above
 
-    return _sanitized(prompt_of(value))
+    return prompt_of(value)
 
 
-def _rules(root: str, folder: locations.StateFolder) -> tuple[str, ...]:
-    """Returns the setting `agents.projects`; settings files are parsed only if one mentions it.
+def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:
+    """Returns the settings of hooks that are set, by field name; files are parsed only if one mentions them.
 
     A copy of the settings that were last readable counts, too. Broken settings never fail a session; the problem is
     logged.
     """
     places = (locations.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
-    if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
-        return ()
+    given = any(name in os.environ for name in _VARIABLES)
+    if not given and not any(_mentions(place, words) for place in places for words in (b"projects", b"context")):
+        return {}
     from signet_sync.settings import model  # for those who have such a setting
 
-    rules, remarks = model.agent_rules(root)
+    settings, remarks = model.hook_settings(root)
     for remark in remarks:
         _log(folder, display(str(remark)))
-    return rules
+    return settings
 
 
 def _mentions(path: str, word: bytes) -> bool:

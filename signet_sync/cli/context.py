@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.pages import operations as pages_operations
+from signet_sync.pages.sections import plain
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.text.phrases import counted
 
 
 @click.command()
@@ -23,21 +29,34 @@ from signet_sync.storage.safe_paths import require_root
     "--prompt", metavar="TEXT", help="Print what memory contains about TEXT instead of the context at the start."
 )
 @click.option(
+    "--project", metavar="PATH", help="The folder of the project to start with (default: the working directory)."
+)
+@click.option("--last", metavar="SESSION", help="Print what hooks injected into this session (its id in the harness).")
+@click.option(
     "--budget",
     type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="Most tokens (default: 10,000 characters, with --prompt 800 tokens).",
+    help="Most tokens (default: the setting context.budget_tokens, with --prompt 800).",
 )
 @now_option
 @json_option
 @pass_context
-def context(context: Context, scope: str, prompt: str | None, budget: int | None) -> int:
-    """Print the context that an agent's session gets at its start: its MEMORY.md and the workspace's identity files."""
+def context(
+    context: Context, scope: str, prompt: str | None, project: str | None, last: str | None, budget: int | None
+) -> int:
+    """Print the context that an agent's session gets at its start.
+
+    First what memory holds of the project, then preferences and what was remembered, other projects in a line each, and
+    the workspace's identity files. Without an index, MEMORY.md instead.
+    """
     require_agent(context.agent)
     require_root(context.root)
+    if last is not None:
+        return _show_last(context, last)
     shared = scope == "shared"
+    at = os.path.abspath(os.path.expanduser(project)) if project else _working_directory()
     composed = (
-        pages_operations.at_start(context.place(), context.agent, shared=shared, budget=budget)
+        pages_operations.at_start(context.place(), context.agent, shared=shared, budget=budget, project=at)
         if prompt is None
         else pages_operations.at_prompt(context.place(), context.agent, prompt, shared=shared, budget=budget)
     )
@@ -52,8 +71,41 @@ def context(context: Context, scope: str, prompt: str | None, budget: int | None
         elif prompt is not None:
             context.say("memory contains nothing about this")
         else:
-            missing = "no identity file" if shared else "no MEMORY.md and no identity file"
+            missing = "no identity file" if shared else "nothing is remembered, and there is no identity file"
             context.say(f"no context yet: {missing} in the workspace")
 
     context.answer(pages_operations.document(context.agent, composed, shared=shared), show)
+    return 0
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return None
+
+
+def _show_last(context: Context, session_id: str) -> int:
+    found = pages_operations.last(context.place(), context.agent, session_id)
+
+    def show_all(title: str, lines: Sequence[pages_operations.Shown]) -> None:
+        if lines:
+            click.echo(title)
+        for line in lines:
+            if line.text is not None:
+                click.echo(f"- {plain(line.text)} {handle(line.id)}")
+        if gone := sum(line.text is None for line in lines):
+            click.echo(f"[{counted(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
+
+    def show() -> None:
+        show_all("=== At its start ===", found.start)
+        if found.files:
+            click.echo(f"and {counted(found.files, 'whole file')} of the workspace")
+        show_all("=== At prompts ===", found.prompts)
+
+    def described(lines: Sequence[pages_operations.Shown]) -> list[dict[str, str | None]]:
+        return [line._asdict() for line in lines]
+
+    document = {"session_id": session_id, "files": found.files}
+    context.answer({**document, "start": described(found.start), "prompts": described(found.prompts)}, show)
     return 0

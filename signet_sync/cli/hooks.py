@@ -29,7 +29,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would c
 
 @click.group()
 def hooks() -> None:
-    """Connect coding agents: their sessions are captured, and start with what MEMORY.md says."""
+    """Connect coding agents: their sessions are captured, and get what memory holds of their project and prompts."""
 
 
 @hooks.command(short_help="Add the hooks to a harness's settings.")
@@ -215,6 +215,9 @@ def _show_condition(condition: Condition, signs: Signs) -> None:
     if condition.events or signs.transcripts:
         read = f"last {signs.last_read}, {signs.transcripts} in total" if signs.last_read else "none yet"
         click.echo(f"  transcripts read: {read}")
+    if signs.prompts:
+        lines = f"{counted(signs.lines, 'line')} at {signs.injected} of {counted(signs.prompts, 'prompt')}"
+        click.echo(f"  injected in 30 days: {lines}, {signs.used} used later")
     if signs.last_trouble:
         click.echo(display(f"  last error: {signs.last_trouble}"))
     for problem in condition.problems:
@@ -263,6 +266,12 @@ def _condition_document(condition: Condition, signs: Signs) -> dict[str, Any]:
         "transcripts_read": signs.transcripts,
         "last_read": signs.last_read,
         "last_trouble": signs.last_trouble,
+        "prompts": {
+            "seen": signs.prompts,
+            "injected": signs.injected,
+            "lines": signs.lines,
+            "used": signs.used,
+        },
         "problems": [{"code": p.code, "message": p.message, "hint": p.hint} for p in condition.problems],
     }
 

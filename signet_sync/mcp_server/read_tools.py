@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
@@ -82,11 +83,12 @@ def expand(memory: ServedMemory, asked: schemas.ExpandArguments) -> Document:
 
 
 def context(memory: ServedMemory, asked: schemas.ContextArguments) -> Document:
-    """`memory_context`: with shared scope without MEMORY.md and anything private."""
+    """`memory_context`: with shared scope the identity files, and at a prompt memories that are not private."""
     require_root(memory.place.root)
     given: dict[str, Any] = {"shared": memory.shared, "budget": asked.budget}
     if asked.prompt is None:
-        composed = pages_operations.at_start(memory.place, memory.agent_id, **given)
+        project = asked.project or os.getcwd()
+        composed = pages_operations.at_start(memory.place, memory.agent_id, **given, project=project)
     else:
         composed = pages_operations.at_prompt(
             memory.place, memory.agent_id, asked.prompt, **given, counted=memory.counts

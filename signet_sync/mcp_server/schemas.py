@@ -91,8 +91,13 @@ class ContextArguments(ToolArguments):
     prompt: Words | None = Field(
         None, description="What you are about to work on. Default: the context of a session's start."
     )
+    project: str | None = Field(
+        None,
+        max_length=4_096,
+        description="Absolute path of the project to start with. Default: the server's working directory.",
+    )
     budget: int | None = Field(
-        None, ge=50, le=10_000, description="Most tokens (default: 800 with a prompt, 10,000 characters without)."
+        None, ge=50, le=10_000, description="Most tokens (default: 800 with a prompt, 2,000 without)."
     )
 
 

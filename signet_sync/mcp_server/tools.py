@@ -107,8 +107,8 @@ OFFERS = (
     Offer(
         "memory_context",
         "Context",
-        "The context of a session's start (MEMORY.md and the workspace's identity files); with `prompt` what memory "
-        "contains about it, in a few lines.",
+        "The context of a session's start (what memory holds of the project, preferences, other projects, and the "
+        "workspace's identity files); with `prompt` what memory contains about it, in a few lines.",
         schemas.ContextArguments,
         schemas.ContextAnswer,
         read_tools.context,

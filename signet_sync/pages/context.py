@@ -14,6 +14,8 @@ LIMIT = 10_000  # characters; some harnesses put longer text into a file and sho
 IDENTITIES = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md")
 _IDENTITY_SHARE = 0.4
 PROMPT_BUDGET = 800  # tokens
+# At each prompt of a session: tokens, and lines.
+INJECTED_BUDGET, MOST_INJECTED = 400, 3
 _LINE = 400  # characters of each recalled text
 _RECALLED = "=== What memory holds on this ==="
 
@@ -47,6 +49,12 @@ def compose(
     return "\n".join((*head[0].cut(left, size), *lines)).strip("\n")
 
 
+def left_of(identities: Sequence[tuple[str, str]], limit: int, size: Size) -> int:
+    """Returns how much of a limit identity files leave, which may take four tenths of it."""
+    needed = _whole([_ContextFile(path, text) for path, text in identities], size)
+    return limit - min(needed, int(limit * _IDENTITY_SHARE))
+
+
 class PromptHit(NamedTuple):
     """A hit for a prompt: its text, what and where it is, its file (None: it has none) and its id."""
 
@@ -56,12 +64,19 @@ class PromptHit(NamedTuple):
     id: str
 
 
-def recalled(found: Sequence[PromptHit], limit: int, size: Size) -> tuple[str, list[PromptHit]]:
-    """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits."""
-    lines, kept = [_RECALLED], []
+def recalled(
+    found: Sequence[PromptHit], limit: int, size: Size, most: int | None = None
+) -> tuple[str, list[PromptHit]]:
+    """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits.
+
+    With `most` at most so many lines, without links.
+    """
+    lines, kept = [_RECALLED], list[PromptHit]()
     left = limit - size(_RECALLED) - 1
     for one in found:
-        line = _line(one)
+        if most is not None and len(kept) == most:
+            break
+        line = _line(one, linked=most is None)
         cost = size(line) + 1
         if cost <= left:
             left -= cost
@@ -70,9 +85,9 @@ def recalled(found: Sequence[PromptHit], limit: int, size: Size) -> tuple[str, l
     return ("\n".join(lines), kept) if kept else ("", [])
 
 
-def _line(found: PromptHit) -> str:
+def _line(found: PromptHit, *, linked: bool) -> str:
     parts = [f"- {plain(found.text, _LINE) or '…'} ({flatten(found.where)})"]
-    if found.path is not None:
+    if linked and found.path is not None:
         parts.append(f"[[{found.path}|source]]")
     parts.append(handle(found.id) if HANDLE.fullmatch(found.id) else flatten(found.id))
     return neutral(" ".join(parts))

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from signet_sync.capture import injections
 from signet_sync.capture.catch_up import catch_up
-from signet_sync.errors import DatabaseError
-from signet_sync.pages.session_context import SessionContext, compose
+from signet_sync.errors import DatabaseError, UsageError
+from signet_sync.formats.paths import display
+from signet_sync.pages.own_project import of_path
+from signet_sync.pages.session_context import SessionContext, compose, of_rows
+from signet_sync.pages.store.project_inputs import project_inputs
+from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import IndexPlace, count_nodes, reading
 from signet_sync.text.token_estimate import estimate_tokens
 
 
-def at_start(place: IndexPlace, agent_id: str, *, shared: bool = False, budget: int | None = None) -> SessionContext:
-    """Returns the agent's MEMORY.md (not with `shared`) and the identity files, in at most `budget` tokens.
+def at_start(
+    place: IndexPlace, agent_id: str, *, shared: bool = False, budget: int | None = None, project: str | None = None
+) -> SessionContext:
+    """Returns what memory holds of the project at a path, the person and other projects, and the identity files.
 
-    Raises `WorkspaceError`.
+    With `shared` the identity files only. In at most `budget` tokens (else the setting). If the index cannot be read,
+    MEMORY.md takes the place of what is made of it. Raises `WorkspaceError`.
     """
     trouble = []
-    # Only pages are read, but opening the index first finishes a removal that was interrupted.
+    memory = None
+    # Opening the index also finishes a removal that was interrupted.
     try:
-        with reading(place):
-            pass
+        with reading(place) as database:
+            if not shared:
+                _, belongs = of_path(project)
+                instant = now_us()
+                memory = of_rows(project_inputs(database, agent_id, instant, belongs), project, instant)
     except DatabaseError as error:
         if os.path.exists(place.database):
             trouble = [f"the index cannot be read: {error.message}"]
-    if budget is None:
-        composed = compose(place.root, agent_id, shared=shared)
-    else:
-        composed = compose(place.root, agent_id, shared=shared, limit=budget, size=estimate_tokens)
+    limit = place.settings().context_budget_tokens if budget is None else budget
+    composed = compose(place.root, agent_id, shared=shared, limit=limit, size=estimate_tokens, memory=memory)
     composed.troubles[:0] = trouble
     return composed
 
@@ -55,6 +66,51 @@ def at_prompt(
     if counted:
         count_nodes(place, agent_id, composed.ids)
     return composed
+
+
+class Shown(NamedTuple):
+    """A thing that was injected: its id, and its text now; None if it is no longer there."""
+
+    id: str
+    text: str | None
+
+
+class LastContext(NamedTuple):
+    """What a session got from hooks: at its start, and at prompts. `files` counts whole files."""
+
+    session_id: str
+    start: Sequence[Shown]
+    prompts: Sequence[Shown]
+    files: int
+
+
+def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
+    """Returns what hooks injected into a session, in today's words. Raises `UsageError` if nothing is recorded."""
+    from signet_sync.recall.store.hits import lines
+
+    record = injections.read(place.state(), agent_id, session_id)
+    if record is None:
+        raise UsageError(
+            f"nothing is recorded for session {display(session_id)} of agent {agent_id}",
+            hint="give the harness's own id of a session of the last 30 days",
+            code="unknown-session",
+        )
+    texts: dict[str, str] = {}
+    with reading(place) as database:
+        for letters, tier in _TIERS.items():
+            some = sorted(one for one in record.ids if one[0] in letters)
+            texts |= {line.id: line.shown for line in lines(database, agent_id, tier, some)}
+    start = dict.fromkeys(one for one in record.lines.values() if one)
+    return LastContext(
+        session_id,
+        [Shown(one, texts.get(one)) for one in start],
+        [Shown(one, texts.get(one)) for one in record.at_prompts],
+        sum(not one for one in record.lines.values()),
+    )
+
+
+# By the first letters of ids (`formats.handle`).
+_TIERS: Mapping[str, str] = {"m": "memory", "f": "fact", "t": "thread", "upr": "curated", "skcae": "node"}
 
 
 def document(agent_id: str, composed: SessionContext, *, shared: bool) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Reads the context for a session's start from the workspace's files."""
+"""Composes the context for a session's start: what memory holds of its project, and the workspace's identity files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from signet_sync.formats.paths import head_page
@@ -10,6 +11,10 @@ from signet_sync.pages import context
 from signet_sync.pages.context import IDENTITIES, LIMIT, Size
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from signet_sync.pages.project_context import ContextLine, ContextText, ProjectInputs
 
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
 # Bytes that fill a limit in any text: a character has at most four in UTF-8, and a token rarely sixteen.
@@ -21,7 +26,8 @@ _CUT = "\n[No more of this file was read.]"
 class SessionContext:
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
-    `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted.
+    `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted. `lines` are what was
+    injected: each line with its id, and whole files by their text with "" as id; `left_out` are lines without room.
     """
 
     text: str
@@ -29,15 +35,32 @@ class SessionContext:
     troubles: list[str]
     ids: list[str] = field(default_factory=list)
     crowded: bool = False
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
-def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMIT, size: Size = len) -> SessionContext:
-    """Returns the context of an agent; with `shared` without its MEMORY.md, for places that others read too.
+# Makes the text on the project within a limit, measured by a size.
+Memory = Callable[[int, Size], "ContextText"]
 
-    No symlink is followed: one among these files is reported as a problem.
+
+def compose(
+    root: str,
+    agent_id: str,
+    *,
+    shared: bool = False,
+    limit: int = LIMIT,
+    size: Size = len,
+    memory: Memory | None = None,
+    known: Callable[[str], bool] = lambda _: False,
+) -> SessionContext:
+    """Returns the context of an agent; with `shared` the identity files only, for places that others read too.
+
+    Without `memory`, which is made of rows, it begins with the agent's MEMORY.md. `known` tells of a file's text that
+    the session has it already. No symlink is followed: one among these files is reported as a problem.
     """
     sources: list[str] = []
     troubles: list[str] = []
+    lines: list[tuple[str, str]] = []
 
     def read(path: str) -> str:
         found = files.read(root, path, SIZE_LIMIT)
@@ -46,15 +69,46 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
                 troubles.append(f"{path}: {found.message}")
             return ""
         text = sanitize_transcript_v2(beginning(found.raw, limit * (_PER_CHARACTER if size is len else _PER_TOKEN)))
-        if text.strip():
-            sources.append(path)
+        if not text.strip() or known(text):
+            return ""
+        sources.append(path)
+        lines.append((text, ""))
         return text
 
     page = head_page(agent_id)
-    memory = "" if shared else read(page)
+    beginning_text = read(page) if not shared and memory is None else ""
     identities = [(path, read(path)) for path in IDENTITIES]
-    text = context.compose(memory, identities, limit, memory_path=page, size=size)
-    return SessionContext(text, sources, troubles, crowded=bool(sources) and not text)
+    if shared or memory is None:
+        text = context.compose(beginning_text, identities, limit, memory_path=page, size=size)
+        return SessionContext(text, sources, troubles, crowded=bool(sources) and not text, lines=lines)
+    made = memory(context.left_of(identities, limit, size), size)
+    left = limit - (_cost(made.text, size) + 1 if made.text else 0)
+    text = "\n\n".join(filter(None, [made.text, context.compose("", identities, left, size=size)]))
+    sources[:0] = dict.fromkeys(line.path for line in made.lines if line.path is not None)
+    lines[:0] = [(line.whole, line.id) for line in made.lines]
+    ids = [line.id for line in made.lines]
+    crowded = not text and bool(sources or made.left_out)
+    return SessionContext(text, sources, troubles, ids, crowded, lines, list(made.left_out))
+
+
+def of_rows(
+    seen: ProjectInputs, project: str | None, now_us: int, skip: Callable[[ContextLine], bool] = lambda _: False
+) -> Memory:
+    """Returns what makes the text on a project of rows; `skip` tells which lines are left out."""
+    from signet_sync.pages.own_project import of_path
+    from signet_sync.pages.project_context import project_text
+
+    name, _ = of_path(project)
+    return lambda limit, size: project_text(seen, name, now_us, limit, size, skip=skip)
+
+
+def fit(make: Callable[[int], SessionContext], budget: int, room: int) -> SessionContext:
+    """Returns what `make` composes within `budget` tokens, of at most `room` characters."""
+    composed = make(budget)
+    while len(composed.text) > room:
+        budget = min(budget - 1, budget * room // len(composed.text))
+        composed = make(budget)
+    return composed
 
 
 def opening(root: str, agent_id: str, *, shared: bool) -> str:
@@ -68,3 +122,7 @@ def beginning(raw: bytes, enough: int) -> str:
     if end > enough:
         end = max(raw.rfind(b"\n", 0, enough), 0) or enough
     return raw[:end].decode("utf-8-sig", "replace") + (_CUT if end < len(raw) else "")
+
+
+def _cost(text: str, size: Size) -> int:
+    return sum(size(line) + 1 for line in text.split("\n"))

@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.capture import spool
+from signet_sync.capture import injections, spool
 from signet_sync.capture.harnesses.texts import UUID
 from signet_sync.capture.spool import Job
 from signet_sync.entities import erase
@@ -86,6 +86,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
     try:
         left = keep_displaced(workspace, now_us, rest=0.0)
         state_dir.sweep(workspace.state)
+        injections.clear(workspace.state)
         if tombstones:
             _delete_inputs(workspace, tombstones)
             page_files.withdraw_strays(workspace)

@@ -11,7 +11,18 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
-from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, choose, pairs, scored, selective_terms, weights, why
+from signet_sync.recall.rank import (
+    TIERS,
+    RecallCandidate,
+    Tier,
+    choose,
+    pairs,
+    rarity,
+    scored,
+    selective_terms,
+    weights,
+    why,
+)
 from signet_sync.recall.snippets import around, label_with_snippet, speaker
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
@@ -25,6 +36,8 @@ from signet_sync.text.sentences import basename, flatten
 # Candidates examined per tier: those that contain most of the query.
 LOOKED_AT = 20
 _LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and of all for one query
+# The same at a prompt, where the person waits.
+LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT = 8, 1_000_000
 _SHOWN = 400  # characters of a hit's text
 
 _WHAT = {
@@ -117,49 +130,109 @@ def select_candidates(
     return query, [one for candidate in select(query, found) if (one := search.located(candidate)) is not None]
 
 
+class PromptCandidates(NamedTuple):
+    """What may answer a prompt: of all that an agent remembers, and of one project.
+
+    `weights` are those of the query's terms, `heaviest` is that of a plain word which one artifact contains.
+    """
+
+    query: Query
+    weights: Sequence[float]
+    heaviest: float
+    anywhere: Sequence[RecallCandidate]
+    own: Sequence[RecallCandidate]
+    located: Callable[[RecallCandidate], RecallCandidate | None]
+
+
+def prompt_candidates(
+    database: Database,
+    text: str,
+    agent_id: str,
+    *,
+    tiers: Collection[Tier],
+    private: bool,
+    threads: Sequence[str],
+    topics: Sequence[int],
+) -> PromptCandidates | None:
+    """Returns what may answer a prompt; None if it has no words. `threads` and `topics` are those of one project.
+
+    Within the project every word of the prompt finds, elsewhere only the rarer ones do.
+    """
+    query = read(text)
+    if not query.terms or query.common:
+        return None
+    search = _QuerySearch(database, agent_id, query, LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT)
+    anywhere = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
+    own: list[RecallCandidate] = []
+    if threads or topics:
+        artifacts, lines = hits.rows_of_project(database, agent_id, threads, topics)
+        own_tiers = [tier for tier in tiers if tier in ("fact", "thread", "node", "transcript")]
+        own += search.lines([tier for tier in own_tiers if tier != "node"], private, lines)
+        own += search.artifacts(own_tiers, artifacts)
+    return PromptCandidates(query, search.weights, search.heaviest, anywhere, own, search.located)
+
+
 class _QuerySearch:
     """One query over one agent's rows."""
 
-    def __init__(self, database: Database, agent_id: str, query: Query) -> None:
+    def __init__(
+        self,
+        database: Database,
+        agent_id: str,
+        query: Query,
+        looked_at: int = LOOKED_AT,
+        most_read: int = _MOST_READ,
+    ) -> None:
         self.database = database
+        self.looked_at, self.most_read = looked_at, most_read
         self.agent_id = agent_id
         self.terms = query.terms
         self.holding = [hits.artifacts_with(database, term) for term in query.terms]
         documents, alone = hits.artifacts_in_all(database, agent_id)
         counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
         self.weights = weights(query, counts, documents)
+        self.heaviest = rarity(1, documents)
         self.selective = selective_terms(self.weights, counts)
         self.passages = PassageFinder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
+        self._lines_with: list[list[int]] | None = None
         self.projects: dict[str | None, Mapping[int, float]] = {}
 
     # ── memories, facts, entities, threads, condensations ──
 
-    def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[RecallCandidate]:
-        best = self._best_lines([tier for tier in _LINE_TIERS if tier in tiers], private)
+    def lines(
+        self, tiers: Collection[Tier], private: bool, within: set[int] | None = None
+    ) -> Iterator[RecallCandidate]:
+        """Yields the best lines; `within` limits them to these rows, of which any term finds."""
+        best = self._best_lines([tier for tier in _LINE_TIERS if tier in tiers], private, within)
         for tier, ids in best.items():
             for line in hits.lines(self.database, self.agent_id, tier, ids):
                 yield self._from_line(tier, line)
 
-    def _best_lines(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
+    def _best_lines(self, tiers: Sequence[Tier], private: bool, within: set[int] | None) -> dict[Tier, list[str]]:
         """Returns of each tier the lines that contain most of the query; of equal ones the newest."""
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
-        found, holding = self._rows_by_term([hits.lines_with(self.database, term) for term in self.terms])
+        if self._lines_with is None:
+            self._lines_with = [hits.lines_with(self.database, term) for term in self.terms]
+        found, holding = self._rows_by_term(self._lines_with, within)
         for tier, ids in best.items():
             few = hits.narrowed(self.database, self.agent_id, tier)
             groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
             # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
-            while (wanted := LOOKED_AT - len(ids)) > 0 and (some := _next_groups(groups, batch)):
+            while (wanted := self.looked_at - len(ids)) > 0 and (some := _next_groups(groups, batch)):
                 ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
                 batch *= 8
         return best
 
-    def _rows_by_term(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
+    def _rows_by_term(self, holding: Sequence[list[int]], within: set[int] | None) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
-        found = set[int]().union(*(holding[number] for number in self.selective))
+        if within is None:
+            found = set[int]().union(*(holding[number] for number in self.selective))
+        else:
+            found = set[int]().union(*(within.intersection(rows) for rows in holding))
         # Intersect with these rows instead of building a set of all rows of a frequent word.
         return found, [found.intersection(rows) for rows in holding]
 
@@ -174,19 +247,20 @@ class _QuerySearch:
 
     # ── summaries, compactions, transcripts ──
 
-    def artifacts(self, tiers: Collection[Tier]) -> Iterator[RecallCandidate]:
-        found = self._best_artifacts({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers})
-        for artifact in hits.artifacts(self.database, found, _LONGEST, _MOST_READ):
+    def artifacts(self, tiers: Collection[Tier], within: set[int] | None = None) -> Iterator[RecallCandidate]:
+        """Yields the best artifacts; `within` limits them to these rows, of which any term finds."""
+        found = self._best_artifacts({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers}, within)
+        for artifact in hits.artifacts(self.database, found, min(_LONGEST, self.most_read), self.most_read):
             yield self._from_artifact(artifact)
 
-    def _best_artifacts(self, tier_of: Mapping[str, Tier]) -> list[int]:
+    def _best_artifacts(self, tier_of: Mapping[str, Tier], within: set[int] | None) -> list[int]:
         """Returns of each tier the artifacts that contain most of the query; of equal ones those indexed last."""
         found: dict[Tier, list[int]] = {tier: [] for tier in tier_of.values()}
         if not found:
             return []
-        near, bonus = pairs(self.weights, self.selective)
+        selected, terms = self._rows_by_term(self.holding, within)
+        near, bonus = pairs(self.weights, self.selective) if within is None else ([], [])
         close = [hits.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
-        selected, terms = self._rows_by_term(self.holding)
         # What only words close together find is scored by that alone.
         roots = [(selected, 0), (set[int]().union(*close) - selected, len(terms))]
         groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
@@ -194,9 +268,9 @@ class _QuerySearch:
         while some := list(islice(order, _BATCH)):
             for kind, number in hits.kinds_of(self.database, self.agent_id, some, list(tier_of)):
                 found[tier_of[kind]].append(number)
-            if all(len(numbers) >= LOOKED_AT for numbers in found.values()):
+            if all(len(numbers) >= self.looked_at for numbers in found.values()):
                 break
-        return [number for numbers in found.values() for number in numbers[:LOOKED_AT]]
+        return [number for numbers in found.values() for number in numbers[: self.looked_at]]
 
     def _from_artifact(self, found: MatchedArtifact) -> RecallCandidate:
         about = self._about(found.project)

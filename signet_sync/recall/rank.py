@@ -47,10 +47,15 @@ def weights(query: Query, holding: Sequence[int], documents: int) -> list[float]
 
     `holding` counts the documents with each term, of `documents` in all.
     """
-    rarities = [1 + log(1 + (documents - count + 0.5) / (count + 0.5)) for count in holding]
     return [
-        term.share * (_OF_NAME if term.name else 1.0) * rare for term, rare in zip(query.terms, rarities, strict=True)
+        term.share * (_OF_NAME if term.name else 1.0) * rarity(count, documents)
+        for term, count in zip(query.terms, holding, strict=True)
     ]
+
+
+def rarity(count: int, documents: int) -> float:
+    """Returns the weight of a plain word that `count` of `documents` contain."""
+    return 1 + log(1 + (documents - count + 0.5) / (count + 0.5))
 
 
 def selective_terms(weights: Sequence[float], holding: Sequence[int]) -> list[int]:

@@ -159,6 +159,12 @@ class Settings:
         "A file younger than this is checked again before `run` reports it as invalid, changed or gone, in seconds.",
         (0.0, 600.0),
     )
+    context_budget_tokens: int = _setting(
+        2000, "context.budget_tokens", "Size of the context that a session gets at its start, in tokens.", (100, 10_000)
+    )
+    context_prompts: bool = _setting(
+        True, "context.prompts", "`false`: nothing is injected at prompts, only at a session's start."
+    )
     budget_tokens: int = _setting(
         5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
     )
@@ -447,11 +453,10 @@ class SettingsRemark(NamedTuple):
         return f"{line}; the last good value or the default is used{'' if own else ', and no model is asked'}"
 
 
-def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[SettingsRemark]]:
-    """Loads the setting `agents.projects` only, without the cost of all others: a hook needs nothing else."""
-    layers = _Layers(root, environ, anyway=True, only="agents_projects")
-    rules: Any = (layers.of_workspace() | layers.of_person()).get("agents_projects", ())
-    return rules, [remark for remark in layers.remarks if remark.broken]
+def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], list[SettingsRemark]]:
+    """Loads only the settings that a hook needs, without the cost of all others; those that are set, by field name."""
+    layers = _Layers(root, environ, anyway=True, only=_OF_HOOKS)
+    return layers.of_workspace() | layers.of_person(), [remark for remark in layers.remarks if remark.broken]
 
 
 def notification_settings(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, ...]]:
@@ -561,6 +566,7 @@ def last_good_values(
 
 
 _OF_WORKSPACE, _OF_USER = "workspace", "user"
+_OF_HOOKS = ("agents_projects", "context_budget_tokens", "context_prompts")
 
 # What the unreadable part of a person's settings may have forbidden or required.
 _CAUTION: dict[str, Any] = {
@@ -587,7 +593,7 @@ class _Layers:
         environ: Mapping[str, str],
         *,
         anyway: bool,
-        only: str = "",
+        only: tuple[str, ...] = (),
         kept: Mapping[str, object] | None = None,
     ) -> None:
         self.remarks: list[SettingsRemark] = []
@@ -595,7 +601,7 @@ class _Layers:
         self._root, self._environ, self._anyway = root, environ, anyway
         self._kept = kept
         self._by_key = {f.metadata["key"]: f for f in fields(Settings)}
-        self._fields = [f for f in fields(Settings) if only in ("", f.name)]
+        self._fields = [f for f in fields(Settings) if not only or f.name in only]
 
     def of_person(self) -> dict[str, object]:
         """Returns what the person's file and environment set, by field name. Raises `ConfigError` unless `anyway`."""

@@ -33,8 +33,8 @@ class StateFolder:
     """Paths of one workspace's state; nothing is made before it is needed."""
 
     __slots__ = (
-        "backups", "database", "harnesses", "heartbeat", "journal", "key", "live", "locks", "logs", "path", "settings",
-        "spool",
+        "backups", "database", "harnesses", "heartbeat", "injected", "journal", "key", "live", "locks", "logs", "path",
+        "settings", "spool",
     )  # fmt: skip
 
     def __init__(self, path: str, key: str) -> None:
@@ -45,6 +45,7 @@ class StateFolder:
         self.harnesses = os.path.join(path, "harnesses.json")
         self.settings = os.path.join(path, "settings.json")
         self.backups = os.path.join(path, "backups")
+        self.injected = os.path.join(path, "injected")
         self.journal = os.path.join(path, "journal")
         self.live = os.path.join(path, "live")
         self.locks = os.path.join(path, "locks")

@@ -129,14 +129,14 @@ def write_json(path: str, value: object, *, durable: bool = False) -> None:
 
 def sweep(folder: StateFolder) -> None:
     """Removes the temporary files that a crash left in the state folder: those whose owner is dead, or a day old."""
-    for place in (folder.path, folder.backups, folder.journal, folder.live):
+    for place in (folder.path, folder.backups, folder.injected, folder.journal, folder.live):
         with suppress(OSError):
             durable.sweep(place)
 
 
 def sync_folders(folder: StateFolder) -> None:
     """Makes deletions in the state folder durable: no power loss undoes them. Raises `OSError`."""
-    for place in (folder.path, folder.backups, folder.journal, folder.live, folder.spool):
+    for place in (folder.path, folder.backups, folder.injected, folder.journal, folder.live, folder.spool):
         with suppress(FileNotFoundError):
             sync_folder(place)
 

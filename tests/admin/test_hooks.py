@@ -88,9 +88,8 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
         {"hooks": [{"type": "command", "command": "say done"}]},
         {"hooks": [{**ours, "async": True}]},
     ]
-    assert hooks == {
-        event: [{"hooks": [ours]}] for event in ("SessionStart", "UserPromptSubmit", "PostCompact", "SessionEnd")
-    }
+    assert hooks.pop("UserPromptSubmit") == [{"hooks": [{**ours, "timeout": 5}]}]
+    assert hooks == {event: [{"hooks": [ours]}] for event in ("SessionStart", "PostCompact", "SessionEnd")}
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     for word in (str(path), "changed", "5 events", str(vault.root), "signet-sync hooks uninstall claude-code"):
         assert word in answer.out
@@ -146,7 +145,7 @@ def test_a_named_harness_gets_its_folder_and_loses_it_again(home: Path, vault: V
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     hooks = json.loads(path.read_bytes())["hooks"]
     assert list(hooks) == ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"]
-    assert {group["hooks"][0]["timeout"] for groups in hooks.values() for group in groups} == {10_000}
+    assert {group["hooks"][0]["timeout"] for groups in hooks.values() for group in groups} == {10_000, 5_000}
     good(call("hooks", "uninstall", "gemini"))
     assert not path.parent.exists()
 
@@ -374,12 +373,38 @@ def test_codex_trusts_only_when_asked(home: Path, vault: Vault) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("harness", "file", "older"),
+    [
+        ("claude-code", ".claude/settings.json", 10),
+        ("codex", ".codex/hooks.json", 10),
+        ("gemini", ".gemini/settings.json", 10_000),
+    ],
+)
+def test_a_prompt_hook_of_an_earlier_version_is_outdated(
+    home: Path, vault: Vault, harness: str, file: str, older: int
+) -> None:
+    good(call("hooks", "install", harness, *(["--trust"] if harness == "codex" else [])))
+    path = home / file
+    document = json.loads(path.read_bytes())
+    document["hooks"]["BeforeAgent" if harness == "gemini" else "UserPromptSubmit"][0]["hooks"][0]["timeout"] = older
+    path.write_text(json.dumps(document))
+    problems = {one["code"]: one for one in conditions()[harness]["problems"]}
+    assert problems["outdated" if harness != "codex" else "untrusted"]["hint"]
+    if harness != "codex":
+        assert (
+            "prompts" in problems["outdated"]["message"] and f"hooks install {harness}" in problems["outdated"]["hint"]
+        )
+    good(call("hooks", "install", harness, *(["--trust"] if harness == "codex" else [])))
+    assert conditions()[harness]["problems"] == []
+
+
 def test_codex_session_end_takes_three_seconds(home: Path, vault: Vault) -> None:
     good(call("hooks", "install", "codex"))
     hooks = json.loads((home / ".codex/hooks.json").read_bytes())["hooks"]
     assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == {
         "SessionStart": 10,
-        "UserPromptSubmit": 10,
+        "UserPromptSubmit": 5,
         "PostCompact": 10,
         "Stop": 10,
         "SessionEnd": 3,

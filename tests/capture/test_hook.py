@@ -597,7 +597,7 @@ def test_settings_and_environment_say_whose_it_is(listened, transcript, tmp_path
     fire(listened, "codex", payload("SessionEnd", transcript), environ={"SIGNET_AGENT_ID": "chosen"})
     assert [job.agent_id for job in jobs(listened)] == ["of-workspace", "of-user", "of-environment", "chosen"]
     assert model.load(str(listened.root))[0].agents_projects == ("/home/u=of-user",)
-    assert model.agent_rules(str(listened.root)) == (("/home/u=of-user",), [])
+    assert model.hook_settings(str(listened.root)) == ({"agents_projects": ("/home/u=of-user",)}, [])
 
 
 def test_whoever_cannot_be_told_is_not_taken_for_the_default_agent(listened, transcript):
@@ -640,7 +640,8 @@ def test_what_real_harnesses_sent_is_taken(listened, transcript, shared):
             answer = take(listened, harness, json.dumps(given).encode(), "--strict")
             assert (answer.code, answer.err) == (0, ""), (path.name, given["hook_event_name"])
             started = given["hook_event_name"] == "SessionStart"
-            assert ("additionalContext" in answer.out) == started
+            # Nothing has changed for a session that is resumed.
+            assert ("additionalContext" in answer.out) == (started and given["source"] != "resume")
             if not started:
                 assert answer.out == ("{}\n" if harness == "gemini" else "")
         kinds[harness] = {job.event for job in jobs(listened) if job.harness == harness}

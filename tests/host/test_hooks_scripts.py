@@ -17,13 +17,14 @@ from signet_sync.host.harness_settings.script_file import script, words
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not on this machine")
 
-# Writes down what it is called with; answers the start of a session with a memory.
+# Writes down what it is called with; answers the start of a session and a prompt with a memory.
 RECORDER = """
 import json, os, sys
 text = sys.stdin.read()
 with open(sys.argv[1], "a") as log:
     log.write(json.dumps([sys.argv[2:], json.loads(text)]) + "\\n")
-print("what you know" if "SessionStart" in text else "never shown")
+event = json.loads(text)["hook_event_name"]
+print({"SessionStart": "what you know", "UserPromptSubmit": "what was said on it"}.get(event, "never shown"))
 """
 
 OPENCODE = """
@@ -103,7 +104,8 @@ def test_the_words_are_read_back(name: str, recorder: Program) -> None:
 
 def test_opencode(tmp_path: Path, recorder: Program) -> None:
     printed, calls = run(tmp_path, "opencode.js", OPENCODE, recorder)
-    assert printed == [["before", "what you know"], ["before", "what you know"], ["before"], ["before"]]
+    given = ["before", "what you know", "what was said on it"]
+    assert printed == [given, given, ["before"], ["before"]], "the system prompt is made for each request"
     told = [document for what, document in calls if what == "opencode"]
     assert sorted((d["hook_event_name"], d["session_id"]) for d in told) == [
         ("PostCompact", "ses_1"),
@@ -114,6 +116,7 @@ def test_opencode(tmp_path: Path, recorder: Program) -> None:
         ("UserPromptSubmit", "ses_1"),
     ]
     assert [d["prompt"] for d in told if "prompt" in d] == ["Why?\n\nReally?"]
+    assert [d["source"] for d in told if d["hook_event_name"] == "SessionStart"] == ["startup"]
     assert {(d["cwd"], d["transcript_path"]) for d in told} == {
         ("/code/lantern", "/home/mira/.local/share/opencode/opencode.db")
     }

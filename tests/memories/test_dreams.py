@@ -923,7 +923,7 @@ def test_shared_scope_omits_long_term_memory(vault: Vault) -> None:
     private(vault)
     (vault / "SOUL.md").write_text("kind")
     main, shared = (done(vault, "context", "--scope", scope, "--json").json for scope in ("main", "shared"))
-    assert (main["sources"], shared["sources"]) == (["MEMORY.md", "SOUL.md"], ["SOUL.md"])
+    assert (main["sources"], shared["sources"]) == (["SOUL.md"], ["SOUL.md"]), "a memory is in no file"
     assert CANARY in main["text"] and CANARY not in shared["text"] and "Dream Diary" not in main["text"]
     assert shared["text"] == "=== SOUL.md ===\nkind"
 

@@ -79,7 +79,8 @@ def _wanted(program: Program) -> dict[str, Group]:
     handler = {"type": "command", "command": program.command(NAME), "timeout": 10}
     return {
         "SessionStart": {"hooks": [handler]},
-        "UserPromptSubmit": {"hooks": [handler]},
+        # The person waits for it: it prints what memory holds on the prompt.
+        "UserPromptSubmit": {"hooks": [{**handler, "timeout": 5}]},
         "PostCompact": {"hooks": [handler]},
         "Stop": {"hooks": [{**handler, "async": True}]},
         # Without a time of its own this hook would be killed after 1.5 seconds.

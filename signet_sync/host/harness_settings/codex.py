@@ -129,7 +129,8 @@ def _wanted(program: Program) -> dict[str, Group]:
     handler = {"type": "command", "command": program.command(NAME), "timeout": 10}
     return {
         "SessionStart": {"hooks": [handler]},
-        "UserPromptSubmit": {"hooks": [handler]},
+        # The person waits for it: it prints what memory holds on the prompt.
+        "UserPromptSubmit": {"hooks": [{**handler, "timeout": 5}]},
         "PostCompact": {"hooks": [handler]},
         "Stop": {"hooks": [handler]},
         # Codex cuts a longer time to three seconds and prints a warning at every start.

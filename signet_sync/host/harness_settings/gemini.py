@@ -60,9 +60,11 @@ def _path(environ: Mapping[str, str]) -> str:
 
 
 def _wanted(program: Program) -> dict[str, Group]:
-    handler = {"type": "command", "name": _LABEL, "command": program.command(NAME), "timeout": 10_000}
+    handler = {"type": "command", "name": _LABEL, "command": program.command(NAME)}
+    # At BeforeAgent the person waits: it prints what memory holds on the prompt.
+    times = {"SessionStart": 10_000, "BeforeAgent": 5_000, "AfterAgent": 10_000, "SessionEnd": 10_000}
     # PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
-    return {event: {"hooks": [handler]} for event in ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")}
+    return {event: {"hooks": [{**handler, "timeout": time}]} for event, time in times.items()}
 
 
 def _silenced(data: object, path: str) -> list[HarnessProblem]:

@@ -11,6 +11,8 @@ from signet_sync.host.harness_settings.condition import Condition, Edit, Harness
 from signet_sync.host.harness_settings.hook_groups import Group, HandlerPlace
 from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
 
+OUTDATED = "the hooks were written by another version; what they do at prompts may differ"
+
 
 def merging(path: str, wanted: Mapping[str, Group]) -> Edit:
     """Returns the edit after which a file contains exactly these groups of ours. Raises `ConfigError`."""
@@ -62,7 +64,7 @@ def condition(
     for place in ours:
         wrong += command_problems(place.words, program.hook(name), name)
     if ours and not wrong and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
-        wrong.append(HarnessProblem("outdated", "the hooks were written by another version", program.again(name)))
+        wrong.append(HarnessProblem("outdated", OUTDATED, program.again(name)))
     twice = [event for event in wanted if sum(place.event == event for place in ours) > 1]
     if twice and not wrong:
         wrong.append(HarnessProblem("twice", f"called more than once for: {', '.join(twice)}", program.again(name)))

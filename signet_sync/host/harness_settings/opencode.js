@@ -7,6 +7,8 @@ import { join } from "node:path"
 
 const PROGRAM = ["signet-sync"]
 const PATIENCE = 5000 // milliseconds
+const PROMPT_PATIENCE = 2000
+const MOST_TEXTS = 20 // of one session
 const STORE = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode", "opencode.db")
 const NAMES = { "session.created": "SessionStart", "session.idle": "Stop", "session.compacted": "PostCompact" }
 
@@ -14,14 +16,14 @@ const off = () =>
   ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
 
 // What the program prints; nothing where it fails or takes too long. No session ever notices.
-const ask = (words, input) =>
+const ask = (words, input, patience = PATIENCE) =>
   new Promise((answer) => {
     try {
       const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
         stdio: ["pipe", "pipe", "ignore"],
         detached: true, // Ctrl-C in the terminal is not meant for it
       })
-      const clock = setTimeout(() => child.kill(), PATIENCE)
+      const clock = setTimeout(() => child.kill(), patience)
       const done = (text) => {
         clearTimeout(clock)
         answer(text)
@@ -40,16 +42,25 @@ const ask = (words, input) =>
 export const SignetSync = async ({ directory }) => {
   const people = new Set() // sessions that somebody talks in
   const agents = new Set() // sessions of sub-agents: part of another one
-  const memory = new Map() // session → promise of what it is told at its start
+  const memory = new Map() // session → promises of what it got at its start and at prompts
 
-  const tell = (event, session, prompt) =>
+  const tell = (event, session, prompt, source) =>
     ask(
       ["hook", "opencode"],
-      JSON.stringify({ hook_event_name: event, session_id: session, cwd: directory, transcript_path: STORE, prompt }),
+      JSON.stringify({
+        hook_event_name: event,
+        session_id: session,
+        cwd: directory,
+        transcript_path: STORE,
+        prompt,
+        source,
+      }),
+      prompt === undefined ? PATIENCE : PROMPT_PATIENCE,
     )
 
+  // The system prompt is made for each request, so all of it is given each time.
   const begin = (session) => {
-    if (!memory.has(session)) memory.set(session, tell("SessionStart", session))
+    if (!memory.has(session)) memory.set(session, [tell("SessionStart", session, undefined, "startup")])
     return memory.get(session)
   }
 
@@ -69,13 +80,16 @@ export const SignetSync = async ({ directory }) => {
     "chat.message": async ({ sessionID }, { parts }) => {
       if (!sessionID || agents.has(sessionID) || off()) return
       const said = (parts ?? []).filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
-      if (said.length) void tell("UserPromptSubmit", sessionID, said.map((part) => part.text).join("\n\n"))
+      if (!said.length) return
+      const texts = begin(sessionID)
+      await texts[0] // what the session has already is not given again
+      texts.push(tell("UserPromptSubmit", sessionID, said.map((part) => part.text).join("\n\n")))
+      if (texts.length > MOST_TEXTS) texts.splice(1, 1)
     },
 
     "experimental.chat.system.transform": async ({ sessionID }, output) => {
       if (!sessionID || agents.has(sessionID) || off()) return
-      const text = (await begin(sessionID)).trim()
-      if (text) output.system.push(text)
+      for (const text of await Promise.all(begin(sessionID))) if (text.trim()) output.system.push(text.trim())
     },
 
     // OpenCode knows no end of a session; that of the process is the nearest thing to it.

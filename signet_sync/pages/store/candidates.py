@@ -29,7 +29,7 @@ from signet_sync.pages.sections import (
     section_of,
 )
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES
+from signet_sync.storage.database.named_rows import FACTS, NODES
 from signet_sync.text.sentences import basename
 
 # The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.

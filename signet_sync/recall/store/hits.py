@@ -164,6 +164,29 @@ def narrowed(database: Database, agent_id: str, tier: str) -> set[int] | None:
     return rows
 
 
+def rows_of_project(
+    database: Database, agent_id: str, threads: Sequence[str], topics: Sequence[int]
+) -> tuple[set[int], set[int]]:
+    """Returns the row numbers of the artifacts of some threads, and of the lines of these and of facts of topics."""
+    named = json.dumps(threads)
+    artifacts = database.value(
+        "select json_group_array(a.id) from json_each(?2) t"
+        " cross join thread_sessions s on s.agent_id = ?1 and s.thread_id = t.value"
+        " cross join memory_artifacts a on a.agent_id = s.agent_id and a.session_token = s.session_token"
+        " and a.session_id = s.session_id",
+        (agent_id, named),
+    )
+    lines = database.value(
+        "select json_group_array(rowid) from (select l.rowid from json_each(?2) t"
+        " cross join recall_lines l on l.agent_id = ?1 and l.id = t.value"
+        " union all select l.rowid from json_each(?3) t"
+        " cross join entity_attributes f on f.entity = t.value and f.status = 'active'"
+        " cross join recall_lines l on l.agent_id = f.agent_id and l.id = f.id)",
+        (agent_id, named, json.dumps(topics)),
+    )
+    return set(json.loads(artifacts)), set(json.loads(lines))
+
+
 # `cross join` makes SQLite start with the matches: the fixed statistics do not show how few they are.
 def first(
     database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]], limit: int, private: bool

@@ -1,0 +1,20 @@
+"""Defines the session that a hook was called in; only starts and prompts need it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from signet_sync.storage.locations import StateFolder
+
+
+class HookSession(NamedTuple):
+    """A session: `id` is "" if nothing is to be recorded, `shared` means that others read it."""
+
+    root: str
+    folder: StateFolder
+    database: str
+    agent_id: str
+    harness: str
+    id: str
+    project: str | None
+    shared: bool

@@ -1,0 +1,214 @@
+"""Records which memory hooks injected into a session, as ids and hashes, so that nothing is injected twice.
+
+One small file for each session in the state folder. It contains no words. Standard library only: hooks import it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+
+from signet_sync.storage.durable import private_folder, publish, sync_folder, unlink
+from signet_sync.storage.locations import StateFolder, read_json
+
+KEPT_DAYS = 30.0
+MOST_SESSIONS = 1_000
+_MOST_LINES, _MOST_IDS = 1_000, 500  # of one session
+_DAY = 86_400.0  # seconds
+_WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lock for milliseconds
+
+
+class Injections:
+    """What one session got: by hash of each line its id ("" if it has none); the ids given at prompts; ids used later.
+
+    `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `prompts` counts
+    the prompts that were looked at, `answered` those at which something was injected, `injected` the lines of these.
+    `at` is the time of the last change in seconds since 1970.
+    """
+
+    __slots__ = (
+        "agent_id", "answered", "at", "at_prompts", "harness", "injected", "left_out", "lines", "prompts",
+        "used",
+    )  # fmt: skip
+
+    def __init__(self, agent_id: str, harness: str) -> None:
+        self.agent_id = agent_id
+        self.harness = harness
+        self.at = 0.0
+        self.lines: dict[str, str] = {}
+        self.left_out: list[str] = []
+        self.at_prompts: list[str] = []
+        self.used: list[str] = []
+        self.prompts = self.answered = self.injected = 0
+
+    @property
+    def ids(self) -> set[str]:
+        """Returns the ids that the session got at its start or at a prompt."""
+        return {one for one in (*self.lines.values(), *self.at_prompts) if one}
+
+    def add_lines(self, lines: Iterable[tuple[str, str]], left_out: Iterable[str]) -> None:
+        """Adds lines, each with its id, and those for which there was no room."""
+        self.lines.update((hash_of(text), line_id) for text, line_id in lines)
+        self.left_out += (hash_of(text) for text in left_out)
+
+    def add_prompt(self, ids: Sequence[str]) -> None:
+        """Counts a prompt, and adds what was injected at it."""
+        self.prompts += 1
+        self.answered += bool(ids)
+        self.injected += len(ids)
+        self.at_prompts += ids
+
+    def knows(self, text: str) -> bool:
+        """Returns whether a line has not changed since the session got it, or since there was no room for it."""
+        hash_ = hash_of(text)
+        return hash_ in self.lines or hash_ in self.left_out
+
+    def drop(self) -> None:
+        """Forgets what the session got: it does not have it any more."""
+        self.lines, self.left_out, self.at_prompts = {}, [], []
+
+    def document(self) -> dict[str, object]:
+        """Returns what is written."""
+        return {
+            "v": 1,
+            "agent_id": self.agent_id,
+            "harness": self.harness,
+            "at": self.at,
+            "lines": dict([*self.lines.items()][-_MOST_LINES:]),
+            "left_out": self.left_out[-_MOST_LINES:],
+            "at_prompts": self.at_prompts[-_MOST_IDS:],
+            "used": self.used[-_MOST_IDS:],
+            "prompts": self.prompts,
+            "answered": self.answered,
+            "injected": self.injected,
+        }
+
+
+def hash_of(text: str) -> str:
+    """Returns the hash by which a line is recognised."""
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def read(folder: StateFolder, agent_id: str, session_id: str) -> Injections | None:
+    """Returns what a session of an agent got; None if nothing is recorded."""
+    return _read(_place(folder, agent_id, session_id))
+
+
+def every(folder: StateFolder) -> Iterator[Injections]:
+    """Yields the records of all sessions."""
+    for name in _names(folder):
+        found = _read(os.path.join(folder.injected, name))
+        if found is not None:
+            yield found
+
+
+@contextmanager
+def updating(folder: StateFolder, agent_id: str, harness: str, session_id: str) -> Iterator[Injections]:
+    """Gives a session's record to change, alone; it is written whole or not at all.
+
+    Raises `OSError` if it cannot be locked in time, or written.
+    """
+    with _locked(folder):
+        path = _place(folder, agent_id, session_id)
+        record = _read(path) or Injections(agent_id, harness)
+        before = record.document()
+        yield record
+        if record.document() != before:
+            record.at = time.time()
+            os.close(publish(path, json.dumps(record.document()).encode(), durable=False))
+
+
+def mark_used(folder: StateFolder, agent_id: str, session_id: str, ids: Collection[str]) -> None:
+    """Adds ids given at prompts that the session used later. Raises `OSError`."""
+    with updating(folder, agent_id, "", session_id) as record:
+        record.used += sorted(set(ids).intersection(record.at_prompts).difference(record.used))
+
+
+def clear(folder: StateFolder) -> None:
+    """Deletes all records, durably: after a removal, hashes of removed lines remain nowhere. Raises `OSError`."""
+    if not os.path.isdir(folder.injected):
+        return
+    with _locked(folder):
+        for name in os.listdir(folder.injected):
+            unlink(os.path.join(folder.injected, name))
+        sync_folder(folder.injected)
+
+
+def expire(folder: StateFolder, now: float) -> None:
+    """Deletes old records, and the oldest if there are too many."""
+    found = []
+    with suppress(OSError):
+        with os.scandir(folder.injected) as entries:
+            found = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in entries)
+        surplus = len(found) - MOST_SESSIONS
+        for number, (written, path) in enumerate(found):
+            if number < surplus or now - written > KEPT_DAYS * _DAY:
+                unlink(path)
+
+
+def _place(folder: StateFolder, agent_id: str, session_id: str) -> str:
+    # Hashed with the agent: no agent finds another's record.
+    name = sha256(f"{agent_id}\0{session_id}".encode("utf-8", "replace")).hexdigest()[:32]
+    return os.path.join(folder.injected, f"{name}.json")
+
+
+def _names(folder: StateFolder) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder.injected) if name.endswith(".json"))
+    except OSError:
+        return []
+
+
+def _read(path: str) -> Injections | None:
+    """Reads a record; what is damaged counts as missing."""
+    found = read_json(path) or {}
+    agent_id, harness = found.get("agent_id"), found.get("harness")
+    if not isinstance(agent_id, str) or not isinstance(harness, str):
+        return None
+    record = Injections(agent_id, harness)
+    lines = found.get("lines")
+    if isinstance(lines, dict):
+        record.lines = {hash_: one for hash_, one in lines.items() if isinstance(one, str)}
+    record.left_out, record.at_prompts = _words(found.get("left_out")), _words(found.get("at_prompts"))
+    record.used = _words(found.get("used"))
+    record.prompts, record.answered = _count(found.get("prompts")), _count(found.get("answered"))
+    record.injected = _count(found.get("injected"))
+    at = found.get("at")
+    record.at = float(at) if isinstance(at, int | float) else 0.0
+    return record
+
+
+def _words(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int else 0
+
+
+@contextmanager
+def _locked(folder: StateFolder) -> Iterator[None]:
+    if not os.path.isdir(folder.path):
+        raise FileNotFoundError(folder.path)  # its folder is created together with the workspace's id, not here
+    private_folder(folder.injected)
+    private_folder(folder.locks)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(os.path.join(folder.locks, "injected.lock"), flags, 0o600)
+    try:
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(0.005)
+        yield
+    finally:
+        os.close(handle)

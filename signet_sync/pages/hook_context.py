@@ -1,0 +1,133 @@
+"""Composes what a hook prints: the context at a session's start, what memory holds on a prompt; nothing twice.
+
+A harness waits for it, so only what is needed is imported. What a session got is recorded (`capture.injections`).
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, suppress
+
+from signet_sync.capture import injections
+from signet_sync.capture.hook_session import HookSession
+from signet_sync.pages import context, own_project, session_context
+from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
+from signet_sync.pages.session_context import SessionContext
+from signet_sync.pages.store.readable_index import readable_index
+
+TYPE_CHECKING = False  # same as in `typing`, without importing it
+if TYPE_CHECKING:
+    from signet_sync.capture.injections import Injections
+    from signet_sync.pages.project_context import ContextLine, ProjectInputs
+
+RESUMED = "resume"  # the only start after which a session still has what it got before
+_LONGEST = 1.0  # seconds that the search at a prompt may take
+
+
+def at_start(session: HookSession, source: str | None, budget: int) -> str:
+    """Returns the context of a session's start, marked as data; after a resume only what it did not get yet."""
+    if source != RESUMED or not session.id:
+        composed = _composed(session, None, budget)
+        if session.id:
+            # If it cannot be recorded now, the session may get something twice.
+            with suppress(OSError):
+                injections.expire(session.folder, time.time())
+                with _record(session) as record:
+                    record.drop()
+                    record.add_lines(composed.lines, composed.left_out)
+        return context.wrapped(composed.text, session.root)
+    try:
+        with _record(session) as record:
+            composed = _composed(session, record, budget)
+            record.add_lines(composed.lines, composed.left_out)
+    except OSError:
+        composed = _composed(session, injections.read(session.folder, session.agent_id, session.id), budget)
+    return context.wrapped(composed.text, session.root)
+
+
+def at_prompt(session: HookSession, words: str) -> str:
+    """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
+
+    Raises `OSError` if it cannot be recorded.
+    """
+    if not session.id:
+        return ""
+    hits = _hits(session, words)
+    with _record(session) as record:
+        known = record.ids
+        text, kept = _fitted(session, [hit for hit in hits if hit.id not in known])
+        record.add_prompt([hit.id for hit in kept])
+    return context.wrapped(text, session.root)
+
+
+def _record(session: HookSession) -> AbstractContextManager[Injections]:
+    return injections.updating(session.folder, session.agent_id, session.harness, session.id)
+
+
+def _composed(session: HookSession, record: Injections | None, budget: int) -> SessionContext:
+    """Returns what `record` (None: nothing) does not contain yet."""
+    from signet_sync.text.token_estimate import estimate_tokens
+
+    seen, own = (None, set[str]()) if session.shared else _inputs(session, of_itself=record is not None)
+
+    def known(text: str) -> bool:
+        return record is not None and record.knows(text)
+
+    def skip(line: ContextLine) -> bool:
+        return known(line.whole) or line.path in own
+
+    def compose(limit: int) -> SessionContext:
+        return session_context.compose(
+            session.root,
+            session.agent_id,
+            shared=session.shared,
+            limit=limit,
+            size=estimate_tokens,
+            memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip),
+            known=known,
+        )
+
+    return session_context.fit(compose, budget, context.room(session.root))
+
+
+def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:
+    """Returns what the context may show, None if the index cannot be read; and, if asked, the session's own files."""
+    seen, own = None, set[str]()
+    with readable_index(session.database) as database:
+        if database is not None:
+            from signet_sync.pages.store import project_inputs
+
+            _, belongs = own_project.of_path(session.project)
+            found = project_inputs.project_inputs(database, session.agent_id, _now_us(), belongs)
+            if of_itself:
+                paths = (view.path for views in (found.threads, found.facts, found.personal) for view in views)
+                sessions = project_inputs.sessions_of(database, paths)
+                own = {path for path, session_id in sessions.items() if session_id == session.id}
+            seen = found
+    return seen, own
+
+
+def _hits(session: HookSession, words: str) -> list[PromptHit]:
+    found: list[PromptHit] = []
+    with readable_index(session.database) as database:
+        if database is not None:
+            from signet_sync.pages.prompt_context import worth_injecting
+
+            until = time.monotonic() + _LONGEST
+            database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
+            _, belongs = own_project.of_path(session.project)
+            found = worth_injecting(
+                database, session.agent_id, words, belongs, shared=session.shared, session_id=session.id
+            )
+    return found
+
+
+def _fitted(session: HookSession, hits: list[PromptHit]) -> tuple[str, list[PromptHit]]:
+    from signet_sync.text.token_estimate import estimate_tokens
+
+    around = estimate_tokens(context.wrapped("-", session.root))
+    return context.recalled(hits, INJECTED_BUDGET - around, estimate_tokens, MOST_INJECTED)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

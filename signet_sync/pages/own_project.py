@@ -1,0 +1,33 @@
+"""Decides which recorded projects are the one at a path: the same repository, the path itself, or a folder above it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from signet_sync.host.repository import resolve
+
+
+def of_path(path: str | None) -> tuple[str, Callable[[str | None], bool]]:
+    """Returns what names the project at a path ("" without one), and whether a recorded project belongs to it.
+
+    The path may be gone, or a file. The home folder and those above it, where many projects are, belong to none of
+    them.
+    """
+    if not path or not os.path.isabs(path):
+        return "", lambda _: False
+    at = os.path.normpath(path)
+    found = resolve(at) or resolve(os.path.dirname(at))
+    home = os.path.expanduser("~")
+
+    def belongs(project: str | None) -> bool:
+        if found is not None:
+            return bool(project) and (project in (found.origin, found.root) or _is_below(str(project), found.root))
+        other = os.path.normpath(project) if project else ""
+        return other == at or (_is_below(at, other) and other != home and not _is_below(home, other))
+
+    return (found.origin or found.root) if found is not None else at, belongs
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return bool(folder) and path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,0 +1,264 @@
+"""Makes a context's lines: the project at hand first, then the person, then other projects in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from signet_sync.formats.handle import short_handle
+from signet_sync.formats.injected_block import neutral
+from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
+from signet_sync.pages.sections import (
+    TEXT_LENGTH,
+    EntityEntry,
+    FactView,
+    MemoryView,
+    ThreadView,
+    entity_line,
+    fact_line,
+    inert,
+    memory_line,
+    plain,
+    thread_line,
+)
+from signet_sync.text.sentences import basename, flatten, flatten_cell
+
+Size = Callable[[str], int]
+
+_OWN_THREADS, _OTHER_THREADS = 3, 40
+_ROUND = 4  # lines of a heading before the next heading gets some
+# Of the budget, what the person and other projects may take if the project at hand needs all of it.
+_OF_PERSON, _OF_OTHERS = 0.3, 0.1
+_SHORT = 160  # characters of what another project is at
+
+_HEADINGS = {
+    "decision": "Decisions:", "constraint": "Constraints:", "blocker": "Blockers:", "next": "Next steps:",
+    "question": "Open questions:", "note": "Notes:",
+}  # fmt: skip
+_NO_TITLE = ""
+
+
+class ProjectInputs(NamedTuple):
+    """What a context may show, in any order; `uses` tells by id what is pinned and was used.
+
+    `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first.
+    """
+
+    threads: tuple[ThreadView, ...] = ()
+    facts: tuple[FactView, ...] = ()
+    personal: tuple[FactView, ...] = ()
+    memories: tuple[MemoryView, ...] = ()
+    entities: tuple[EntityEntry, ...] = ()
+    others: tuple[ThreadView, ...] = ()
+    uses: Mapping[str, Use] = {}
+
+
+class ContextLine(NamedTuple):
+    """A line, and what it is about: `path` is the artifact it comes from. `text` has neither bullet nor handle."""
+
+    id: str
+    text: str
+    statement: str
+    path: str | None
+    expands: bool = True
+
+    @property
+    def whole(self) -> str:
+        """Returns the line as it is shown."""
+        return neutral(f"- {self.text} {short_handle(self.id)}" if self.expands else f"- {self.text}")
+
+
+class _Heading(NamedTuple):
+    title: str
+    lines: Sequence[ContextLine]
+
+
+class _Part(NamedTuple):
+    """One of the three parts."""
+
+    title: str
+    headings: Sequence[_Heading]
+
+
+class ContextText(NamedTuple):
+    """The text, the lines in it, and those for which there was no room."""
+
+    text: str
+    lines: tuple[ContextLine, ...]
+    left_out: tuple[str, ...]
+
+
+def project_text(
+    seen: ProjectInputs,
+    project: str,
+    now_us: int,
+    limit: int,
+    size: Size,
+    *,
+    skip: Callable[[ContextLine], bool] = lambda _: False,
+) -> ContextText:
+    """Returns the text on the project named `project` within a limit; `skip` tells what is left out.
+
+    `size` measures one line, and a newline counts one. Of what does not fit, each part says how many lines it is.
+    """
+    parts = [_wanted(part, skip) for part in _parts(seen, project, now_us)]
+    needs = [_cost(_rendered(part, list(_lines(part)), 0), size) for part in parts]
+    own, person, others = needs
+    for_others = min(others, max(int(limit * _OF_OTHERS), limit - own - person))
+    for_person = min(person, max(int(limit * _OF_PERSON), limit - own - for_others))
+    left = limit
+    lines: list[str] = []
+    kept: list[ContextLine] = []
+    for part, reserved in zip(parts, (for_person + for_others, for_others, 0), strict=True):
+        rendered, shown = _fitted(part, left - reserved, size)
+        left -= _cost(rendered, size)
+        lines += rendered
+        kept += shown
+    shown_ids = {line.id for line in kept}
+    left_out = (line.whole for part in parts for line in _lines(part) if line.id not in shown_ids)
+    return ContextText("\n".join(lines).strip("\n"), tuple(kept), tuple(left_out))
+
+
+def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
+    today = day_start(now_us)
+    stated: set[str] = set()
+
+    def fresh(lines: Iterable[ContextLine]) -> list[ContextLine]:
+        found = []
+        for line in lines:
+            if line.statement not in stated:
+                stated.add(line.statement)
+                found.append(line)
+        return found
+
+    def ranked(views: Iterable[FactView]) -> list[FactView]:
+        def place(view: FactView) -> tuple[bool, float, int, str]:
+            use = seen.uses.get(view.id, UNUSED)
+            worth = score(
+                view.aspect,
+                view.latest_us,
+                today,
+                half_lives={},
+                accesses=use.accesses,
+                last_access_us=use.last_us,
+                pinned=use.pinned,
+            )
+            return rank(worth, view.latest_us, view.id, pinned=use.pinned)
+
+        return sorted(views, key=place)
+
+    threads = []
+    for view in seen.threads[:_OWN_THREADS]:
+        threads.append(ContextLine(view.id, thread_line(view, today), view.id, view.path))
+        if view.next_action:
+            stated.add(_statement(view.next_action))
+    name = flatten_cell(basename(project), 60)
+    yield _Part(
+        f"=== Project {name} ===" if name else "=== Project ===",
+        [
+            _Heading(_NO_TITLE, threads),
+            *(
+                _Heading(
+                    title, fresh(_of_fact(one, today) for one in ranked(v for v in seen.facts if v.aspect == aspect))
+                )
+                for aspect, title in _HEADINGS.items()
+            ),
+        ],
+    )
+    memories = sorted(seen.memories, key=lambda v: (not seen.uses.get(v.id, UNUSED).pinned, -v.created_us, v.id))
+    own = {view.project for view in seen.threads}
+    preferences = ranked(v for v in seen.personal if v.aspect != "person")
+    preferences.sort(key=lambda v: v.project not in own)
+    people = [v for v in seen.personal if v.aspect == "person"]
+    yield _Part(
+        "=== For every project ===",
+        [
+            _Heading("Remembered:", fresh(_of_memory(one, today) for one in memories)),
+            _Heading("Preferences:", fresh(_of_fact(one, today, named=True) for one in preferences)),
+            _Heading(
+                "People:",
+                [
+                    *(ContextLine(v.id, entity_line(v), v.id, None) for v in seen.entities),
+                    *fresh(_of_fact(one, today, named=True) for one in ranked(people)),
+                ],
+            ),
+        ],
+    )
+    named: set[str] = set()
+    others: list[ContextLine] = []
+    for view in seen.others:
+        if view.project and view.project not in named and len(others) < _OTHER_THREADS:
+            named.add(view.project)
+            short = view._replace(sample=flatten(view.sample, _SHORT), next_action=None, blocker=None)
+            others.append(ContextLine(view.id, thread_line(short, today), view.id, view.path))
+    yield _Part("=== Other projects ===", [_Heading(_NO_TITLE, others)])
+
+
+def _of_fact(view: FactView, today: int, *, named: bool = False) -> ContextLine:
+    """Returns the line of a fact without the label that its heading repeats; with `named` it names its project."""
+    plainly = view._replace(aspect="decision")
+    return ContextLine(view.id, fact_line(plainly, today, grouped=not named), _statement(view.text), view.path)
+
+
+def _of_memory(view: MemoryView, today: int) -> ContextLine:
+    # `expand` shows no more than the line, unless this is cut.
+    return ContextLine(
+        view.id, memory_line(view, today), _statement(view.content), None, len(view.content) > TEXT_LENGTH
+    )
+
+
+def _wanted(part: _Part, skip: Callable[[ContextLine], bool]) -> _Part:
+    return part._replace(
+        headings=[
+            heading._replace(lines=[line for line in heading.lines if not skip(line)]) for heading in part.headings
+        ]
+    )
+
+
+def _lines(part: _Part) -> Iterator[ContextLine]:
+    """Yields a part's lines in the order in which they get room: some of each heading, then some more of each."""
+    longest = max((len(heading.lines) for heading in part.headings), default=0)
+    for start in range(0, longest, _ROUND):
+        for heading in part.headings:
+            yield from heading.lines[start : start + _ROUND]
+
+
+def _fitted(part: _Part, room: int, size: Size) -> tuple[list[str], list[ContextLine]]:
+    """Returns a part within a limit, and the lines in it; nothing if no line fits."""
+    every = list(_lines(part))
+    kept: list[ContextLine] = []
+    left = room - _cost(["", part.title, "", f"[{len(every):,} more lines are left out]"], size)
+    titles = {line.id: heading.title for heading in part.headings for line in heading.lines}
+    begun: set[str] = {_NO_TITLE}
+    for line in every:
+        cost = size(line.whole) + 1
+        title = titles[line.id]
+        if title not in begun:
+            cost += size(title) + 1
+        if cost > left:
+            continue
+        left -= cost
+        begun.add(title)
+        kept.append(line)
+    return (_rendered(part, kept, len(every) - len(kept)), kept) if kept else ([], [])
+
+
+def _rendered(part: _Part, kept: Collection[ContextLine], left_out: int) -> list[str]:
+    if not kept:
+        return []
+    shown = {line.id for line in kept}
+    lines = [part.title]
+    for heading in part.headings:
+        some = [line.whole for line in heading.lines if line.id in shown]
+        lines += [*([heading.title] if some and heading.title else []), *some]
+    if left_out:
+        lines.append(f"[{left_out:,} more {'line is' if left_out == 1 else 'lines are'} left out]")
+    return [*lines, ""]
+
+
+def _cost(lines: Iterable[str], size: Size) -> int:
+    return sum(size(line) + 1 for line in lines)
+
+
+def _statement(text: str) -> str:
+    return inert(plain(text)).casefold().rstrip(" .!…")

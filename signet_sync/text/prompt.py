@@ -1,0 +1,64 @@
+"""Reads a prompt: whether memory is asked at all, and whether the prompt asks about earlier work."""
+
+from __future__ import annotations
+
+import re
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.cjk import CJK
+
+LONGEST = 20_000  # characters; a longer prompt is pasted text
+_READ = 4_000  # characters of a prompt that are searched for: its beginning
+
+# A command of the harness, a shell command, a note to the harness's own memory, what a program reports.
+_NO_PROMPT = late(r"[/!#]|<(?:task-notification|command-name|command-message|local-command|bash-input|system)")
+_PATH = late(r"/[\w.-]+/")
+_WORDS = late(rf"[^\W_]+|[{CJK}]")
+# Greetings and go-aheads, of which nothing can be remembered.
+_CHAT = frozenset(
+    """
+    a again all alright and bitte bueno ciao continue cool danke do done exactly fine gracias great hallo hello hey hi
+    hola is it ja keep looks go good gut ja kein klar later lgtm machen mach nein nice no now off ok okay on perfect
+    please proceed sehr si sounds start stop super sure test thank thanks that this to try vale weiter wow y yeah yep
+    yes you да нет спасибо привет ок хорошо
+    """.split()
+)
+
+_QUESTION = late(
+    r"[?？]|^\W*(?:what|why|when|where|which|who|whose|whom|how|did|was|were|had|has|have|is|are|do|does"
+    r"|was|warum|wieso|weshalb|wann|wo|welche[rsnm]?|wer|wie|hat|haben|hatten|wurde|wurden|war|waren"
+    r"|qué|por qué|cuándo|dónde|cuál|quién|cómo|что|почему|когда|где|какой|какая|какие|кто|как|сколько)\b"
+    r"|なぜ|何|いつ|どこ|どの|誰|どう|か[。?？]?\s*$|为什么|為什麼|什么|怎么|哪|谁|吗|呢|能不能|是否",
+    re.IGNORECASE,
+)
+# A wish in the form of a question: of something new, not of something that was.
+_WISH = late(
+    r"\b(?:can|could|would|will|shall|should|may|might)\s+(?:you|we|i)\b|\blet'?s\b|\bhow (?:do|can|should) (?:i|you)\b"
+    r"|\b(?:kannst|könntest|können|sollen|wollen) (?:du|sie|wir|ich)\b|\bpuedes\b|\bpodemos\b|можешь",
+    re.IGNORECASE,
+)
+# Our work, or the past: `we`, `our`, a verb in a past tense.
+_EARLIER = late(
+    r"\b(?:why|we|us|our|ours|did|was|were|had|been|ever|already|earlier|before|previously|yesterday"
+    r"|last (?:time|week|month)"
+    r"|so far|until now|still|kept|went|got|chose|left|came|could(?:n't)?|[a-z]{3,}ed|according to"
+    r"|warum|wieso|weshalb|wir|uns|unser\w*|wurden?|waren?|hatten?|gestern|bisher|damals"
+    r"|zuletzt|schon|soll(?:en|ten|te)?|stimmten?"
+    r"|por qué|nuestr\w+|hicimos|fue|fueron|antes|ayer|decidimos|почему|мы|нам|нас|наш\w*|был[аои]?|вчера|раньше|уже)\b"
+    r"|た|まし|決ま|以前|前回|我们|我們|之前|以前|已经|已經|上次|为什么|為什麼",
+    re.IGNORECASE,
+)
+
+
+def searched(prompt: str) -> str:
+    """Returns what is searched for on a prompt; "" if it is none, is small talk, or is a long pasted text."""
+    text = prompt.strip()
+    if not text or len(text) > LONGEST or (_NO_PROMPT.match(text) and not _PATH.match(text)):
+        return ""
+    words = {word.casefold() for word in _WORDS.findall(text[:_READ])}
+    return text[:_READ] if not _CHAT.issuperset(words) else ""
+
+
+def is_about_earlier_work(prompt: str) -> bool:
+    """Returns whether a prompt is a question about what was done, decided or agreed."""
+    return _QUESTION.search(prompt) is not None and _WISH.search(prompt) is None and _EARLIER.search(prompt) is not None

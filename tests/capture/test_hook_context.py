@@ -1,0 +1,453 @@
+"""What hooks inject: for each harness at start, resume, compaction, clear and prompts; nothing twice, nothing kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from artifacts_fixture import PROJECT
+from transcripts import words as words_of
+from workbench import Answer, Vault, spawn
+
+from signet_sync.capture import injections
+from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
+from signet_sync.capture.hook import BUDGET
+from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.text.token_estimate import estimate_tokens
+
+HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
+OBJECTS = ("claude-code", "codex", "gemini")
+WITH_PROMPTS = ("claude-code", "codex", "gemini", "opencode")
+OTHER = "/home/ada/code/kestrel"
+QUESTION = "Why does the retry loop give up so soon?"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    vault = Vault(tmp_path / "vault")
+    vault.session(
+        1,
+        body="# One\n\n## Decisions\n\n- The retry loop gives up after five tries.\n\n"
+        "## Constraints\n\n- Python 3.11 has to work.\n\n## Next steps\n\n- Measure the restart of the broker.\n",
+        memory_sentence="A dead broker of lantern no longer blocks the start of a worker.",
+    )
+    vault.session(
+        2,
+        project=OTHER,
+        body="# Two\n\n## Decisions\n\n- Feathers are stored as blobs.\n",
+        memory_sentence="The kestrel index keeps its pictures in one table.",
+    )
+    vault.reindex()
+    assert vault.call("remember", "--type", "preference", "Answer in British English").code == 0
+    (vault / "USER.md").write_text("likes tea")
+    state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})  # no worker is started
+    return vault
+
+
+def payload(harness: str, event: str, session: str = "s-1", **more: Any) -> bytes:
+    """What a harness sends, with the fields that its recorded documents have."""
+    document: dict[str, Any] = {
+        "session_id": session,
+        "transcript_path": "/nowhere/session.jsonl",
+        "cwd": PROJECT,
+        "hook_event_name": event,
+    }
+    if harness == "gemini":
+        document["timestamp"] = "2026-03-29T20:39:08.516Z"
+    if harness in ("claude-code", "codex"):
+        document |= {"permission_mode": "default", "model": "m"}
+    if harness == "openclaw":
+        document["session_key"] = "agent:main:main"
+    return json.dumps(document | more).encode()
+
+
+def fire(vault: Vault, harness: str, event: str, session: str = "s-1", **more: Any) -> str:
+    """What the hook injects; an answer has exactly the form that the harness understands."""
+    answer = spawn(
+        *("--workspace", vault.root, "hook", harness, "--strict"), input=payload(harness, event, session, **more)
+    )
+    assert (answer.code, answer.err) == (0, ""), answer
+    if harness not in OBJECTS:
+        return answer.out.rstrip("\n")
+    if answer.out in ("", "{}\n"):
+        assert answer.out == ("{}\n" if harness == "gemini" else "")
+        return ""
+    document = json.loads(answer.out)
+    assert list(document) == ["hookSpecificOutput"]
+    assert sorted(document["hookSpecificOutput"]) == ["additionalContext", "hookEventName"]
+    assert document["hookSpecificOutput"]["hookEventName"] == event
+    return str(document["hookSpecificOutput"]["additionalContext"])
+
+
+def start(vault: Vault, harness: str, source: str | None = "startup", session: str = "s-1", **more: Any) -> str:
+    given = {"source": source} if harness in OBJECTS and source else {}
+    return fire(vault, harness, "SessionStart", session, **given, **more)
+
+
+def prompt(vault: Vault, harness: str, text: str, session: str = "s-1", **more: Any) -> str:
+    event = "BeforeAgent" if harness == "gemini" else "UserPromptSubmit"
+    return fire(vault, harness, event, session, prompt=text, **more)
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.startswith("- ")]
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_a_start_gives_the_project_at_hand_then_the_person_then_others_then_identities(
+    vault: Vault, harness: str
+) -> None:
+    text = start(vault, harness)
+    assert text.startswith(f"{OPENING}\nBackground from earlier sessions") and text.endswith(CLOSING)
+    order = [
+        "=== Project lantern ===", "- **lantern**", "Decisions:", "The retry loop gives up after five tries.",
+        "Constraints:", "Python 3.11 has to work.", "=== For every project ===", "Answer in British English",
+        "=== Other projects ===", "- **kestrel**", "=== USER.md ===", "likes tea",
+    ]  # fmt: skip
+    assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
+    assert "Feathers" not in text and "[[" not in text and "=== MEMORY.md" not in text
+    assert text.count("Measure the restart of the broker") == 1, "the thread's line says the next step"
+
+
+@pytest.mark.parametrize("harness", OBJECTS)
+def test_a_resume_gives_what_changed_and_a_compaction_or_clear_all_of_it(vault: Vault, harness: str) -> None:
+    whole = start(vault, harness)
+    assert start(vault, harness, "resume") == ""
+    vault.session(3, body="# Three\n\n## Decisions\n\n- Jitter is a tenth of the wait.\n")
+    (vault / "USER.md").write_text("likes coffee")
+    vault.reindex()
+    changed = start(vault, harness, "resume")
+    assert "Jitter is a tenth of the wait." in changed and "likes coffee" in changed
+    assert "five tries" not in changed and "British" not in changed and "kestrel" not in changed
+    assert start(vault, harness, "resume") == ""
+    for source in ("compact", "clear", "startup"):
+        again = start(vault, harness, source)
+        assert set(lines(whole)) - set(lines(again)) <= {line for line in lines(whole) if "**lantern**" in line}
+        assert "Jitter" in again and "likes coffee" in again
+    assert start(vault, harness, "resume", "s-2") == start(vault, harness, "startup", "s-3"), "nothing is known of it"
+
+
+def test_a_resumed_session_gets_nothing_that_it_said_itself(vault: Vault) -> None:
+    start(vault, "claude-code", session="mine")
+    vault.session(3, session_id="mine", body="# Three\n\n## Decisions\n\n- Jitter is a tenth of the wait.\n")
+    vault.reindex()
+    assert "Jitter" not in start(vault, "claude-code", "resume", "mine")
+    assert "Jitter" in start(vault, "claude-code", "compact", "mine"), "its own words were dropped, too"
+
+
+@pytest.mark.parametrize("harness", WITH_PROMPTS)
+def test_a_prompt_gets_what_memory_holds_on_it_once(vault: Vault, harness: str) -> None:
+    text = prompt(vault, harness, QUESTION)
+    assert text.startswith(OPENING) and text.endswith(CLOSING) and "=== What memory holds on this ===" in text
+    assert "five tries" in text and "[[" not in text
+    assert 1 <= len(lines(text)) <= 3 and estimate_tokens(text) <= 400
+    assert prompt(vault, harness, QUESTION) == "", "nothing twice in a session"
+    assert "five tries" in prompt(vault, harness, QUESTION, "s-2")
+
+
+def test_what_the_start_gave_is_not_given_again_at_a_prompt_until_it_was_dropped(vault: Vault) -> None:
+    start(vault, "claude-code")
+    given = prompt(vault, "claude-code", QUESTION)
+    assert "The retry loop gives up after five tries." not in given
+    start(vault, "claude-code", "compact")
+    assert prompt(vault, "claude-code", QUESTION) == given, "the compaction dropped it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " \n", "yes please", "ok, thanks!", "/compact why did we bound the retry loop", "!git log retry loop",
+        "# note: why did we bound the retry loop?", "<task-notification>\nwhy did we bound the retry loop?",
+        "Write a haiku about autumn leaves", "y " * 600_000, "why did we bound the retry loop? " * 40_000,
+        "\ud800\0", "ä" * 30_000,
+    ],
+)  # fmt: skip
+def test_other_prompts_get_nothing(vault: Vault, text: str) -> None:
+    for harness in ("claude-code", "gemini"):
+        assert prompt(vault, harness, text) == ""
+
+
+def test_subagents_and_a_session_without_a_project_get_nothing_that_is_not_theirs(vault: Vault) -> None:
+    assert prompt(vault, "claude-code", QUESTION, agent_id="a1") == ""
+    assert "five tries" not in prompt(vault, "claude-code", "Why did we ever store it so?", cwd=OTHER)
+    assert "five tries" not in prompt(vault, "claude-code", "Why did we do it?", cwd="/home/ada")
+
+
+def test_a_shared_place_gets_memories_only(vault: Vault) -> None:
+    vault.call("remember", "The retry loop of the queue was bounded for Ada")
+    vault.call("remember", "--private", "The retry loop of the queue was bounded in anger")
+    place = {"chat_type": "group", "session_key": "agent:main:whatsapp:group:1@g.us"}
+    text = prompt(vault, "claude-code", "Retry loop of the queue bounded", **place)
+    assert "for Ada" in text and "anger" not in text and "five tries" not in text
+    assert "five tries" not in start(vault, "claude-code", **place) and "likes tea" in start(vault, "codex", **place)
+
+
+def test_a_session_gets_nothing_at_a_prompt_that_it_said_itself(vault: Vault) -> None:
+    vault.session(3, session_id="mine", body="# Three\n\n## Decisions\n\n- The walrus hook is called wal-77.\n")
+    vault.reindex()
+    assert "wal-77" in prompt(vault, "claude-code", "what is the walrus hook wal-77?")
+    assert "wal-77" not in prompt(vault, "claude-code", "what is the walrus hook wal-77?", "mine")
+
+
+def test_a_memory_of_the_session_itself_is_not_given_back_to_it(vault: Vault) -> None:
+    words = "The porcupine relay listens on port 7001"
+    vault.session(3, session_id="mine", body="# Three\n\nNothing.\n")
+    vault.reindex()
+    assert vault.call("remember", words, "--session", "mine").code == 0
+    question = "which port has the porcupine relay?"
+    assert "7001" in prompt(vault, "claude-code", question)
+    assert "7001" not in prompt(vault, "claude-code", question, "mine")
+    assert vault.call("remember", words).code == 0
+    assert "7001" in prompt(vault, "claude-code", question, "mine"), "a person says it as well"
+
+
+def test_the_setting_turns_prompts_off_and_sets_the_budget(vault: Vault) -> None:
+    assert Settings().context_budget_tokens == BUDGET
+    (vault / "signet-sync.toml").write_text("[context]\nprompts = false\nbudget_tokens = 150\n")
+    assert prompt(vault, "claude-code", QUESTION) == ""
+    (vault / "AGENTS.md").write_text("be brief\n" * 500)
+    text = start(vault, "claude-code")
+    assert estimate_tokens("\n".join(text.split("\n")[2:-1])) <= 150
+    assert "more line" in text or "The rest of" in text
+
+
+@pytest.mark.parametrize("project", ["file", "gone", "/", "relative/place", "", "\0", "/x" * 3_000])
+def test_a_project_path_may_be_anything(vault: Vault, tmp_path: Path, project: str) -> None:
+    (tmp_path / "file").write_text("x")
+    path = str(tmp_path / project) if project in ("file", "gone") else project
+    text = start(vault, "codex", cwd=path)
+    assert "British" in text and "Decisions:" not in text
+    assert "five tries" not in prompt(vault, "codex", "Why did we ever store it so?", cwd=path)
+
+
+def test_a_folder_of_the_repository_is_the_project(vault: Vault, tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / ".git").mkdir()
+    vault.session(4, project=str(root / "docs"), body="# Four\n\n## Decisions\n\n- Pages are written in Danish.\n")
+    vault.reindex()
+    for place in (root, root / "src" / "deep"):
+        assert "Pages are written in Danish." in start(vault, "codex", session=place.name, cwd=str(place))
+    assert "Danish" not in start(vault, "codex", session="s-9", cwd=str(tmp_path))
+
+
+def test_without_an_index_the_page_is_given_and_a_prompt_gets_nothing(vault: Vault) -> None:
+    page = (vault / "MEMORY.md").read_text()
+    assert "five tries" in page
+    for damage in (b"no database at all" * 1000, None):
+        for path in vault.state.glob("signet-sync.db*"):
+            path.unlink()
+        if damage is not None:
+            vault.db.write_bytes(damage)
+        text = start(vault, "claude-code")
+        assert "=== MEMORY.md ===" in text and "five tries" in text
+        assert prompt(vault, "claude-code", QUESTION) == ""
+
+
+def test_a_halted_vault_is_read_as_it_was(vault: Vault) -> None:
+    for path in vault.memory.iterdir():
+        path.unlink()
+    vault.call("reindex")
+    assert "five tries" in start(vault, "claude-code") and "five tries" in prompt(vault, "codex", QUESTION, "s-5")
+
+
+def test_ten_hooks_at_once_inject_nothing_twice_and_tear_no_record(vault: Vault) -> None:
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.append(prompt(vault, "claude-code", QUESTION))) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shown = [line for text in found for line in lines(text)]
+    assert shown and len(shown) == len(set(shown))
+    record = injections.read(state_dir.locate(str(vault.root)), "default", "s-1")
+    assert record is not None and record.prompts == 10 and len(record.at_prompts) == len(shown)
+
+
+# ── the record ──
+
+
+def test_one_hook_at_a_time_changes_a_record(vault: Vault) -> None:
+    folder = state_dir.locate(str(vault.root))
+
+    def add() -> None:
+        with injections.updating(folder, "default", "codex", "s-1") as record:
+            record.add_prompt(["f-second"])
+
+    second = threading.Thread(target=add)
+    with injections.updating(folder, "default", "codex", "s-1") as record:
+        second.start()
+        second.join(0.1)
+        record.add_prompt(["f-first"])
+    second.join()
+    found = injections.read(folder, "default", "s-1")
+    assert found is not None and found.at_prompts == ["f-first", "f-second"]
+
+
+def records(vault: Vault) -> list[Path]:
+    return sorted((vault.state / "injected").glob("*"))
+
+
+def test_the_record_holds_no_words_and_goes_with_a_removal(vault: Vault) -> None:
+    start(vault, "claude-code")
+    prompt(vault, "claude-code", "Which hook was it that the retry loop of the queue waits for?")
+    (path,) = records(vault)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not {word for word in ("retry", "lantern", "British", "tea", "s-1") if word in path.read_text()}
+    session = vault.rows("select session_id from memory_artifacts limit 1")[0][0]
+    assert vault.call("remove", session, "--reason", "asked", "--yes", "--quoting", "keep").code == 0
+    assert records(vault) == []
+
+
+def test_forgetting_a_memory_deletes_the_records(vault: Vault) -> None:
+    start(vault, "claude-code")
+    memory = vault.rows("select id from memories")[0][0]
+    assert memory in records(vault)[0].read_text()
+    assert vault.call("forget", memory).code == 0
+    assert records(vault) == []
+
+
+def test_records_expire_and_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = state_dir.locate(str(vault.root))
+    for number in range(6):
+        with injections.updating(folder, "default", "codex", f"s-{number}") as record:
+            record.add_prompt([f"f-abcdef{number}"])
+    old, *rest = records(vault)
+    os.utime(old, (1_000, 1_000))
+    now = rest[0].stat().st_mtime
+    injections.expire(folder, now)
+    assert records(vault) == rest
+    monkeypatch.setattr(injections, "MOST_SESSIONS", 2)
+    injections.expire(folder, now)
+    assert len(records(vault)) == 2
+    with injections.updating(folder, "default", "codex", "big") as record:
+        record.add_lines(((f"line {n}", "") for n in range(5_000)), (f"other {n}" for n in range(5_000)))
+    assert max(path.stat().st_size for path in records(vault)) < 100_000
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b'{"agent_id": 1}', b'{"agent_id":"default","harness":"codex","lines":7}'])
+def test_a_damaged_record_counts_as_none(vault: Vault, raw: bytes) -> None:
+    whole = start(vault, "claude-code")
+    records(vault)[0].write_bytes(raw)
+    assert start(vault, "claude-code", "resume") == whole
+
+
+def test_a_record_that_cannot_be_written_costs_the_prompt_its_lines_and_nothing_else(vault: Vault) -> None:
+    (vault.state / "injected").write_text("in the way")
+    assert "five tries" in start(vault, "claude-code")
+    answer = spawn(
+        "--workspace", vault.root, "hook", "codex", input=payload("codex", "UserPromptSubmit", prompt=QUESTION)
+    )
+    assert (answer.code, answer.out) == (0, "")
+
+
+def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
+    start(vault, "claude-code")
+    prompt(vault, "claude-code", "feathers stored as blobs")
+    shown = vault.call("context", "--last", "s-1")
+    assert "The retry loop gives up after five tries." in shown.out and "British" in shown.out
+    assert "=== At prompts ===" in shown.out and "1 whole file" in shown.out and "Feathers are stored" in shown.out
+    document = vault.call("context", "--last", "s-1", "--json").json
+    assert document["files"] == 1 and all(one["text"] for one in (*document["start"], *document["prompts"]))
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("delete from memories")
+    assert "[1 line no longer exists]" in vault.call("context", "--last", "s-1").out
+    for arguments in (("--last", "s-2"), ("--last", "s-1", "--agent", "scout")):
+        assert vault.call("context", *arguments).code == 2
+
+
+# ── whether it helped, and that nothing of it returns ──
+
+CANARY = "The canary sings in C sharp"
+
+
+def injected(*, context: str = "") -> str:
+    return f"{OPENING}\nBackground.\n- {CANARY} (a decision, 2026-03-28) ^f-abcdefgh2345\n{CLOSING}{context}"
+
+
+def test_hooks_status_counts_what_was_injected_and_used(vault: Vault, tmp_path: Path) -> None:
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    session = "7a1b0c00-0000-4000-8000-000000000001"
+    given = prompt(vault, "claude-code", QUESTION, session)
+    prompt(vault, "claude-code", "Write a haiku about autumn leaves", session)
+    ids = [line.rpartition("^")[2] for line in lines(given)]
+    at = {"sessionId": session, "cwd": PROJECT, "isSidechain": False}
+    said = [
+        {"type": "user", "message": {"role": "user", "content": QUESTION}, "uuid": "u1", "parentUuid": None},
+        {
+            "type": "assistant",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "message": {"role": "assistant", "content": [{"type": "text", "text": f"As ^{ids[0]} says."}]},
+        },
+    ]
+    (folder / f"{session}.jsonl").write_text(
+        "".join(json.dumps({**at, **one, "timestamp": f"2026-03-29T10:00:0{n}Z"}) + "\n" for n, one in enumerate(said))
+    )
+    assert vault.call("import", "claude-code", str(folder / f"{session}.jsonl")).code == 0
+    (found,) = vault.call("hooks", "status", "claude-code", "--json").json["harnesses"]
+    assert found["prompts"] == {"seen": 2, "injected": 1, "lines": len(ids), "used": 1}
+    plural = "" if len(ids) == 1 else "s"
+    shown = vault.call("hooks", "status", "claude-code").out
+    assert f"injected in 30 days: {len(ids)} line{plural} at 1 of 2 prompts, 1 used later" in shown
+
+
+def test_nothing_that_hooks_injected_returns_to_the_vault(tmp_path: Path) -> None:
+    """Each harness writes what it got into its transcript in its own way; no parser takes it for words."""
+    time = "2026-03-29T10:00:00.000Z"
+    claude = [
+        {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [injected()]}},
+        {"type": "user", "message": {"role": "user", "content": f"Hello\n{injected()}"}},
+        {"type": "system", "subtype": "hook", "content": injected()},
+    ]
+    codex_lines = [
+        {"type": "session_meta", "payload": {"id": "c1", "cwd": "/x"}},
+        *(
+            {"type": "response_item", "payload": {"type": "message", "role": role, "content": [
+                {"type": "input_text", "text": text}]}}
+            for role, text in (("developer", injected()), ("user", f"Hello\n{injected()}"))
+        ),
+    ]  # fmt: skip
+    gemini_lines = [
+        {"sessionId": "g1", "projectHash": "x", "kind": "main"},
+        {"id": "1", "type": "user", "content": [{"text": f"<hook_context>{injected()}</hook_context>\n\nHello"}]},
+    ]
+    openclaw_lines = [
+        {"type": "session", "version": 3, "id": "o1", "cwd": "/x"},
+        {"type": "message", "message": {"role": "user", "content": f"Hello\n{injected()}"}},
+    ]
+    found = [
+        module.read(
+            [json.dumps({"timestamp": time, "uuid": str(n), "sessionId": "s1", **one}).encode() + b"\n"
+             for n, one in enumerate(records)]
+        )
+        for module, records in (
+            (claude_code, claude), (codex, codex_lines), (gemini, gemini_lines), (openclaw, openclaw_lines),
+        )
+    ]  # fmt: skip
+    part = {"type": "text", "text": f"Hello\n{injected()}"}
+    row = opencode.MessageRow("m1", json.dumps({"role": "user", "time": {"created": 1}}), [("p1", json.dumps(part))])
+    found.append(opencode.read({"id": "s", "parent_id": None, "directory": "/x", "title": "t", "time_created": 1,
+                                "time_updated": 2, "revert": None}, [row]))  # fmt: skip
+    for conversation in found:
+        assert [text.strip() for text in words_of(conversation, "user")] == ["Hello"], conversation.harness
+        assert all(CANARY not in entry.text for entry in conversation.entries)
+
+
+def test_answers_are_of_one_agent(vault: Vault) -> None:
+    start(vault, "claude-code")
+    folder = state_dir.locate(str(vault.root))
+    assert injections.read(folder, "scout", "s-1") is None
+    answer: Answer = spawn(
+        *("--workspace", vault.root, "hook", "claude-code", "--strict"),
+        input=payload("claude-code", "UserPromptSubmit", prompt=QUESTION),
+        environ={"SIGNET_AGENT_ID": "scout"},
+    )
+    assert answer.out == ""

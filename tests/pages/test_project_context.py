@@ -1,0 +1,125 @@
+"""The text on a project: its order, its budget, what it leaves out, and that nothing is said twice."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import Vault
+
+from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.timestamps import DAY
+from signet_sync.pages.own_project import of_path
+from signet_sync.pages.project_context import ProjectInputs, project_text
+from signet_sync.pages.sections import FactView, MemoryView, ThreadView
+from signet_sync.text.token_estimate import estimate_tokens
+
+NOW = 20_000 * DAY
+ASPECTS = ("decision", "constraint", "blocker", "next", "question", "note")
+
+
+def fact(number, aspect="decision", text=None, project="/x/lantern", days=1):
+    words = text or f"Statement number {number}"
+    return FactView(f"f-abcdefgh{number:04d}", aspect, words, project, NOW - days * DAY, f"memory/{number}--summary.md")
+
+
+def thread(number, project, next_action=None):
+    return ThreadView(
+        f"t-abcdefgh{number:04d}", project, None, "codex", "open", 2, NOW - number * DAY, f"Did step {number}.",
+        next_action, f"memory/{number}--summary.md",
+    )  # fmt: skip
+
+
+def memory(number, text=None):
+    return MemoryView(f"m-abcdefgh{number:04d}", "note", text or f"Remember {number}", NOW - number * DAY)
+
+
+def full(count):
+    return ProjectInputs(
+        (thread(0, "/x/lantern", "Statement number 3"),),
+        tuple(fact(n, ASPECTS[n % 6]) for n in range(count)),
+        tuple(fact(1_000 + n, "preference", project=f"/x/{n}") for n in range(count)),
+        tuple(memory(n) for n in range(count)),
+        (),
+        tuple(thread(n, f"/x/other{n}") for n in range(1, count)),
+    )
+
+
+@given(
+    st.integers(0, 80), st.integers(0, 3_000), st.sampled_from([len, estimate_tokens]),
+    st.sets(st.integers(0, 40), max_size=5),
+)  # fmt: skip
+def test_the_limit_holds_and_what_is_not_shown_is_known(count, limit, size, skipped):
+    made = project_text(full(count), "/x/lantern", NOW, limit, size, skip=lambda line: int(line.id[-4:]) in skipped)
+    assert size(made.text) <= max(limit, 0)
+    shown = [line.whole for line in made.lines]
+    assert len(shown) == len(set(shown)) and not set(shown).intersection(made.left_out)
+    assert sorted(line for line in made.text.split("\n") if line.startswith("- ")) == sorted(shown)
+    assert not any(int(line.id[-4:]) in skipped for line in made.lines)
+
+
+def test_every_part_gets_room_and_every_kind_of_statement():
+    text = project_text(full(300), "/x/lantern", NOW, 1_500, estimate_tokens).text
+    headings = ["=== Project lantern ===", "Decisions:", "Constraints:", "Blockers:", "Next steps:", "Open questions:",
+                "Notes:", "=== For every project ===", "=== Other projects ==="]  # fmt: skip
+    assert [text.index(one) for one in headings] == sorted(text.index(one) for one in headings)
+    assert text.count("more lines are left out]") == 3
+
+
+def test_nothing_is_said_twice():
+    twice = ProjectInputs(
+        (thread(0, "/x/lantern", "Measure it"),),
+        (fact(1, "next", "Measure it."), fact(2, "decision", "Use zstd"), fact(3, "note", "use zstd.")),
+        (fact(4, "preference", "Use zstd"),),
+        (memory(5, "Use zstd"),),
+    )
+    text = project_text(twice, "/x/lantern", NOW, 2_000, estimate_tokens).text
+    assert text.casefold().count("use zstd") == 1 and text.count("Measure it") == 1
+
+
+def test_no_text_ends_the_block_or_forges_a_handle():
+    seen = ProjectInputs(facts=(fact(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
+    text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
+    assert CLOSING not in text and OPENING not in text and "^f-abcdefgh9999" not in text
+
+
+def test_a_memory_has_a_handle_only_if_expanding_it_gives_more():
+    seen = ProjectInputs(memories=(memory(1, "short"), memory(2, "long " * 100)))
+    short, long = (
+        line for line in project_text(seen, "", NOW, 2_000, estimate_tokens).text.split("\n") if line.startswith("- ")
+    )
+    assert "^m-" not in short and long.endswith("^m-abcdef")
+
+
+def test_which_projects_are_the_one_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    plain, repository = home / "plain" / "sub", home / "code" / "repo"
+    for folder in (plain, repository / "src", home / ".git"):
+        folder.mkdir(parents=True)
+    (repository / ".git").write_text("gitdir: elsewhere\n")
+    name, belongs = of_path(str(repository / "src"))
+    assert name == str(repository)
+    assert all(belongs(str(one)) for one in (repository, repository / "src", repository / "docs" / "x"))
+    assert not any(belongs(str(one)) for one in (home, home / "code", home / "code" / "repo2", "/", "", None))
+    name, belongs = of_path(f"{plain}/")
+    assert name == str(plain), "the home folder is no repository of its projects"
+    assert belongs(str(plain)) and belongs(str(plain.parent)) and not belongs(str(plain / "below"))
+    assert not belongs(str(home)) and not belongs("/") and not belongs(str(home.parent))
+    for path in (None, "", "relative", "\0"):
+        assert not of_path(path)[1]("/x")
+
+
+def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    vault = Vault(tmp_path / "vault")
+    project = tmp_path / "lantern"
+    project.mkdir()
+    vault.session(1, project=str(project))
+    vault.reindex()
+    monkeypatch.chdir(project)
+    here = vault.call("context").out
+    assert here.startswith("=== Project lantern ===") and "word number1x" in here
+    monkeypatch.chdir(tmp_path)
+    assert "=== Project lantern ===" not in vault.call("context").out
+    assert vault.call("context", "--project", "lantern").out == here
+    assert vault.call("context", "--project", str(project), "--json").json["sources"][0].startswith("memory/")

@@ -1,0 +1,66 @@
+"""Which prompts memory is asked on, and which of them ask about earlier work."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.text.prompt import LONGEST, is_about_earlier_work, searched
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "fix the retry loop", "/home/ada/x.py fails with exit 2", "why?", "retry.py",
+        "上次为什么失败", "wo liegt der Fehler?", "<div> is not closed in page.html", "ok, then rename retry.py",
+    ],
+)  # fmt: skip
+def test_words_are_searched_for(prompt):
+    assert searched(f"  {prompt}\n") == prompt
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "", " \n\t", "yes", "Ok, go on!", "danke", "да", "…", "/compact", "/memory:show all of it", "!ls -la src",
+        "#remember the milk", "# of the milk", "<task-notification>\n<summary>done</summary>",
+        "<bash-input>ls</bash-input>", "x " * LONGEST,
+    ],
+)  # fmt: skip
+def test_what_is_no_prompt_is_not(prompt):
+    assert searched(prompt) == ""
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read(prompt):
+    assert len(searched(prompt)) <= len(prompt)
+    assert is_about_earlier_work(prompt) in (True, False)
+
+
+def test_a_long_text_is_read_soon():
+    for piece in ("why did we " * 2_000, "a" * LONGEST, "か" * LONGEST, "/" * LONGEST, "ed " * 6_000, "![<" * 6_000):
+        searched(piece)
+        is_about_earlier_work(piece[:4_000])
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "why did we choose sqlite?", "which queue was renamed", "how are rejected rows kept?", "what is still open?",
+        "Warum haben wir das Format geändert?", "Welche Bibliothek wurde verwendet?", "¿por qué hicimos eso?",
+        "почему мы выбрали это?", "なぜクラッシュした？", "我们上次为什么失败?",
+    ],
+)  # fmt: skip
+def test_questions_about_earlier_work(prompt):
+    assert is_about_earlier_work(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "can we add a dark mode?", "should we use redis?", "let's see what we have done", "what is a monad?",
+        "how do I center a div?", "we need a button that was requested", "could you tell why it was red?",
+        "Können wir das umbenennen?", "Write a test", "What does this regex do?",
+    ],
+)  # fmt: skip
+def test_wishes_and_other_questions(prompt):
+    assert not is_about_earlier_work(prompt)
