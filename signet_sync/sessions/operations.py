@@ -490,8 +490,8 @@ def _begin(
     identity = dict(request.identity)
     captured_at = _free_moment(workspace, request, new, now_us, rows)
     identity["captured_at"] = captured_at
-    summary = request.bodies.get("summary") or (proposals.summary if proposals is not None else None)
-    bodies, headline = _bodies(request, new, summary, captured_at, rows)
+    offered = proposals.summary if proposals is not None else None
+    bodies, headline = _bodies(request, new, offered, captured_at, rows)
     document = {
         "v": sessions_flow.VERSION,
         "sanitizer": sanitizer_stamp(),
@@ -517,18 +517,23 @@ def _begin(
 
 
 def _bodies(
-    request: _SanitizedRequest, new: _NewTexts, summary: str | None, captured_at: str, rows: list[Row]
+    request: _SanitizedRequest, new: _NewTexts, offered: str | None, captured_at: str, rows: list[Row]
 ) -> tuple[dict[str, str], str | None]:
-    """Returns the texts to write, and the fallback sentence made from this and earlier segments."""
+    """Returns the texts to write, and the fallback sentence made from this and earlier segments.
+
+    The summary is the caller's, else the model's with what the rules found besides, else that of the rules.
+    """
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
     from signet_sync.sessions.digest.headline import headline
     from signet_sync.sessions.digest.segments import SEGMENTS, join_outcomes
     from signet_sync.sessions.digest.session import outcome
+    from signet_sync.sessions.digest.summary import completed
     from signet_sync.sessions.digest.summary import summary as digest_summary
 
     identity = request.identity
     found = outcome(new.words)
+    summary = request.bodies.get("summary") or (completed(offered, found) if offered else None)
     made = _clean(summary or digest_summary(found, project=identity["project"], harness=identity["harness"]), Counter())
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
