@@ -50,9 +50,9 @@ say under it:
 ## Open questions
 ## Files
 
-Outcome: what was reached, and how that was checked. Decisions: what was settled, and why. Constraints: what must hold. \
-Blockers: what still stands in the way. Preferences: how somebody wants things done. People: who takes part, and does \
-what. An item says one thing, in the record's own words, and is understood without the others. Of two that contradict \
+Outcome: what was reached, and how that was checked. Decisions: what was settled, and why. Constraints: what must \
+hold. Blockers: what still stands in the way. Preferences: how somebody wants things done. People: who takes part, and \
+does what. An item says one thing, in the record's own words, and is understood without the others. Of two that contradict \
 each other only the later one counts; what was cleared up is no blocker, and what was done is no next step.
 
 Name files, components, commands and issues as the record does. Say nothing that it does not say. Answer with the \
@@ -63,8 +63,8 @@ You write one sentence that stands for a coding session in a list of many.
 {data}
 
 Write exactly one sentence in English, {least} to {most} words, on one line, ending in a full stop. It says what was \
-done or decided and how it ended, or what blocks it, and names at least one concrete thing of the session: the project, \
-a file, an issue or a component. No quotes, no Markdown, no introduction. Answer with the sentence alone."""
+done or decided and how it ended, or what blocks it, and names at least one concrete thing of the session: the \
+project, a file, an issue or a component. No quotes, no Markdown, no introduction. Answer with the sentence alone."""
 _FACTS = """\
 You take out of the record of a coding session what will still be worth knowing weeks later.
 
