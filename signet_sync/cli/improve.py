@@ -40,7 +40,7 @@ def improve(context: Context, since: str | None, dry_run: bool) -> int:
     since_us = _since(since)
     require_index(context.place())
     context.log_to_person()
-    with context.opened() as workspace:
+    with context.opened(touch_nothing=dry_run) as workspace:
         if dry_run:
             waiting = enrichment.measure(workspace, now_us=now_us, environ=os.environ, since_us=since_us)
             document = waiting._asdict() | {"suffices": waiting.tokens <= waiting.left, "dry_run": True}

@@ -52,8 +52,8 @@ say under it:
 
 Outcome: what was reached, and how that was checked. Decisions: what was settled, and why. Constraints: what must \
 hold. Blockers: what still stands in the way. Preferences: how somebody wants things done. People: who takes part, and \
-does what. An item says one thing, in the record's own words, and is understood without the others. Of two that contradict \
-each other only the later one counts; what was cleared up is no blocker, and what was done is no next step.
+does what. An item says one thing, in the record's own words, and is understood without the others. Of two that \
+contradict each other only the later one counts; what was cleared up is no blocker, and what was done is no next step.
 
 Name files, components, commands and issues as the record does. Say nothing that it does not say. Answer with the \
 summary alone."""
