@@ -6,9 +6,11 @@ reserved durably before a call and corrected after it: a process that dies in be
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -58,7 +60,9 @@ class _Record(NamedTuple):
 
 
 class _Damaged(Exception):
-    """The record is not what this program writes."""
+    """The record is not what this program writes; `raw` is what it holds."""
+
+    raw = b""
 
 
 class TokenBudget:
@@ -131,8 +135,8 @@ class TokenBudget:
             return self._read()
         except _Damaged as damage:
             _warn("{} is damaged ({}): no language model is asked today", self.path, damage)
-            with suppress(OSError), open(self.path, "rb") as file:
-                os.close(durable.publish(f"{self.path}.damaged", file.read(_SIZE)))
+            with suppress(OSError):
+                os.close(durable.publish(f"{self.path}.damaged", damage.raw))
             record = _Record({}, today, today)
             self._store(record)
             return record
@@ -144,11 +148,17 @@ class TokenBudget:
         except FileNotFoundError:
             return _Record({})
         with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")
             raw = file.read(_SIZE + 1)
         try:
             return _checked(json.loads(raw) if len(raw) <= _SIZE else None)
         except (ValueError, RecursionError):
-            raise _Damaged("it is no JSON") from None
+            damage = _Damaged("it is no JSON")
+        except _Damaged as error:
+            damage = error
+        damage.raw = raw[:_SIZE]
+        raise damage
 
     def _store(self, record: _Record) -> None:
         kept = dict(sorted(record.days.items())[-KEPT:])
