@@ -376,6 +376,7 @@ NATIVE: tuple[Table, ...] = (
         model text not null, at text not null,
         primary key(agent_id, source_path)) without rowid""",
         artifact=("agent_id", "source_path"),
+        since=8,
     ),
     native(
         "what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
