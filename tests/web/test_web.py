@@ -412,7 +412,7 @@ def test_the_overview_shows_what_a_model_took(vault: Vault) -> None:
     budget = TokenBudget(state_dir.base(), 200_000)
     budget.reserve(1234)
     page = someone.get("/").text
-    assert "1,234 of 200,000 tokens today, 1,234 in 30 days" in page
+    assert "1\u202f234 of 200\u202f000 tokens today, 1\u202f234 in 30 days" in page
     Path(budget.path).write_bytes(b"{")
     assert "no language model is asked today" in someone.get("/").text
 
