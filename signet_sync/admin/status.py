@@ -87,6 +87,7 @@ def status_document(place: IndexPlace) -> dict[str, Any]:
         "sizes": sizes.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "intake": _intake(folder, index.refused),
+        "tokens": _tokens(place.root),
         "lag_seconds": _lag(folder),
         "trouble": live.get("trouble") or _trouble(place.root, folder, path, index, running=life.running) or None,
         "set_aside": _set_aside(path),
@@ -216,6 +217,26 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
         "given_up": spool.given_up(folder.spool),
         "unfinished": len(journal.keys(folder.journal)),
         "refused": refused,
+    }
+
+
+def _tokens(root: str) -> dict[str, Any]:
+    """Reports the tokens that language models took in all workspaces of the user, and how many a day may take."""
+    from signet_sync.llm.token_budget import spent
+    from signet_sync.storage.clock import now_us
+    from signet_sync.storage.locations import base
+
+    found = spent(base(), now_us())
+    if found is None:
+        return {"today": 0, "last_30_days": 0, "daily": None, "trouble": None}
+    from signet_sync.settings import model
+
+    daily = model.load(root, anyway=True)[0].llm_daily_tokens
+    return {
+        "today": found.today,
+        "last_30_days": found.month,
+        "daily": daily,
+        "trouble": found.trouble or None,
     }
 
 

@@ -57,8 +57,8 @@ def _show(findings: Sequence[Finding], *, quiet: bool, may_fix: bool) -> None:
         mark, colour = _MARKS[finding.level]
         name = finding.name.replace("-", " ")
         click.echo(click.style(f"{mark} ", fg=colour) + display(f"{name}: {finding.message}"))
-        if finding.remedy:
-            click.echo(f"    → {display(finding.remedy)}")
+        for number, line in enumerate(finding.remedy.split("\n") if finding.remedy else ()):
+            click.echo(f"    {' ' if number else '→'} {display(line)}")
     if may_fix and any(finding.fix for finding in findings):
         click.echo("signet-sync doctor --fix repairs what can be repaired safely")
     if any(finding.level == "problem" for finding in findings):

@@ -12,6 +12,7 @@ import click
 from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome, Signs
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
+from signet_sync.cli.model_hint import show_models
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
@@ -174,6 +175,7 @@ def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     show_by_hand([f"{o.harness}: {line}" for o in outcomes for line in o.plan.by_hand])
     for number, name in enumerate(names):
         click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
+    show_models(context.root)
     one = names[0] if len(names) == 1 else hooks_install.AUTO
     click.echo(f"to undo:       signet-sync hooks uninstall {one}")
     click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")

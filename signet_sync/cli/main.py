@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
     "unpin": ("memory", "Remove a pin."),
     "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
+    "improve": ("improve", "Let a language model redo what rules made."),
     "stats": ("stats", "Count what is remembered, recalled and promoted."),
     "entity": ("entity.group", "Manage curated files about the user, parts and relationships."),
     "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),

@@ -9,6 +9,7 @@ from dataclasses import fields
 import click
 
 from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.cli.model_hint import show_models
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.paths import MEMORY, SETTINGS
 from signet_sync.settings.model import Settings, spec
@@ -46,6 +47,7 @@ def init(context: Context, path: str | None) -> int:
 
     def show() -> None:
         click.echo(f"workspace {root}: " + ("created " + ", ".join(made) if made else "already exists"))
+        show_models(root)
         click.echo("next:")
         for words in ("reindex", "hooks install auto", "service install"):
             click.echo(f"  {context.command_line(words, root)}")

@@ -37,12 +37,23 @@ You write the summary of a coding session for the people and agents who go on wi
 {data}
 
 Write Markdown, at most 300 words, in the past tense, in English. Begin with one paragraph: what was asked for, what \
-was done, how it ended. Then, where the record has something to say under them, these headings with short list items:
+was done, how it ended. Then these headings with short list items, each heading only if the record has something to \
+say under it:
 
+## Outcome
 ## Decisions
-## Files
-## Open questions
+## Constraints
+## Blockers
 ## Next steps
+## Preferences
+## People
+## Open questions
+## Files
+
+Outcome: what was reached, and how that was checked. Decisions: what was settled, and why. Constraints: what must \
+hold. Blockers: what still stands in the way. Preferences: how somebody wants things done. People: who takes part, and \
+does what. An item says one thing, in the record's own words, and is understood without the others. Of two that \
+contradict each other only the later one counts; what was cleared up is no blocker, and what was done is no next step.
 
 Name files, components, commands and issues as the record does. Say nothing that it does not say. Answer with the \
 summary alone."""
@@ -52,8 +63,8 @@ You write one sentence that stands for a coding session in a list of many.
 {data}
 
 Write exactly one sentence in English, {least} to {most} words, on one line, ending in a full stop. It says what was \
-done and how it ended, and names at least one concrete thing of the session: the project, a file, an issue or a \
-component. No quotes, no Markdown, no introduction. Answer with the sentence alone."""
+done or decided and how it ended, or what blocks it, and names at least one concrete thing of the session: the \
+project, a file, an issue or a component. No quotes, no Markdown, no introduction. Answer with the sentence alone."""
 _FACTS = """\
 You take out of the record of a coding session what will still be worth knowing weeks later.
 
@@ -64,8 +75,8 @@ Answer with JSON lines alone, at most {most}, the weightiest first, each of this
 {{"aspect": "decision", "text": "...", "quote": "..."}}
 
 aspect: one of decision (what was settled), constraint (what must hold), preference (how somebody wants it done), \
-person (who somebody is, or does what), blocker (what stands in the way), question (what is open), note (what was \
-learned), next (what is to be done).
+person (who somebody is, or does what), blocker (what stands in the way), question (what is open), note (how it \
+came out, what was learned), next (what is to be done).
 text: one plain sentence of at most 30 words, without Markdown, that is understood without the record. Keep to the \
 record's own words and language; names of files, components, commands and issues stay as they are.
 quote: the part of one line of the record that says so, copied character by character.

@@ -23,6 +23,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from signet_sync.errors import ConfigError, ProviderError
+from signet_sync.llm.token_budget import Reservation, TokenBudget, most_tokens, prompt_tokens
+from signet_sync.text.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
     import httpx
@@ -33,6 +35,7 @@ CHILD = "SIGNET_SYNC_CHILD"  # set for programs that we start, so that their own
 _CHUNK = 64 * 1024
 _GLANCE = 0.02  # seconds between two checks whether a program has ended
 _REAPING = 0.5  # seconds; only a process that hangs in the kernel takes longer to die
+_MOST_TOKENS = 10**9  # that a server is believed to have taken for one answer
 _INSTALL = "pip install 'signet-sync[llm]'"
 
 
@@ -58,6 +61,19 @@ class NullProvider:
         raise ProviderError("no provider is configured")
 
 
+# --- what it costs --------------------------------------------------------------------------------------------------
+
+
+def _reserve(budget: TokenBudget | None, prompt: tuple[str, str], max_tokens: int) -> Reservation | None:
+    """Sets the tokens of a call aside. Raises `BudgetSpent`."""
+    return None if budget is None else budget.reserve(most_tokens(prompt, max_tokens))
+
+
+def _settle(budget: TokenBudget | None, reserved: Reservation | None, tokens: int) -> None:
+    if budget is not None and reserved is not None:
+        budget.settle(reserved, tokens)
+
+
 # --- a program ------------------------------------------------------------------------------------------------------
 
 
@@ -66,13 +82,14 @@ class CommandProvider:
     """A program that reads the prompt on stdin and prints the answer, both UTF-8; never run through a shell.
 
     It gets `environ` and `SIGNET_SYNC_CHILD=1`, runs in the home folder (a project folder could change its behaviour)
-    and in its own process group, which is killed after the call. `timeout` is in seconds.
+    and in its own process group, which is killed after the call. `timeout` is in seconds. Its tokens are estimated.
     """
 
     command: tuple[str, ...]
     timeout: float
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     name: str = "command"
+    budget: TokenBudget | None = field(default=None, compare=False, repr=False)
 
     def within(self, seconds: float) -> Self:
         """Returns the same provider with a shorter timeout."""
@@ -80,6 +97,16 @@ class CommandProvider:
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
+        reserved = _reserve(self.budget, (system, prompt), max_tokens)
+        try:
+            answer = self._answer(system, prompt)
+        except _NotStarted:
+            _settle(self.budget, reserved, 0)
+            raise
+        _settle(self.budget, reserved, prompt_tokens((system, prompt)) + estimate_tokens(answer))
+        return answer
+
+    def _answer(self, system: str, prompt: str) -> str:
         deadline = time.monotonic() + self.timeout
         with self._started() as process:
             try:
@@ -108,7 +135,7 @@ class CommandProvider:
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "its arguments cannot be passed on"
-            raise ProviderError(f"the program cannot be started: {reason}", hint="name it by its full path") from None
+            raise _NotStarted(f"the program cannot be started: {reason}", hint="name it by its full path") from None
         try:
             yield process
         finally:
@@ -121,6 +148,10 @@ class CommandProvider:
                         pipe.close()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_REAPING)
+
+
+class _NotStarted(ProviderError):
+    """The program did not run, so nothing was spent."""
 
 
 def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) -> bytes:
@@ -187,6 +218,7 @@ class HttpProvider:
     key: str = field(default="", repr=False)
     name: str = "openai-compatible"
     pause: float = 0.5
+    budget: TokenBudget | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _httpx()
@@ -201,18 +233,21 @@ class HttpProvider:
         # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
         limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
         document = {"model": self.model, "messages": messages, limit: max_tokens, "stream": False}
-        call = _HttpCall(self, json.dumps(document).encode("ascii"))
+        call = _HttpCall(self, json.dumps(document).encode("ascii"), (system, prompt), max_tokens)
         return _content(call.answer())
 
 
 class _HttpCall:
     """One request in its own thread, because httpx's timeouts cover neither name look-ups nor slow streams.
 
-    At the deadline the connection is shut down, which ends the thread; its answer is not waited for.
+    At the deadline the connection is shut down, which ends the thread; its answer is not waited for. Each attempt
+    counts: what reached the server may have been worked on, even if no answer came back.
     """
 
-    def __init__(self, provider: HttpProvider, body: bytes) -> None:
+    def __init__(self, provider: HttpProvider, body: bytes, prompt: tuple[str, str], max_tokens: int) -> None:
         self._provider = provider
+        self._prompt = prompt
+        self._max_tokens = max_tokens
         self._body = body
         self._deadline = time.monotonic() + provider.timeout
         self._outcome: queue.SimpleQueue[bytes | ProviderError] = queue.SimpleQueue()
@@ -259,6 +294,22 @@ class _HttpCall:
         return self._attempt()
 
     def _attempt(self) -> bytes:
+        budget = self._provider.budget
+        reserved = _reserve(budget, self._prompt, self._max_tokens)
+        self._forget_socket()
+        try:
+            raw = self._post()
+        except ProviderError as error:
+            if self._socket is None or isinstance(error, _Refused):
+                _settle(budget, reserved, 0)
+            raise
+        _settle(budget, reserved, _usage(raw) or prompt_tokens(self._prompt) + _length(raw))
+        return raw
+
+    def _forget_socket(self) -> None:
+        self._socket = None
+
+    def _post(self) -> bytes:
         httpx = _httpx()
         provider = self._provider
         left = self._deadline - time.monotonic()
@@ -296,12 +347,20 @@ class _HttpCall:
             raise _too_late(self._provider.timeout)
 
 
+class _Refused(ProviderError):
+    """The server refused the request before it worked on it."""
+
+
 class _Passing(ProviderError):
     """A failure that may be temporary; `wait` is the number of seconds that the server asks for."""
 
     def __init__(self, message: str, *, hint: str = "", wait: float | None = None) -> None:
         super().__init__(message, hint=hint)
         self.wait = wait
+
+
+class _Busy(_Passing, _Refused):
+    """The server refused the request for now."""
 
 
 _REMEDIES = {
@@ -317,13 +376,15 @@ def _body(response: httpx.Response) -> bytes:
     if status == 429 or status >= 500:
         wait = response.headers.get("Retry-After", "")
         seconds = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
-        raise _Passing(f"the server answers {status}", hint="see the server's own log", wait=seconds)
+        failure = _Busy if status == 429 else _Passing
+        raise failure(f"the server answers {status}", hint="see the server's own log", wait=seconds)
     if response.is_redirect:
-        raise ProviderError(
+        raise _Refused(
             f"the server redirects ({status})", hint="redirects are not followed; set the endpoint to where it leads"
         )
     if status != 200:
-        raise ProviderError(f"the server answers {status}", hint=_REMEDIES.get(status, ""))
+        failed = _Refused if status >= 400 else ProviderError
+        raise failed(f"the server answers {status}", hint=_REMEDIES.get(status, ""))
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise ProviderError("the server compresses although the request forbids it")
     body = bytearray()
@@ -345,6 +406,25 @@ def _content(raw: bytes) -> str:
     if not isinstance(content, str):
         raise ProviderError("the answer is not a chat completion", hint="the endpoint must speak OpenAI's API")
     return content
+
+
+def _usage(raw: bytes) -> int:
+    """Returns the tokens that the server reports (`usage`); 0 if it reports none that can be."""
+    try:
+        usage = json.loads(raw)["usage"]
+        parts = [usage.get("total_tokens"), usage.get("prompt_tokens"), usage.get("completion_tokens")]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return 0
+    total, *both = (part if type(part) is int and 0 <= part <= _MOST_TOKENS else 0 for part in parts)
+    return max(total, sum(both))
+
+
+def _length(raw: bytes) -> int:
+    """Estimates the tokens of an answer that reports none."""
+    try:
+        return estimate_tokens(_content(raw))
+    except ProviderError:
+        return estimate_tokens(raw.decode("utf-8", "replace"))
 
 
 def _local(endpoint: str) -> bool:

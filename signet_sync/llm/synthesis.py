@@ -16,9 +16,10 @@ from signet_sync.formats import frontmatter
 from signet_sync.formats.snapshot import Found
 from signet_sync.llm import prompts, providers
 from signet_sync.llm.providers import Provider
+from signet_sync.llm.token_budget import BudgetSpent, TokenBudget
 from signet_sync.settings import model
 from signet_sync.settings.model import ModelChoice, Settings
-from signet_sync.storage import files
+from signet_sync.storage import files, state_dir
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 AGENT_YAML = "agent.yaml"
@@ -38,8 +39,11 @@ def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> P
     with `llm.NullProvider()`.
     """
     block = block_for(settings, root)
+    budget = budget_for(settings)
     if block.kind == "command":
-        return providers.CommandProvider(command=block.command, timeout=block.timeout, environ=dict(environ))
+        return providers.CommandProvider(
+            command=block.command, timeout=block.timeout, environ=dict(environ), budget=budget
+        )
     if block.kind == "http":
         return providers.HttpProvider(
             endpoint=block.endpoint,
@@ -47,8 +51,14 @@ def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> P
             timeout=block.timeout,
             key=_key(block, environ),
             name=block.provider,
+            budget=budget,
         )
     return providers.NullProvider()
+
+
+def budget_for(settings: Settings) -> TokenBudget:
+    """Returns the budget that all calls of this user share, in every workspace."""
+    return TokenBudget(state_dir.base(), settings.llm_daily_tokens)
 
 
 def for_one_flow(provider: Provider) -> Provider:
@@ -90,8 +100,8 @@ def propose_sentence(provider: Provider, summary: str, *, project: str | None) -
 def _answer(provider: Provider, what: str, prompt: tuple[str, str], max_tokens: int) -> str | None:
     try:
         return provider.complete(*prompt, max_tokens=max_tokens)
-    except _GivenUp:
-        return None
+    except (_GivenUp, BudgetSpent):
+        return None  # logged before: once a flow, and once a day
     except ProviderError as error:
         remedy = f" ({error.hint})" if error.hint else ""
         logger.warning("{} gave no {}: {}{}", provider.name, what, error.message, remedy)

@@ -47,6 +47,7 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text.digest.headline import headline
 from signet_sync.text.digest.segments import SEGMENTS, join_outcomes
 from signet_sync.text.digest.session import outcome
+from signet_sync.text.digest.summary import completed
 from signet_sync.text.digest.summary import summary as digest_summary
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
@@ -498,8 +499,8 @@ def _begin(
     identity = dict(request.identity)
     captured_at = _free_moment(workspace, request, new, now_us, rows)
     identity["captured_at"] = captured_at
-    summary = request.bodies.get("summary") or (proposals.summary if proposals is not None else None)
-    bodies, headline = _bodies(request, new, summary, captured_at, rows)
+    offered = proposals.summary if proposals is not None else None
+    bodies, headline = _bodies(request, new, offered, captured_at, rows)
     document = {
         "v": sessions_flow.VERSION,
         "sanitizer": sanitizer_stamp(),
@@ -525,14 +526,18 @@ def _begin(
 
 
 def _bodies(
-    request: _SanitizedRequest, new: _NewTexts, summary: str | None, captured_at: str, rows: list[Row]
+    request: _SanitizedRequest, new: _NewTexts, offered: str | None, captured_at: str, rows: list[Row]
 ) -> tuple[dict[str, str], str | None]:
-    """Returns the texts to write, and the fallback sentence made from this and earlier segments."""
+    """Returns the texts to write, and the fallback sentence made from this and earlier segments.
+
+    The summary is the caller's, else the model's with what the rules found besides, else that of the rules.
+    """
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
 
     identity = request.identity
     found = outcome(new.words)
+    summary = request.bodies.get("summary") or (completed(offered, found) if offered else None)
     made = _clean(summary or digest_summary(found, project=identity["project"], harness=identity["harness"]), Counter())
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]

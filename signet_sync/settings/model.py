@@ -343,6 +343,13 @@ class Settings:
     backup_keep: int = _setting(
         3, "backup.keep", "Backups of native rows that are kept in the state folder.", (1, 1000), workspace=False
     )
+    llm_daily_tokens: int = _of_provider(
+        200_000,
+        "llm.daily_tokens",
+        "Most tokens that language models may take on a UTC day, prompts and answers, in all workspaces of yours; 0: no"
+        " model is asked.",
+        (0, 10**12),
+    )
     extraction_enabled: bool = _of_provider(
         True,
         "extraction.enabled",

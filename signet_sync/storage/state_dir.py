@@ -254,6 +254,16 @@ def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
     return _held(folder.locks, "intake.lock", 0.0, "another process is importing this workspace's transcripts")
 
 
+def model_lock(folder: StateFolder) -> AbstractContextManager[None]:
+    """Locks the work that a model does beside the ends of sessions. Raises `WorkspaceError` (`busy`) at once."""
+    return _held(folder.locks, "model.lock", 0.0, "another process is asking a language model for this workspace")
+
+
+def token_lock(where: str) -> AbstractContextManager[None]:
+    """Locks the record of spent tokens, which all workspaces share. Raises `WorkspaceError` (`busy`) after 5 s."""
+    return _held(where, "llm-tokens.lock", 5.0, "another process holds the record of tokens")
+
+
 def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Locks the sweep of memories. Raises `WorkspaceError` (`busy`) at once if it is locked."""
     return _held(folder.locks, "dream.lock", 0.0, "another process is sweeping this workspace's memories")

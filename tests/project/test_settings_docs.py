@@ -48,6 +48,15 @@ Two more things are asked for later, newest first:
   calls, name a provider under `[synthesis]` only.
 * With a `provider` under `[synthesis]`: a paragraph about each arc and epoch, one call whenever its sessions change.
 
+All calls share one budget, `llm.daily_tokens` a UTC day, in all workspaces. Before a call its prompt (estimated a third
+too high) and its longest answer must fit in what is left; otherwise rules are used, which is logged once a day. Then
+the tokens that the server reports count, or an estimate. A program's own prompts are not seen, and nobody can stop a
+server that ignores the limit of an answer. The record is `llm-tokens.json` in the folder with the state of all
+workspaces; if it is damaged, no model is asked until the next day.
+
+`signet-sync improve` asks for what older sessions lack, also for sentences that only rules made. `doctor` names models
+of this machine.
+
 A run asks for at most 20 of each and starts nothing new after a minute. Failed requests are repeated a day later. After
 two failures in a row the model is not asked for a quarter of an hour.
 

@@ -770,3 +770,52 @@ def test_every_reference_transcript_is_digested(shared):
         sanitize_transcript_v2(render(conversation.entries)), project=conversation.project, harness="openclaw"
     )
     assert 500 < len(page) <= LIMIT and "## Outcome\n" in page and "## Files\n" in page
+
+
+# ── what a model offers ──
+
+OFFERED = """\
+The retry loop of src/queue.py was bounded.
+
+## Decisions
+
+- The retry limit is 5 attempts in src/queue.py.
+
+## Next steps
+- Log each attempt of the queue."""
+
+
+def offered(*items: tuple[str, str]) -> str:
+    from signet_sync.text.digest.conversation import OutcomeItem, SessionOutcome
+    from signet_sync.text.digest.summary import completed
+
+    return completed(
+        OFFERED, SessionOutcome(items=tuple(OutcomeItem(kind, text, 1, 1, "section") for kind, text in items))
+    )
+
+
+def test_what_a_model_left_out_of_the_rules_items_is_added_under_their_headings() -> None:
+    lost = (("decision", "Backups are packed with zstd"), ("blocker", "The nightly build fails"))
+    assert (
+        offered(*lost)
+        == OFFERED.replace("in src/queue.py.\n\n## Next", "in src/queue.py.\n- Backups are packed with zstd\n\n## Next")
+        + "\n\n## Blockers\n\n- The nightly build fails\n"
+    )
+
+
+def test_what_a_model_says_in_other_words_is_not_repeated_but_another_value_is() -> None:
+    assert offered(("decision", "In src/queue.py the retry limit is 5"), ("next", "Log attempts of the queue")) == (
+        OFFERED + "\n"
+    )
+    assert "- Retry limit is 7 attempts" in offered(("decision", "Retry limit is 7 attempts"))
+
+
+def test_every_heading_that_a_model_is_asked_for_is_read_as_items() -> None:
+    from signet_sync.facts.items import items
+    from signet_sync.llm.prompts import summary_prompt
+
+    asked = [line for line in summary_prompt("text", None, None)[0].split("\n") if line.startswith("## ")]
+    found = items("\n".join(f"{heading}\n- One of {number} that is said\n" for number, heading in enumerate(asked)))
+    assert [item.aspect for item in found] == [
+        "decision", "constraint", "blocker", "next", "preference", "person", "question"
+    ]  # fmt: skip

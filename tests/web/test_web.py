@@ -27,6 +27,8 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 from starlette.testclient import TestClient
 
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.llm.token_budget import TokenBudget
+from signet_sync.storage import state_dir
 from signet_sync.web import formatting
 from signet_sync.web.app import collected, make
 from signet_sync.web.charts.calendar import LEVELS, STEP, WEEKS, Calendar, calendar
@@ -402,6 +404,17 @@ def test_the_overview_shows_one_agent_and_none_of_another(vault: Vault) -> None:
     other = someone.get("/?agent=other").text
     assert "1 session," in other and "otherland" in other and "step number" not in other
     assert 'href="/page?agent=other"' in other
+
+
+def test_the_overview_shows_what_a_model_took(vault: Vault) -> None:
+    someone = visitor(vault.root)
+    assert "Language model" not in someone.get("/").text
+    budget = TokenBudget(state_dir.base(), 200_000)
+    budget.reserve(1234)
+    page = someone.get("/").text
+    assert "1\u202f234 of 200\u202f000 tokens today, 1\u202f234 in 30 days" in page
+    Path(budget.path).write_bytes(b"{")
+    assert "no language model is asked today" in someone.get("/").text
 
 
 def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:

@@ -34,6 +34,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _problems(document)
     yield from _backlog(document)
     yield from _intake(document)
+    yield from _tokens(document)
     for name in document["set_aside"]:
         yield _line("damaged", f"{name} was moved aside → signet-sync doctor", fg="yellow")
     if document["trouble"]:
@@ -112,6 +113,16 @@ def _intake(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line("", text, fg="yellow")
 
 
+def _tokens(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what language models took, if one was ever asked."""
+    tokens = document["tokens"]
+    if tokens["daily"] is not None:
+        today = f"{tokens['today']:,} of {tokens['daily']:,} tokens today"
+        yield _line("model", f"{today} · {tokens['last_30_days']:,} in 30 days")
+    if tokens["trouble"]:
+        yield _line("", display(tokens["trouble"]), fg="yellow")
+
+
 def _behind(document: Mapping[str, Any]) -> str:
     """Describes how long the oldest job has waited, from one minute on."""
     minutes = int(document["lag_seconds"] // 60)
@@ -176,6 +187,7 @@ def _metrics(document: Mapping[str, Any], healthy: bool) -> Iterator[tuple[str, 
     yield "spool_given_up", "Jobs of harness hooks that failed for good.", _one(intake["given_up"])
     yield "endings_unfinished", "Ends of sessions that are not completely written.", _one(intake["unfinished"])
     yield "lag_seconds", "Waiting time of the oldest job of a harness hook.", _one(document["lag_seconds"])
+    yield "model_tokens_today", "Tokens that language models took on this UTC day.", _one(document["tokens"]["today"])
     yield "size_bytes", "Disk usage, by part.", [({"part": part}, size) for part, size in _sizes(document)]
 
 

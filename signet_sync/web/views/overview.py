@@ -93,6 +93,8 @@ def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
         found.append(Advice(False, "no agent is running, so changes in the vault are not indexed", remedy, "run"))
     for name in status["set_aside"]:
         found.append(Advice(False, f"a damaged database was moved aside: {name}", "see doctor", "doctor"))
+    if status["tokens"]["trouble"]:
+        found.append(Advice(False, status["tokens"]["trouble"], "rules are used instead"))
     intake = status["intake"]
     if intake["given_up"] or intake["refused"]:
         message = f"from harnesses: {intake['given_up']} given up, {intake['refused']} ends of sessions refused"

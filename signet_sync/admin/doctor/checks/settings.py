@@ -9,7 +9,8 @@ from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
 from signet_sync.errors import SignetSyncError
 from signet_sync.history.git import repository
-from signet_sync.llm import providers, synthesis
+from signet_sync.llm import installed, providers, synthesis
+from signet_sync.settings.model import user_file
 
 
 def model(target: Installation) -> list[Finding]:
@@ -22,8 +23,19 @@ def model(target: Installation) -> list[Finding]:
         words = f"the program {provider.command[0]} does not exist or is not executable"
         return [warning("language-model", words, "name it by its full path in synthesis.command")]
     if isinstance(provider, providers.NullProvider):
-        return [fine("language-model", "none; summaries are made by rules")]
+        return [fine("language-model", "none; summaries are made by rules"), *_usable_models(target)]
     return [fine("language-model", provider.name)]
+
+
+def _usable_models(target: Installation) -> list[Finding]:
+    """Names each model of this machine with the settings that turn it on; a person decides."""
+    if not installed.is_undecided(target.settings):
+        return []
+    where = user_file(target.environ)
+    return [
+        fine("language-model-found", f"{one.name} could be one", "\n".join((f"to use it, add to {where}:", *one.lines)))
+        for one in installed.installed_models(target.environ)
+    ]
 
 
 def history(target: Installation) -> list[Finding]:

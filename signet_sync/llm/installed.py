@@ -1,0 +1,39 @@
+"""Names the language models of this machine, by the programs on PATH: none is run, nothing is opened or turned on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from signet_sync.settings.model import Settings
+
+
+class InstalledModel(NamedTuple):
+    """What could be used, and the lines of the user's settings that turn it on."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+_KNOWN = (
+    ("claude", "claude -p", ('provider = "command"', 'command = ["claude", "-p"]')),
+    ("codex", "codex exec", ('provider = "command"', 'command = ["codex", "exec", "--skip-git-repo-check", "-"]')),
+    ("ollama", "Ollama", ('provider = "ollama"', 'model = "…"  # a name that `ollama list` shows')),
+)
+
+
+def installed_models(environ: Mapping[str, str]) -> list[InstalledModel]:
+    """Lists the known programs that PATH names."""
+    path = environ.get("PATH", "")
+    return [
+        InstalledModel(name, ("[extraction]", *lines))
+        for program, name, lines in _KNOWN
+        if shutil.which(program, path=path)
+    ]
+
+
+def is_undecided(settings: Settings) -> bool:
+    """Whether the user's settings neither name a provider nor turn models off."""
+    named = settings.extraction_provider or settings.synthesis_provider
+    return not named and settings.extraction_enabled and settings.synthesis_enabled

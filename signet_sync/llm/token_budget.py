@@ -1,0 +1,218 @@
+"""Keeps the tokens of all model calls of a user on one UTC day within `llm.daily_tokens`.
+
+One record in the folder of all state folders, locked, so that it holds across processes and workspaces. Tokens are
+reserved durably before a call and corrected after it: a process that dies in between has spent its reservation.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from signet_sync.errors import ProviderError, WorkspaceError, reason
+from signet_sync.formats.timestamps import DAY, day_of
+from signet_sync.storage import durable, state_dir
+from signet_sync.storage.clock import now_us
+from signet_sync.text.token_estimate import estimate_tokens
+
+RECORD = "llm-tokens.json"
+VERSION = 1
+KEPT = 60  # days on which something was spent; dropped by their number, since a clock may have been wrong
+MONTH = 30  # days
+_SIZE = 64 * 1024  # bytes
+_LARGEST = 10**15
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+class BudgetSpent(ProviderError):
+    """A call was not made, because it might have taken more tokens than are left of the day."""
+
+    code = "budget-spent"
+
+
+class Reservation(NamedTuple):
+    """Tokens that were set aside for one call, and the UTC day that they count for."""
+
+    day: str
+    tokens: int
+
+
+class Spent(NamedTuple):
+    """Tokens of today and of the last 30 days, open reservations included; `trouble` says why they are unknown."""
+
+    today: int
+    month: int
+    trouble: str = ""
+
+
+class _Record(NamedTuple):
+    """Tokens by UTC day; the day of the last logged refusal; the last day on which every call is refused."""
+
+    days: dict[str, int]
+    logged: str = ""
+    refused: str = ""
+
+
+class _Damaged(Exception):
+    """The record is not what this program writes; `raw` is what it holds."""
+
+    raw = b""
+
+
+class TokenBudget:
+    """The record in a folder, and how many tokens a day may take."""
+
+    def __init__(self, folder: str, daily: int, clock: Callable[[], int] = now_us) -> None:
+        self.path = os.path.join(folder, RECORD)
+        self.daily = daily
+        self._folder = folder
+        self._clock = clock
+
+    def reserve(self, tokens: int) -> Reservation:
+        """Sets tokens aside, durably, before they are sent.
+
+        Raises `BudgetSpent`, which is logged once a day, if they do not fit in what is left.
+        """
+        today = day_of(self._clock())
+        try:
+            with state_dir.token_lock(self._folder):
+                record = self._load(today)
+                refusal = self._refusal(record, today, tokens)
+                if not refusal:
+                    record.days[today] = record.days.get(today, 0) + tokens
+                    self._store(record)
+                    return Reservation(today, tokens)
+                first = record.logged != today
+                if first:
+                    self._store(record._replace(logged=today))
+        except (OSError, WorkspaceError) as error:
+            refusal, first = f"{self.path} cannot be updated: {reason(error)}", True
+        if first:
+            _warn("no language model is asked, rules are used instead: {}", refusal)
+        raise BudgetSpent(refusal, hint="llm.daily_tokens in your own settings is the most for a day")
+
+    def settle(self, reserved: Reservation, tokens: int) -> None:
+        """Replaces a reservation by the tokens that the call took. If that fails, the reservation stays."""
+        try:
+            with state_dir.token_lock(self._folder):
+                record = self._load(reserved.day)
+                if reserved.day in record.days:
+                    record.days[reserved.day] = max(0, record.days[reserved.day] + tokens - reserved.tokens)
+                    self._store(record)
+        except (OSError, WorkspaceError) as error:
+            _warn("the tokens of a call stay as estimated: {}", reason(error))
+
+    def left(self) -> int:
+        """Returns how many tokens of today are left; 0 where that is unknown."""
+        today = day_of(self._clock())
+        try:
+            record = self._read()
+        except (OSError, _Damaged):
+            return 0
+        return 0 if record.refused >= today else max(0, self.daily - _since(record, today))
+
+    def _refusal(self, record: _Record, today: str, tokens: int) -> str:
+        """Returns why tokens may not be spent; empty if they may."""
+        if record.refused >= today:
+            return f"the record of tokens was damaged, so nothing is spent until the end of {record.refused} (UTC)"
+        taken = _since(record, today)
+        if tokens <= self.daily - taken:
+            return ""
+        told = f"a call of up to {tokens:,} tokens does not fit in the {max(0, self.daily - taken):,} left of today's"
+        future = taken - record.days.get(today, 0)
+        more = f"; {future:,} are dated later than today: if the clock is right now, delete {self.path}"
+        return f"{told} {self.daily:,}{more if future else ''}"
+
+    def _load(self, today: str) -> _Record:
+        """Reads the record; one that is damaged is replaced by one that refuses every call of today."""
+        try:
+            return self._read()
+        except _Damaged as damage:
+            _warn("{} is damaged ({}): no language model is asked today", self.path, damage)
+            with suppress(OSError):
+                os.close(durable.publish(f"{self.path}.damaged", damage.raw))
+            record = _Record({}, today, today)
+            self._store(record)
+            return record
+
+    def _read(self) -> _Record:
+        """Reads the record; an empty one if there is none. Raises `_Damaged`, `OSError`."""
+        try:
+            handle = os.open(self.path, durable.READ)
+        except FileNotFoundError:
+            return _Record({})
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")
+            raw = file.read(_SIZE + 1)
+        try:
+            return _checked(json.loads(raw) if len(raw) <= _SIZE else None)
+        except (ValueError, RecursionError):
+            damage = _Damaged("it is no JSON")
+        except _Damaged as error:
+            damage = error
+        damage.raw = raw[:_SIZE]
+        raise damage
+
+    def _store(self, record: _Record) -> None:
+        kept = dict(sorted(record.days.items())[-KEPT:])
+        document = {"v": VERSION, "days": kept, "logged": record.logged, "refused": record.refused}
+        state_dir.write_json(self.path, document, durable=True)
+
+
+def spent(folder: str, instant: int) -> Spent | None:
+    """Returns what was spent until an instant; None if no model was ever asked. Writes nothing, takes no lock."""
+    budget = TokenBudget(folder, 0)
+    if not os.path.lexists(budget.path):
+        return None
+    today = day_of(instant)
+    first = day_of(instant - (MONTH - 1) * DAY)
+    try:
+        record = budget._read()
+    except (OSError, _Damaged) as error:
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        return Spent(0, 0, f"{budget.path} cannot be read ({why}): no language model is asked today")
+    trouble = budget._refusal(record, today, 0) if record.refused >= today else ""
+    month = sum(tokens for day, tokens in record.days.items() if first <= day <= today)
+    return Spent(record.days.get(today, 0), month, trouble)
+
+
+def most_tokens(prompt: tuple[str, str], max_tokens: int) -> int:
+    """Returns the most tokens that a call is expected to take: the prompt, estimated generously, and the answer."""
+    return prompt_tokens(prompt) + max_tokens
+
+
+def prompt_tokens(prompt: tuple[str, str]) -> int:
+    """Estimates the tokens of system and user prompt: a third more than the estimate, which may be a quarter under."""
+    return sum(estimate_tokens(text) for text in prompt) * 4 // 3 + 16
+
+
+def _warn(message: str, *values: object) -> None:
+    from loguru import logger  # rarely needed, and slow to load
+
+    logger.warning(message, *values)
+
+
+def _since(record: _Record, today: str) -> int:
+    """Returns the tokens of today and of later days: a clock that was set back gives no second budget."""
+    return sum(tokens for day, tokens in record.days.items() if day >= today)
+
+
+def _checked(found: Any) -> _Record:
+    if not isinstance(found, dict) or found.get("v") != VERSION:
+        raise _Damaged("it is not what this version writes")
+    days, logged, refused = found.get("days"), found.get("logged"), found.get("refused")
+    if not isinstance(days, dict) or not isinstance(logged, str) or not isinstance(refused, str):
+        raise _Damaged("it lacks a part")
+    for day, tokens in days.items():
+        if not _DAY.fullmatch(day) or type(tokens) is not int or not 0 <= tokens <= _LARGEST:
+            raise _Damaged("it holds something other than tokens by day")
+    if not all(not day or _DAY.fullmatch(day) for day in (logged, refused)):
+        raise _Damaged("it names no day")
+    return _Record(dict(days), logged, refused)

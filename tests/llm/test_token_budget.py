@@ -1,0 +1,411 @@
+"""The tokens of a day: never passed, by however many processes, whatever dies, and whatever the clock does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loguru import logger
+from test_llm import answer as answering
+from test_llm import ask, completion, hang_up, provider, server, shell  # noqa: F401
+
+from signet_sync.errors import ProviderError
+from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
+from signet_sync.llm import providers, synthesis
+from signet_sync.llm.providers import CommandProvider
+from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, most_tokens, prompt_tokens, spent
+from signet_sync.settings.model import Settings, load
+from signet_sync.storage import state_dir
+
+NOON = parse_instant("2026-03-28T12:00:00.000Z")
+PROMPT = ("system", "prompt-that-nobody-may-see")
+
+
+class Clock:
+    """The time that a test sets."""
+
+    def __init__(self):
+        self.now = NOON
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def log():
+    lines = []
+    sink = logger.add(lambda message: lines.append(message.record["message"]), level="DEBUG")
+    yield lines
+    logger.remove(sink)
+
+
+@pytest.fixture
+def budget(tmp_path, clock):
+    return TokenBudget(str(tmp_path / "state"), 1000, clock)
+
+
+def days_of(budget):
+    return json.loads(Path(budget.path).read_text())["days"]
+
+
+def is_refused(budget, tokens):
+    try:
+        before = days_of(budget)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        before = None
+    with pytest.raises(BudgetSpent) as raised:
+        budget.reserve(tokens)
+    after = days_of(budget)
+    assert after in (before, {}), "a refusal spends nothing"
+    return raised.value.message
+
+
+# --- one process ----------------------------------------------------------------------------------------------------
+
+
+def test_what_fits_is_set_aside_and_corrected(budget):
+    assert budget.left() == 1000 and not os.path.exists(budget.path), "looking writes nothing"
+    first = budget.reserve(600)
+    assert budget.left() == 400
+    assert "401 tokens does not fit in the 400 left of today's 1,000" in is_refused(budget, 401)
+    budget.settle(first, 250)
+    assert days_of(budget) == {"2026-03-28": 250} and budget.left() == 750
+    budget.settle(budget.reserve(750), 900)
+    assert days_of(budget) == {"2026-03-28": 1150} and budget.left() == 0, (
+        "what was reported counts, even if it is more"
+    )
+    is_refused(budget, 1)
+    assert os.stat(budget.path).st_mode & 0o777 == 0o600
+
+
+def test_without_a_budget_nothing_is_asked(tmp_path):
+    none = TokenBudget(str(tmp_path), 0)
+    assert "left of today's 0" in is_refused(none, 1)
+
+
+def test_a_new_day_has_a_new_budget(budget, clock):
+    late = budget.reserve(1000)
+    is_refused(budget, 1)
+    clock.now += DAY
+    budget.reserve(700)
+    budget.settle(late, 100)
+    assert days_of(budget) == {"2026-03-28": 100, "2026-03-29": 700}, "a call counts for the day on which it began"
+
+
+def test_a_clock_that_is_set_back_gives_no_second_budget(budget, clock):
+    clock.now += DAY
+    budget.reserve(900)
+    for back in (DAY, 40 * DAY, 20000 * DAY):
+        clock.now = NOON + DAY - back
+        assert budget.left() == 100
+        said = is_refused(budget, 101)
+        assert "900 are dated later than today" in said and budget.path in said
+    clock.now = NOON + 2 * DAY
+    assert budget.left() == 1000
+
+
+def test_a_clock_that_jumps_ahead_forgets_no_day(budget, clock):
+    budget.reserve(900)
+    for year in range(1, 40):
+        clock.now = NOON + year * 365 * DAY
+        budget.settle(budget.reserve(10), 0)
+    clock.now = NOON
+    assert budget.left() == 100
+    for year in range(40, 400):
+        clock.now = NOON + year * DAY
+        budget.settle(budget.reserve(10), 0)
+    assert len(days_of(budget)) <= 61
+
+
+def test_a_refusal_is_logged_once_a_day(budget, clock, log):
+    for _ in range(3):
+        is_refused(budget, 2000)
+    other = TokenBudget(os.path.dirname(budget.path), 1000, clock)
+    is_refused(other, 2000)
+    assert len(log) == 1 and "rules are used instead" in log[0]
+    clock.now += DAY
+    is_refused(budget, 2000)
+    assert len(log) == 2
+
+
+_V1 = b'{"v": 1, "days": %s, "logged": "", "refused": ""}'
+DAMAGE = [
+    b"", b"{", b"[]", b"null", b"\xff\xfe", b"9" * 70_000, b"[" * 60_000, b'{"v": 1}',
+    (_V1 % b"{}").replace(b"1", b"2"), *(_V1 % days for days in (b"[]", b'{"2026-03-28": -5}', b'{"2026-03-28": 1e3}')),
+    *(_V1 % days for days in (b'{"2026-03-28": true}', b'{"x": 1}')),
+    (_V1 % b"{}").replace(b'"refused": ""', b'"refused": "x"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_record_refuses_for_the_day_and_is_kept(budget, clock, log, raw):
+    budget.reserve(10)
+    Path(budget.path).write_bytes(raw)
+    assert budget.left() == 0
+    assert "cannot be read" in spent(os.path.dirname(budget.path), NOON).trouble
+    assert Path(budget.path).read_bytes() == raw, "looking changes nothing"
+    for back in (0, 0, DAY):
+        clock.now = NOON - back
+        assert "was damaged" in is_refused(budget, 1) and budget.left() == 0
+    assert Path(budget.path + ".damaged").read_bytes() == raw[: 64 * 1024]
+    assert "was damaged" in spent(os.path.dirname(budget.path), NOON).trouble
+    assert len(log) == 2, "once a day, by the clock"
+    clock.now = NOON + DAY
+    budget.reserve(1000)
+    assert spent(os.path.dirname(budget.path), clock.now).trouble == ""
+
+
+def test_damage_during_a_call_is_no_reset(budget):
+    reserved = budget.reserve(10)
+    Path(budget.path).write_bytes(b"{")
+    budget.settle(reserved, 5)
+    is_refused(budget, 1)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_a_record_that_is_no_file_refuses(budget, tmp_path, kind):
+    os.makedirs(os.path.dirname(budget.path))
+    if kind == "folder":
+        os.mkdir(budget.path)
+    elif kind == "link":
+        os.symlink(tmp_path / "elsewhere", budget.path)
+    else:
+        os.mkfifo(budget.path)
+    for _ in range(2):
+        with pytest.raises(BudgetSpent):
+            budget.reserve(1)
+    assert budget.left() == 0 and not (tmp_path / "elsewhere").exists()
+
+
+def test_where_nothing_can_be_written_nothing_is_asked(tmp_path):
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(BudgetSpent) as raised:
+        TokenBudget(str(tmp_path / "state"), 1000).reserve(1)
+    assert "cannot be updated" in raised.value.message
+
+
+def test_what_was_spent_is_told_by_day_and_month(budget, clock):
+    assert spent(os.path.dirname(budget.path), NOON) is None
+    for ago, tokens in ((40, 1), (29, 20), (1, 300), (0, 400)):
+        clock.now = NOON - ago * DAY
+        budget.reserve(tokens)
+    assert spent(os.path.dirname(budget.path), NOON)[:2] == (400, 720)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["reserve", "settle", "die", "damage", "clock"]), st.integers(0, 700), st.integers(-3, 3)
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS)
+def test_whatever_happens_no_day_takes_more_than_its_budget(steps, tmp_path_factory):
+    folder, clock = str(tmp_path_factory.mktemp("state")), Clock()
+    budget, sent, open_ = TokenBudget(folder, 1000, clock), {}, []
+    for step, number, move in steps:
+        if step == "clock":
+            clock.now += move * DAY // 2
+        elif step == "damage" and number < 50:
+            Path(folder, RECORD).write_bytes(b"{")
+        elif step == "settle" and open_:
+            reserved, actual = open_.pop()
+            budget.settle(reserved, actual)
+        elif step == "reserve":
+            try:
+                reserved = budget.reserve(number)
+            except BudgetSpent:
+                continue
+            actual = number * (move + 3) // 6
+            sent[reserved.day] = sent.get(reserved.day, 0) + actual
+            open_.append((reserved, actual))
+        elif step == "die":
+            open_.clear()
+        assert all(tokens <= 1000 for tokens in sent.values())
+
+
+# --- many processes -------------------------------------------------------------------------------------------------
+
+CHILD = """
+import os, signal, sys
+from signet_sync.llm.token_budget import BudgetSpent, TokenBudget
+budget = TokenBudget(sys.argv[1], 2000)
+print("ready", flush=True); sys.stdin.readline()
+granted = 0
+while True:
+    try:
+        reserved = budget.reserve(30)
+    except BudgetSpent:
+        break
+    granted += 1
+    if sys.argv[2] == "die" and granted == 3:
+        print(granted, flush=True); os.kill(os.getpid(), signal.SIGKILL)
+    budget.settle(reserved, 20)
+print(granted)
+"""
+
+
+def test_processes_share_one_budget_and_a_killed_one_has_spent_its_reservation(tmp_path):
+    def started(way):
+        words = [sys.executable, "-c", CHILD, str(tmp_path), way]
+        return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    dying = started("die")
+    granted = [int(dying.communicate("\n", timeout=60)[0].split()[-1])]
+    assert dying.returncode == -signal.SIGKILL and granted == [3]
+    children = [started("live") for _ in range(3)]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        child.stdin.write("\n")
+        child.stdin.flush()
+    granted += [int(child.communicate(timeout=60)[0]) for child in children]
+    # Twenty for each call but the one that died with thirty reserved.
+    (recorded,) = days_of(TokenBudget(str(tmp_path), 2000)).values()
+    assert recorded == 20 * sum(granted) + 10
+    assert 2000 - 30 < recorded <= 2000
+
+
+def test_a_lock_that_is_held_refuses_in_time(budget, monkeypatch):
+    with state_dir.token_lock(os.path.dirname(budget.path)):
+        monkeypatch.setattr(state_dir.time, "sleep", lambda _: None)
+        monkeypatch.setattr(state_dir.time, "monotonic", iter(range(0, 1000, 3)).__next__)
+        with pytest.raises(BudgetSpent):
+            budget.reserve(1)
+
+
+# --- providers ------------------------------------------------------------------------------------------------------
+
+
+def usage(**given):
+    return json.dumps({**json.loads(completion()), "usage": given}).encode()
+
+
+def metered(found, budget, daily=1000):
+    budget.daily = daily
+    return replace(found, budget=budget)
+
+
+def test_a_server_that_reports_is_believed(server, budget):  # noqa: F811
+    found = metered(provider(server), budget)
+    for reported, told in (({"total_tokens": 70}, 70), ({"prompt_tokens": 30, "completion_tokens": 9}, 39)):
+        server.acts = [answering(200, usage(**reported))]
+        before = budget.left()
+        ask(found)
+        assert budget.left() == before - told
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        {},
+        {"total_tokens": 0},
+        {"total_tokens": -5},
+        {"total_tokens": True},
+        {"total_tokens": "9"},
+        {"total_tokens": 10**12},
+    ],
+)
+def test_where_nothing_usable_is_reported_it_is_estimated(server, budget, reported):  # noqa: F811
+    server.acts = [answering(200, usage(**reported))]
+    ask(metered(provider(server), budget))
+    assert budget.left() == 1000 - prompt_tokens(PROMPT) - 3
+
+
+def test_beyond_the_budget_nothing_is_sent(server, budget):  # noqa: F811
+    found = metered(provider(server), budget, most_tokens(PROMPT, 50))
+    ask(found)
+    assert len(server.seen) == 1
+    with pytest.raises(BudgetSpent):
+        ask(found)
+    assert len(server.seen) == 1
+
+
+def test_a_second_attempt_counts_again_and_is_not_made_beyond_the_budget(server, budget):  # noqa: F811
+    most = most_tokens(PROMPT, 50)
+    for failure in (answering(500), hang_up):
+        budget.settle(budget.reserve(0), -10_000)
+        server.seen.clear()
+        server.acts = [failure, answering(200, usage(total_tokens=5))]
+        ask(metered(provider(server), budget, 2 * most))
+        assert budget.left() == most - 5 and len(server.seen) == 2
+        budget.settle(budget.reserve(0), -10_000)
+        server.seen.clear()
+        server.acts = [failure]
+        with pytest.raises(BudgetSpent):
+            ask(metered(provider(server), budget, 2 * most - 1))
+        assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 429])
+def test_what_a_server_refuses_costs_nothing(server, budget, status):  # noqa: F811
+    server.acts = [answering(status)]
+    with pytest.raises(ProviderError):
+        ask(metered(provider(server), budget))
+    assert budget.left() == 1000
+
+
+def test_what_was_never_sent_costs_nothing(server, budget):  # noqa: F811
+    with pytest.raises(ProviderError):
+        ask(metered(provider(server, endpoint="http://127.0.0.1:9/v1"), budget))
+    with pytest.raises(ProviderError):
+        ask(metered(CommandProvider(command=("/no/such/program",), timeout=1.0), budget))
+    assert budget.left() == 1000
+
+
+def test_what_may_have_been_worked_on_stays_spent(server, budget):  # noqa: F811
+    server.acts = [lambda handler: handler.server.stopped.wait(10)]
+    for found in (provider(server, timeout=0.2), shell("exit 3"), shell("sleep 9", 0.2)):
+        before = budget.left()
+        with pytest.raises(ProviderError):
+            ask(metered(found, budget))
+        assert before - budget.left() == most_tokens(PROMPT, 50)
+
+
+def test_a_program_is_estimated(budget):
+    assert ask(metered(shell("cat >/dev/null; echo one two three"), budget)) == "one two three\n"
+    assert 1000 - budget.left() - prompt_tokens(PROMPT) in (3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"synthesis_provider": "command", "synthesis_command": ("sh", "-c", "echo x")},
+     {"extraction_provider": "vllm", "extraction_model": "m"}],
+)  # fmt: skip
+def test_every_provider_of_the_settings_has_the_budget_of_the_user(given):
+    found = synthesis.provider_for(Settings(**given, llm_daily_tokens=77), "/", {})
+    assert found.budget.daily == 77 and found.budget.path == os.path.join(state_dir.base(), RECORD)
+    assert found.within(0.1).budget is found.budget
+
+
+def test_a_flow_falls_back_to_rules_and_logs_that_once(budget, log):
+    found = metered(shell("echo never"), budget, 10)
+    for _ in range(2):
+        assert synthesis.propose_summary(synthesis.for_one_flow(found), "words", project=None, harness=None) is None
+    assert len(log) == 1 and "rules are used instead" in log[0] and not isinstance(found, providers.NullProvider)
+
+
+def test_a_workspace_cannot_raise_it(tmp_path):
+    (tmp_path / "signet-sync.toml").write_text("[llm]\ndaily_tokens = 999999999\n")
+    settings, remarks = load(str(tmp_path))
+    assert settings.llm_daily_tokens == Settings().llm_daily_tokens == 200_000
+    assert "a workspace may not set this" in str(remarks[0])
+    assert load(str(tmp_path), environ={"SIGNET_LLM_DAILY_TOKENS": "5"})[0].llm_daily_tokens == 5
+
+
+def test_an_hour_is_no_day(budget, clock):
+    budget.reserve(1000)
+    clock.now += 3600 * SECOND
+    is_refused(budget, 1)
