@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endings import FIRST, SECOND, compact, end, fields, moment, refuse, sound, written
-from talks import SECRET, Talk, import_, store
+from session_inputs import FIRST, SECOND, compact, end, fields, moment, refuse, sound, written
 from test_found_repository import NAME, ORIGIN, with_origin
 from test_hook import jobs, payload, take
 from test_intake import put
 from test_intake import take as intake
+from transcript_builder import SECRET, TranscriptBuilder, import_, store
 from workbench import Vault
 
 from signet_sync.capture import spool
@@ -50,8 +50,8 @@ def everywhere(vault: Vault) -> bytes:
     return b"".join(path.read_bytes() for path in (*vault.root.rglob("*"), *vault.state.rglob("*")) if path.is_file())
 
 
-def talk_in(project: Path | str) -> Talk:
-    talk = Talk(store(Path(os.environ["HOME"])), project=str(project))
+def talk_in(project: Path | str) -> TranscriptBuilder:
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])), project=str(project))
     talk.exchange(1)
     return talk
 
