@@ -33,7 +33,7 @@ captured_at      names the files; ISO 8601, UTC if no zone is given (default: no
 session_key      the harness's name for the session, if it is not its id
 summary          default: a digest of the transcript
 repository_root  the folder of the project's git repository (its main one, if this is a worktree);
-                 sessions of one origin (host/path, without credentials), else of one root, are one
+                 sessions of one origin (host/path, no credentials), else of one root, are one
                  project; repository_path is the subfolder
 memory_sentence  the session's line in MEMORY.md; generated if it is missing or says too little
 idempotency_key  a repeated key returns the first answer and writes nothing

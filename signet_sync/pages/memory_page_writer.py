@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from signet_sync import __version__
-from signet_sync.entities import store as entities_store
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.paths import SETTINGS, head_page
@@ -20,6 +19,7 @@ from signet_sync.pages.page_lease import page_lease
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
+from signet_sync.pages.store.warnings import warnings
 from signet_sync.settings import model
 from signet_sync.settings.model import half_lives
 from signet_sync.storage import files
@@ -30,7 +30,6 @@ from signet_sync.sync.store import composed, passes
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.sync.store.composed import Composed
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.phrases import counted
 
 INDEX_MONTHS = 24
 
@@ -150,23 +149,11 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
     """Returns the warning line about a halt, open violations and drifted entities; empty when there are none."""
-    count = workspace.database.value(
-        "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?", (agent_id,)
-    )
-    if halted:
-        return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"
-    warnings = []
-    if count:
-        what = counted(count, "file of this vault was", "files of this vault were")
-        warnings.append(f"{what} changed or lost after being sealed: signet-sync violations list")
-    drifted = len(entities_store.drift(workspace.database, agent_id))
-    if drifted:
-        what = counted(drifted, "entity file is", "entity files are")
-        warnings.append(f"{what} not what was recorded: signet-sync entity drift")
+    found = warnings(workspace.database, agent_id, halted)
     # Only the workspace's settings file counts: user settings differ between machines, but the page is shared.
-    if not warnings and model.broken_values(workspace.root):
-        warnings.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
-    return "; ".join(warnings)
+    if not found and model.broken_values(workspace.root):
+        found.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
+    return "; ".join(found)
 
 
 def _write(

@@ -41,7 +41,8 @@ _NO_TITLE = ""
 class ProjectInputs(NamedTuple):
     """What a context may show, in any order; `uses` tells by id what is pinned and was used.
 
-    `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first.
+    `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first;
+    `warning` is what MEMORY.md warns of.
     """
 
     threads: tuple[ThreadView, ...] = ()
@@ -51,6 +52,7 @@ class ProjectInputs(NamedTuple):
     entities: tuple[EntityEntry, ...] = ()
     others: tuple[ThreadView, ...] = ()
     uses: Mapping[str, Use] = {}
+    warning: str = ""
 
 
 class ContextLine(NamedTuple):
@@ -102,12 +104,14 @@ def project_text(
     `size` measures one line, and a newline counts one. Of what does not fit, each part says how many lines it is.
     """
     parts = [_wanted(part, skip) for part in _parts(seen, project, now_us)]
+    warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
+    limit -= _cost(warning, size)
     needs = [_cost(_rendered(part, list(_lines(part)), 0), size) for part in parts]
     own, person, others = needs
     for_others = min(others, max(int(limit * _OF_OTHERS), limit - own - person))
     for_person = min(person, max(int(limit * _OF_PERSON), limit - own - for_others))
     left = limit
-    lines: list[str] = []
+    lines: list[str] = [*warning]
     kept: list[ContextLine] = []
     for part, reserved in zip(parts, (for_person + for_others, for_others, 0), strict=True):
         rendered, shown = _fitted(part, left - reserved, size)
@@ -149,9 +153,8 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
 
     threads = []
     for view in seen.threads[:_OWN_THREADS]:
-        threads.append(ContextLine(view.id, thread_line(view, today), view.id, view.path))
-        if view.next_action:
-            stated.add(_statement(view.next_action))
+        threads.append(ContextLine(view.id, thread_line(view, today, whole=True), view.id, view.path))
+        stated.update(_statement(said) for said in (view.next_action, view.blocker) if said)
     name = flatten_cell(basename(project), 60)
     yield _Part(
         f"=== Project {name} ===" if name else "=== Project ===",

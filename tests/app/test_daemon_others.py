@@ -192,8 +192,9 @@ def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault
         session.write(vault)
     with Inside(vault) as agent:
         agent.wait("watching")
-        assert goes.sentence in page(vault)
-        until(lambda: goes.sentence not in page(vault), "out of the window", 20)
+        row = f"| {goes.sentence}"
+        assert row in page(vault)
+        until(lambda: row not in page(vault), "out of the window", 20)
         assert stays.sentence in page(vault)
         assert len(agent.passes) < 6
 

@@ -229,7 +229,9 @@ def test_a_project_path_may_be_anything(vault: Vault, tmp_path: Path, project: s
 def test_a_folder_of_the_repository_is_the_project(vault: Vault, tmp_path: Path) -> None:
     root = tmp_path / "repo"
     (root / "src" / "deep").mkdir(parents=True)
-    (root / ".git").mkdir()
+    for name in ("objects", "refs"):
+        (root / ".git" / name).mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     vault.session(4, project=str(root / "docs"), body="# Four\n\n## Decisions\n\n- Pages are written in Danish.\n")
     vault.reindex()
     for place in (root, root / "src" / "deep"):

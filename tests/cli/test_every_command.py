@@ -29,6 +29,10 @@ PASSING = (*SIGNS, "logs", "signet-sync.db-wal", "signet-sync.db-shm")
 SECRET = "ghp_" + some(Random(11), 36)
 
 
+# `doctor` finds something, and no model is set up for `improve`.
+FAILING = ("doctor", "improve")
+
+
 @pytest.fixture(scope="module")
 def mould(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
     return furnished(tmp_path_factory.mktemp("mould"))
@@ -87,7 +91,7 @@ def test_a_command_that_reads_writes_nothing(vault: Vault, name: str) -> None:
 def test_a_dry_run_writes_nothing(vault: Vault, name: str) -> None:
     before = everything(vault)
     answer = run(vault, name, "--dry-run")
-    assert answer.code == 0 and answer.out, answer
+    assert (answer.code == 0 and answer.out) or name in FAILING, answer
     assert moved(before, everything(vault)) == []
 
 
@@ -95,7 +99,7 @@ def test_a_dry_run_writes_nothing(vault: Vault, name: str) -> None:
 def test_after_a_command_and_a_pass_a_second_pass_writes_nothing(vault: Vault, name: str) -> None:
     answer = run(vault, name)
     # `doctor` tells of the change that is not accepted yet.
-    assert answer.code == 0 or name == "doctor", answer
+    assert answer.code == 0 or name in FAILING, answer
     vault.call("reindex", "--now", NOW)
     if name == "eject":  # a new state: its first pass learns which entity files have drifted, the next one sums them up
         vault.call("reindex", "--now", NOW)

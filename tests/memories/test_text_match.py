@@ -213,7 +213,7 @@ def test_a_secret_in_a_path_stands_in_no_row(vault):
 
 def test_files_under_the_sessions_other_token_leave_no_seal(vault):
     """Signet changed in 2026 what a token is made of: one session may have files under both."""
-    name, raw = made.summary(**numbered(1) | {"session_key": "agent:main", "body": f"{LONG} zqxalias\n"})
+    name, raw = made.summary(**numbered(1) | {"session_key": "agent:main", "body": f"{LONG} zqxother\n"})
     vault.put((name, raw))
     vault.reindex()
     assert vault.rows("select count(*) from seals where path = ?", f"memory/{name}") == [(1,)]
@@ -222,7 +222,7 @@ def test_files_under_the_sessions_other_token_leave_no_seal(vault):
     assert not (vault.memory / name).exists()
     assert vault.rows("select count(*) from seals where path = ?", f"memory/{name}") == [(0,)]
     assert vault.reindex()["problems"] == [], "it has not vanished, it was removed"
-    assert b"alias" not in bytes_of(vault)
+    assert b"zqxother" not in bytes_of(vault)
 
 
 def test_a_tombstone_that_cannot_be_read_leaves_no_seal_either(vault):

@@ -423,9 +423,9 @@ def test_a_fact_says_what_it_replaced_and_what_contradicts_it():
     assert sections.fact_line(fact._replace(replaced=other), TODAY, grouped=True) == (
         "Retry limit: 9 (Mar 28, replaces ^f-bbbbbb)"
     )
-    against = fact._replace(against=(("Retry limit: 5", rows.us("2026-03-27")),))
+    against = fact._replace(against=(("f-cccccccccccc", "Retry limit: 5", rows.us("2026-03-27")),))
     assert sections.fact_line(against, TODAY) == (
-        "contradicting: Retry limit: 9 (Mar 28) / Retry limit: 5 (Mar 27) (lantern)"
+        "contradicting: Retry limit: 9 (Mar 28) / Retry limit: 5 (Mar 27) ^f-cccccc (lantern)"
     )
 
 
@@ -708,7 +708,7 @@ def test_every_query_goes_by_an_index(database):
         scans = [
             step
             for step in plan
-            if re.match(r"SCAN (?!json_each VIRTUAL)", step)
+            if re.match(r"SCAN (?!\w+ VIRTUAL TABLE)", step)
             and step not in ("SCAN n", "SCAN c", "SCAN (subquery-2)", "SCAN CONSTANT ROW")
         ]
         assert scans == [], (sql, plan)
@@ -747,24 +747,3 @@ def test_what_was_asked_for_today_moves_no_page_before_tomorrow(tmp_path):
     assert not vault.reindex("--full")["agents"]["default"]["changed"] and vault.page() == before
     assert vault.reindex("--full", now="2026-03-30T12:00:00.000Z")["agents"]["default"]["changed"]
     assert vault.page().index(kept[0]) < vault.page().index(kept[1])
-
-
-def test_a_blocker_of_which_a_later_session_speaks_is_left_out():
-    def fact(thing_id: str, text: str, project: str = "/code/lantern") -> sections.FactView:
-        return sections.FactView(thing_id, "blocker", text, project, NOW_US - 3 * DAY, "memory/one.md")
-
-    told = "The view of the harbour reads millimetres since Priya moved it"
-    thread = sections.ThreadView(
-        "t-1", "/code/lantern", None, "codex", "done", 2, NOW_US - DAY, told, None, "memory/two.md"
-    )
-    facts = [
-        fact("f-stale", "The view of the harbour waits for Priya"),
-        fact("f-other", "The glass of the lamp has not been delivered"),
-        fact("f-elsewhere", "The view of the harbour waits for Priya", "/code/tidepool"),
-    ]
-    shown = {one.id for one in sections.candidates(SectionInputs([thread], facts), NOW_US, {})}
-    assert shown == {"t-1", "f-other", "f-elsewhere"}
-    earlier = thread._replace(latest_us=NOW_US - 5 * DAY)
-    assert "f-stale" in {one.id for one in sections.candidates(SectionInputs([earlier], facts), NOW_US, {})}
-    pinned = SectionInputs([thread], facts, uses={"f-stale": Use(pinned=True)})
-    assert "f-stale" in {one.id for one in sections.candidates(pinned, NOW_US, {})}

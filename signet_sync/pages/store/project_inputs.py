@@ -15,7 +15,9 @@ from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import ProjectInputs
 from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
+from signet_sync.pages.store.warnings import warnings
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.passes import halt_message
 
 THREADS = 400
 FACTS_OF_AN_ASPECT = 60
@@ -98,6 +100,7 @@ def project_inputs(
         tuple({one.id: one for one in reversed(entities)}.values()),
         tuple(one for one in threads if not belongs(one.project)),
         _uses(database, agent_id, shown, pins, day_of(now_us)),
+        "; ".join(warnings(database, agent_id, halt_message(database))),
     )
 
 
