@@ -41,7 +41,12 @@ def create_entity(
 def _documents(
     repo: EntityRepository, kind: Kind, title: str, entity_id: str, relation: str | None, members: Sequence[EntityFile]
 ) -> dict[File, EntityDocument]:
-    given: dict[str, object] = {"title": title, "entity_id": entity_id, "created_at": iso(repo.now_us), "relation": relation}
+    given: dict[str, object] = {
+        "title": title,
+        "entity_id": entity_id,
+        "created_at": iso(repo.now_us),
+        "relation": relation,
+    }
     given |= {"participants": [row.id for row in members]}
     version = repo.version(kind)
     made: dict[File, EntityDocument] = {file: repo.blank(kind, file, version, **given) for file in FILES}
