@@ -151,13 +151,13 @@ def backlog(folder: Path) -> None:
     vault = Vault(folder / "vault")
     for number in range(1, 8):
         vault.session(number)
-    much, engine._MUCH = engine._MUCH, 1
+    few, engine.FEW_SOURCES = engine.FEW_SOURCES, 1
     try:
         with opened(str(vault.root), Settings()) as workspace:
             engine.run_pass(workspace, Request(now_us=NOW_US, since_us=NOW_US - 2 * DAY))
             assert outbox.any_waits(workspace.database)
     finally:
-        engine._MUCH = much
+        engine.FEW_SOURCES = few
     keep(vault, folder)
 
 

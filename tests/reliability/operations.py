@@ -262,13 +262,13 @@ _ALL = (
     ),
     Operation(
         "undo", "the removal of a session is lifted", vaults.of_a_removal,
-        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True),
+        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
         ("remove",),
     ),
     Operation(
         "undo of one of two", "one of two removed sessions of a key is taken out of their tombstone",
         vaults.of_a_shared_removal,
-        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True),
+        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
         ("remove",),
     ),
     # ── violations ──
