@@ -614,6 +614,25 @@ def test_notes_whose_event_was_cut_off_are_made_by_the_next_command(tmp_path: Pa
             }
 
 
+def test_notes_that_the_disk_refused_are_made_by_the_next_command(
+    work: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        real = files.create_once
+
+        def full(root: str, path: str, data: bytes) -> Any:
+            if path.endswith("/notes.md"):
+                raise OSError(errno.ENOSPC, "full")
+            return real(root, path, data)
+
+        patch.setattr(files, "create_once", full)
+        with pytest.raises(OSError, match="full"):
+            part(work, key="once")
+    made = part(work, key="once")
+    assert made.replayed and file_of(work, made).with_name("notes.md").exists()
+    in_step(work)
+
+
 def file_of_path(work: Workspace, made: EntityResult) -> Path:
     return Path(work.root) / made.path
 
