@@ -86,7 +86,9 @@ def _ledger(repo: EntityRepository, database: Database | None, remarks: EntityRe
 def _files(repo: EntityRepository, remarks: EntityReport) -> None:
     for place, seen in _seen(repo):
         if seen.text is None:
-            if seen.code != "gone" or place.file == "profile":
+            if seen.code == "gone" and _is_unfinished(repo, place):
+                remarks.note(seen.path, "unfinished", "its creation was interrupted; the next pass finishes it")
+            elif seen.code != "gone" or place.file == "profile":
                 hint = "restore it from a copy or from the history"
                 remarks.problem(seen.path, "invalid", seen.code, seen.message, hint)
             continue
@@ -99,6 +101,12 @@ def _files(repo: EntityRepository, remarks: EntityReport) -> None:
             continue
         for finding in lint(document, repo.shapes_of(place.kind, place.file, document)):
             remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")
+
+
+def _is_unfinished(repo: EntityRepository, place: EntityPlace) -> bool:
+    """Whether a file is still to be created: its event stands, but no process came to write it."""
+    waiting = ((event.op, event.entity_id, event.file) for event in repo.log.unsettled())
+    return ("create", place.id, place.file) in waiting
 
 
 def _seen(repo: EntityRepository) -> Iterator[tuple[EntityPlace, FileContent]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from signet_sync.entities import execute, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import EntityDocument, blank
+from signet_sync.entities.documents.document import EntityDocument
 from signet_sync.entities.documents.escaping import SafeText, fit_title
 from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.repository import Entity, EntityRepository, FileContent, path_of
@@ -41,21 +41,15 @@ def create_entity(
 def _documents(
     repo: EntityRepository, kind: Kind, title: str, entity_id: str, relation: str | None, members: Sequence[EntityFile]
 ) -> dict[File, EntityDocument]:
-    made: dict[File, EntityDocument] = {}
+    given: dict[str, object] = {
+        "title": title,
+        "entity_id": entity_id,
+        "created_at": iso(repo.now_us),
+        "relation": relation,
+    }
+    given |= {"participants": [row.id for row in members]}
     version = repo.version(kind)
-    for file in FILES:
-        document = blank(
-            kind,
-            title=title,
-            entity_id=entity_id,
-            agent_id=repo.agent_id,
-            created_at=iso(repo.now_us),
-            file=file,
-            relation=relation,
-            participants=[row.id for row in members],
-            sections=repo.shapes(kind, file, version),
-        )
-        made[file] = edits.with_fields(document, {"schema_version": version})
+    made: dict[File, EntityDocument] = {file: repo.blank(kind, file, version, **given) for file in FILES}
     for row in members:
         link = SafeText(wikilink(row.path, row.title))
         made["profile"] = edits.append_item(made["profile"], "participants", link)
@@ -88,7 +82,7 @@ def _id(repo: EntityRepository, kind: Kind, slug: str, relation: str | None, mem
     seed = [repo.agent_id, slug] if not members else [repo.agent_id, relation or "", *sorted(r.id for r in members)]
     for number in range(10_000):
         made = new_id(kind, *seed, *([str(number)] if number else []))
-        if not repo.log.holds(f'"entity_id":"{made}"') and not repo.places([made]):
+        if not repo.log.of(made) and not repo.places([made]):
             return made
     raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
 

@@ -13,7 +13,7 @@ from signet_sync.entities import write_ahead
 from signet_sync.entities.documents.document import EntityDocument, render
 from signet_sync.entities.documents.drift import DriftVerdict, judge
 from signet_sync.entities.documents.patch import apply, whole
-from signet_sync.entities.event_log.agent_log import outcome
+from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Event, Operation, State, WriteOutcome
 from signet_sync.entities.event_log.replay import settle
 from signet_sync.entities.evidence import ENTROPY, ulid_at
@@ -26,6 +26,7 @@ from signet_sync.entities.repository import (
     foreign_field,
     parsed,
     path_of,
+    version_of,
 )
 from signet_sync.entities.store import DriftedFile, EntityFile
 from signet_sync.errors import WorkspaceError
@@ -112,12 +113,30 @@ def _settle_open(repo: EntityRepository, lost: str | None) -> list[WriteOutcome]
     """Settles open writes and records the end of the log; `lost` is the id of its former last line if missing."""
     database = repo.workspace.database
     _found_again(repo)
+    _state_notes(repo)
     ended = [_settled(repo, event) for event in repo.log.unsettled()]
     with database.transaction(durable=True):
         if lost is not None:
             entities_store.put_drift(database, _truncated(repo, lost))
         repo.remember_log_end()
     return ended
+
+
+def _state_notes(repo: EntityRepository) -> None:
+    """Adds the event of an entity's notes if a crash cut it off behind that of the profile."""
+    for event in repo.log.unsettled():
+        entity_id, stated = event.entity_id or "", apply(None, event.payload or {})
+        place, profile = _place_of(repo, event), document_of(stated)
+        if event.op != "create" or event.file != "profile" or place is None or profile is None:
+            continue
+        if any(isinstance(one, Event) and one.file == "notes" for one in repo.log.of(entity_id)):
+            continue
+        given = {"title": profile.title, "entity_id": entity_id, "created_at": event.at}
+        notes = repo.blank(place.kind, "notes", version_of(profile), **given)
+        plan = write_ahead.EditPlan(op="create", file="notes", after=notes, slug=place.slug, stated=True)
+        stamp = write_ahead.EventStamp(ulid=new_ulid(repo.now_us), actor=event.actor)
+        entity = Entity(entity_id, place.kind, place.slug, {}, {})
+        repo.log.add([write_ahead.event_of(repo, entity, plan, stamp)], repo.now_us)
 
 
 def _found_again(repo: EntityRepository) -> None:

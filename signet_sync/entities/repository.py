@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import SIZE_LIMIT, DocumentProblem, EntityDocument, parse, text_of
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import SIZE_LIMIT, DocumentProblem, EntityDocument, blank, parse, text_of
 from signet_sync.entities.event_log.agent_log import EventLog, new_ulid
 from signet_sync.entities.event_log.events import Actor, Event, Operation
 from signet_sync.entities.event_log.replay import Replayed, fold
@@ -196,6 +197,12 @@ class EntityRepository:
     def shapes_of(self, kind: Kind, file: File, document: EntityDocument) -> tuple[Shape, ...]:
         """Returns the sections that a file should have at its own schema version."""
         return self.shapes(kind, file, version_of(document))
+
+    def blank(self, kind: Kind, file: File, version: int, **given: Any) -> EntityDocument:
+        """Makes a new, empty file at a schema version; `given` as for `documents.document.blank`."""
+        sections = self.shapes(kind, file, version)
+        made = blank(kind, agent_id=self.agent_id, file=file, sections=sections, **given)
+        return edits.with_fields(made, {"schema_version": version})
 
     # ── rows ──
 

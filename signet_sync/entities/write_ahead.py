@@ -109,7 +109,10 @@ def create(
 def _put_all(
     repo: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument]]
 ) -> list[tuple[FileContent, EntityDocument]]:
-    """Writes files whose events are pending; after an error, marks as failed those events that left no file."""
+    """Writes files whose events are pending; after an error, marks the events as failed if none left a file.
+
+    If one did, the next command writes the others, too: a new entity has all of its files or none.
+    """
     written = []
     try:
         for _, seen, document in writes:
@@ -120,7 +123,7 @@ def _put_all(
             )
     except (FileChanged, WorkspaceError, OSError):
         failed = [event for event, seen, _ in writes if _left_no_file(repo, seen.place, event)]
-        if failed:
+        if len(failed) == len(writes):
             repo.log.add([outcome(event, "failed", repo.now_us) for event in failed], repo.now_us)
         raise
     return written

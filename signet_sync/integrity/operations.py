@@ -213,6 +213,8 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
     # The new seal first: after a crash in between, the file violates it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
         artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=formats_seal.pack(raw))])
+        # Where nothing is left to correct the file stays as it was, and only this makes the next pass renew its row.
+        artifacts.forget_signatures(workspace.database, [path])
         violations.accept(workspace.database, path, iso(now_us), sanitize_line(reason))
     if raw != found.raw:
         files.replace(workspace.root, path, raw, found.raw)

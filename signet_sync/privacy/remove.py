@@ -36,7 +36,7 @@ from signet_sync.sync import engine
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.removals import all_tombstones
 from signet_sync.sync.request import Request
-from signet_sync.sync.store import passes, sessions
+from signet_sync.sync.store import artifacts, passes, sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -103,12 +103,16 @@ def unchanged(path: str, raw: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The undo of a removal: its tombstone, the sessions (none: all of them), and their files that exist."""
+    """The undo of a removal: its tombstone, the sessions (none: all of them), and their files that exist.
+
+    `earlier`: it was lifted before.
+    """
 
     tombstone: Tombstone
     session_ids: tuple[str, ...]
     path: str
     present: tuple[str, ...]
+    earlier: bool = False
 
 
 def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[SessionRemoval]:
@@ -526,12 +530,12 @@ def _drop_jobs(workspace: Workspace, removal: SessionRemoval) -> None:
 def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """Returns what `remove NAME --undo` would lift: for a key or token the whole tombstone, for an id its session.
 
-    Raises `UsageError` if there is no such tombstone.
+    One that was lifted already is returned as well: who asks may not have heard the answer. Raises `UsageError` if
+    there is no such tombstone.
     """
     derived = token_of(agent_id, name)
-    for tombstone in all_tombstones(workspace):
-        if tombstone.agent_id != agent_id:
-            continue
+    standing = [tombstone for tombstone in all_tombstones(workspace) if tombstone.agent_id == agent_id]
+    for tombstone in (*standing, *tombstones_files.all_lifted(workspace.root, agent_id)):
         whole = tombstone.session_token in (name, derived) or (
             name in tombstone.removed_paths and len(tombstone.session_ids) < 2
         )
@@ -539,7 +543,8 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
             ids = tombstone.session_ids if whole else (name,)
             gone = tombstones_store.gone_paths(workspace.database, tombstone)
             present = tuple(path for path in gone if files.status_of(workspace.root, path) is not None)
-            return Undo(tombstone, ids, tombstones_files.path_of(agent_id, tombstone.session_token), present)
+            path = tombstones_files.path_of(agent_id, tombstone.session_token)
+            return Undo(tombstone, ids, path, present, earlier=tombstone not in standing)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
         hint="give the session's key or id, or the token in the tombstone's file name",
@@ -556,15 +561,29 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """
     with state_dir.workspace_lock(workspace.state):
         undo = undoable(workspace, agent_id, name)
-        tombstone = undo.tombstone
-        rest = [session_id for session_id in tombstone.session_ids if session_id not in undo.session_ids]
-        less = validate_tombstone({**tombstone.fields(), "session_ids": rest}) if rest else None
-        part = validate_tombstone({**tombstone.fields(), "session_ids": list(undo.session_ids) or None})
-        tombstones_files.lift(workspace.root, part, less)
+        token = undo.tombstone.session_token
+        less = _rest_of_earlier(workspace, undo) if undo.earlier else _lift_files(workspace, undo)
         with workspace.database.transaction(durable=True):
             if less is not None:
                 tombstones_store.mirror(workspace.database, [less])
             else:
-                tombstones_store.lift(workspace.database, agent_id, tombstone.session_token)
+                tombstones_store.lift(workspace.database, agent_id, token)
+                artifacts.forget_files(workspace.database, [undo.path])
             capture_store.forget_removed(workspace.database)
     return undo
+
+
+def _lift_files(workspace: Workspace, undo: Undo) -> Tombstone | None:
+    """Lifts the sessions in the tombstone files; returns the tombstone that stays in force."""
+    tombstone = undo.tombstone
+    rest = [session_id for session_id in tombstone.session_ids if session_id not in undo.session_ids]
+    less = validate_tombstone({**tombstone.fields(), "session_ids": rest}) if rest else None
+    part = validate_tombstone({**tombstone.fields(), "session_ids": list(undo.session_ids) or None})
+    tombstones_files.lift(workspace.root, part, less)
+    return less
+
+
+def _rest_of_earlier(workspace: Workspace, undo: Undo) -> Tombstone | None:
+    """Returns the tombstone that stayed in force when these sessions were lifted: its mirror may be out of date."""
+    key = undo.tombstone.agent_id, undo.tombstone.session_token
+    return next((one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == key), None)

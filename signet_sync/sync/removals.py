@@ -77,6 +77,8 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     if news and not workspace.touch_nothing:
         with database.transaction(durable=True):
             tombstones_store.mirror(database, news)
+            if any(_is_narrower(one, mirrored.get((one.agent_id, one.session_token))) for one in news):
+                _lift_rows(workspace)  # one of its sessions was taken out, on another machine or by one that died
     mirrored.update(fresh)
     if not workspace.touch_nothing and snapshot.ground == "present":
         present = snapshot.files.keys() | snapshot.odd.keys()
@@ -110,6 +112,13 @@ def all_tombstones(workspace: Workspace) -> list[Tombstone]:
     return list(found.values())
 
 
+def _is_narrower(tombstone: Tombstone, before: Tombstone | None) -> bool:
+    """Whether a tombstone no longer covers a session that it covered before."""
+    if before is None or not tombstone.session_ids:
+        return False
+    return not before.session_ids or not {*before.session_ids} <= {*tombstone.session_ids}
+
+
 def _let_go(workspace: Workspace, tombstone: Tombstone) -> str:
     """Completes an undo made on another machine, or interrupted here; returns the tombstone's path.
 
@@ -122,9 +131,15 @@ def _let_go(workspace: Workspace, tombstone: Tombstone) -> str:
             files.retract(workspace.root, path, found.raw)
         with workspace.database.transaction(durable=True):
             tombstones_store.lift(workspace.database, tombstone.agent_id, tombstone.session_token)
-            for eraser in workspace.pipeline.erasers:
-                eraser.lift(workspace.database)
+            artifacts.forget_files(workspace.database, [path])
+            _lift_rows(workspace)
     return path
+
+
+def _lift_rows(workspace: Workspace) -> None:
+    """Lets every feature take up again what removals kept from it."""
+    for eraser in workspace.pipeline.erasers:
+        eraser.lift(workspace.database)
 
 
 def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:

@@ -15,10 +15,11 @@ from typing import Any
 
 import click
 import pytest
-from command_lines import COMMAND_LINES, EVERY, Line, furnished, run
+from command_lines import COMMAND_LINES, EVERY, HOOKS, Line, furnished, run
 from invented_secrets import some
 from workbench import NOW, SIGNS, Vault, tree
 
+from signet_sync.capture import hook
 from signet_sync.sessions.input import CompactionInput, SessionInput
 
 READING = [name for name, line in COMMAND_LINES.items() if line.reads]
@@ -128,7 +129,10 @@ SPOKEN = [
 
 
 DOCUMENTS = [
-    (name, field) for name, line in COMMAND_LINES.items() if line.given and not line.serves for field in line.given
+    (name, field)
+    for name, line in COMMAND_LINES.items()
+    if line.given and not line.serves and name != "hook"
+    for field in line.given
 ]
 
 
@@ -180,6 +184,25 @@ def test_the_documents_have_every_field() -> None:
         known = {one.name for one in fields(form)} - {"tail", "more"}
         missing = known - set(COMMAND_LINES[line].given or ())
         assert not missing, f"{missing} of {form.__name__} must stand in tests/support/command_lines.py"
+
+
+@pytest.mark.parametrize(
+    ("event", "field"),
+    # Where the transcript lies stands in the job, which is of no use without it.
+    [(event, field) for event, given in HOOKS.items() for field in given if field != "transcript_path"],
+)
+def test_a_secret_in_any_field_of_a_hook_reaches_no_job(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch, event: str, field: str
+) -> None:
+    """Looked at before the job is taken: what takes it sanitizes once more."""
+    monkeypatch.setattr(hook, "_start_worker", lambda root: None)
+    given = HOOKS[event]
+    assert run(vault, "hook", line=Line("claude-code --strict", given)).code == 0
+    waiting = [path for path in vault.state.rglob("spool/**/*") if path.is_file()]
+    assert waiting, "it leaves a job"
+    text = body(SECRET) if "\n" in given[field] else f"{given[field]} {SECRET}"
+    run(vault, "hook", line=Line("claude-code --strict", given | {field: text}))
+    assert holding(vault, SECRET) == []
 
 
 @pytest.mark.parametrize(("name", "field"), DOCUMENTS)

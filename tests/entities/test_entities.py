@@ -591,6 +591,48 @@ def test_a_creation_that_dies_at_any_step_is_settled_by_the_next_command(tmp_pat
     assert was_begun and step > 4
 
 
+def test_notes_whose_event_was_cut_off_are_made_by_the_next_command(tmp_path: Path) -> None:
+    """A power cut may leave of the two events of a creation the first one, or a part of it."""
+    vault = Vault(tmp_path / "vault")
+    with opened(str(vault.root), Settings()) as work:
+        made = part(work, key="once")
+        folder, texts = file_of(work, made).parent, reports.replay(work, ME, made.id).texts
+        (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
+    first, second, *_ = page.read_bytes().splitlines(keepends=True)
+    for left in (first + second, first, first + second[:-40], first[:-40]):
+        shutil.rmtree(os.environ["SIGNET_STATE"])
+        shutil.rmtree(folder)
+        page.write_bytes(left)
+        if first in left:
+            folder.mkdir()
+        assert vault.call("check", "--json").json["problems"] == [], "what is still to be written is no damage"
+        with opened(str(vault.root), Settings()) as work:
+            assert part(work, key="once").id == made.id
+            in_step(work)
+            assert {path.name: path.read_text() for path in folder.iterdir()} == {
+                f"{file}.md": text for file, text in texts.items()
+            }
+
+
+def test_notes_that_the_disk_refused_are_made_by_the_next_command(
+    work: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        real = files.create_once
+
+        def full(root: str, path: str, data: bytes) -> Any:
+            if path.endswith("/notes.md"):
+                raise OSError(errno.ENOSPC, "full")
+            return real(root, path, data)
+
+        patch.setattr(files, "create_once", full)
+        with pytest.raises(OSError, match="full"):
+            part(work, key="once")
+    made = part(work, key="once")
+    assert made.replayed and file_of(work, made).with_name("notes.md").exists()
+    in_step(work)
+
+
 def file_of_path(work: Workspace, made: EntityResult) -> Path:
     return Path(work.root) / made.path
 

@@ -12,6 +12,7 @@ from workbench import NOW, Vault, cast, numbered, tree
 
 from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones import store as tombstones_store
 
 ID = numbered(1)["session_id"]
 TOKEN = made.token_for(session_id=ID)
@@ -74,7 +75,45 @@ def test_a_person_is_told_what_it_gives_back_and_what_not(vault):
     answer = vault.call("remove", ID, "--undo")
     assert answer.code == 0 and "nothing is restored by itself" in answer.out
     assert "gone for good" in answer.out and answer.out.rstrip().endswith("reindex")
-    assert vault.call("remove", ID, "--undo", "--json").json["error"]["code"] == "unknown-tombstone"
+    assert vault.call("remove", "5e551009", "--undo", "--json").json["error"]["code"] == "unknown-tombstone"
+
+
+def test_who_did_not_hear_the_answer_asks_again_and_gets_the_same(vault):
+    told = undo(vault)
+    before = tree(vault.root)
+    assert undo(vault) == undo(vault, TOKEN) == told and tree(vault.root) == before
+    vault.reindex()
+    assert undo(vault) == told
+    assert came_back(vault)
+    remove(vault)
+    undo(vault)
+    assert not stone(vault).exists()
+
+
+@pytest.mark.parametrize("way", ["a pass", "the same command"])
+def test_one_session_taken_out_of_a_tombstone_by_a_process_that_died_is_free_everywhere(tmp_path, monkeypatch, way):
+    """Killed when the files stand: the mirror and what was captured follow."""
+    vault = Vault(tmp_path / "vault")
+    ids = [numbered(number)["session_id"] for number in (1, 2)]
+    for number in (1, 2):
+        vault.session(number, session_key="agent:main:main")
+    vault.reindex()
+    for name in ids:
+        assert vault.call("remove", name, "--reason", "r", "--yes", "--now", NOW).code == 0
+    with vault.database(readonly=False) as database:
+        database.execute(
+            "insert into captures values('codex', 'hidden', 'hidden', 1, 1, 'default', 'removed-session', '', ?)",
+            (NOW,),
+        )
+
+    def killed():
+        monkeypatch.setattr(tombstones_store, "mirror", lambda *_: os._exit(crash_runner.KILLED))
+        return vault.call("remove", ids[0], "--undo").code
+
+    assert crash_runner.forked(killed) == crash_runner.KILLED
+    assert vault.reindex() if way == "a pass" else undo(vault, ids[0])
+    assert vault.rows("select session_ids from memory_artifact_tombstones") == [(f'["{ids[1]}"]',)]
+    assert vault.rows("select * from captures") == []
 
 
 def test_a_dry_run_lifts_nothing(vault):

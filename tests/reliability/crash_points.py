@@ -160,9 +160,7 @@ class Strict(Judge):
 
     def tidy(self) -> None:
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
-        # Half of what is accepted may be in its seal and not yet in its row: that is settled when it is asked again.
-        unsettled = self.scenario.heals and self.outcome == "part"
-        if not unsettled and (self.thorough or self.wrong or self.outcome == "part"):
+        if self.thorough or self.wrong or self.outcome == "part":
             self.wrong += invariants.broken(self.vault, self.begun(), now=self.now, settled=True)
         else:
             self.wrong += invariants.restless(self.vault, self.begun(), now=self.now)[0]

@@ -174,6 +174,32 @@ def garden(folder: Path) -> None:
     keep(vault, folder)
 
 
+def of_a_removal(folder: Path) -> None:
+    """A session that was removed."""
+    vault = _three(folder)
+    vault.reindex()
+    _remove(vault, 2)
+    keep(vault, folder)
+
+
+def of_a_shared_removal(folder: Path) -> None:
+    """Two removed sessions under the key of a third."""
+    vault = Vault(folder / "vault")
+    for number in (1, 2, 3):
+        vault.session(number, session_key="agent:main:main")
+    vault.reindex()
+    for number in (1, 2):
+        _remove(vault, number)
+    keep(vault, folder)
+
+
+def _remove(vault: Vault, number: int) -> None:
+    name = numbered(number)["session_id"]
+    answer = vault.call("remove", name, "--reason", "asked for", "--yes", "--quoting", "keep", "--now", NOW)
+    assert answer.code == 0, answer
+    vault.reindex()
+
+
 # ── a session of ours that runs ──
 
 FIRST_WORDS = (

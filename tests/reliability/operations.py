@@ -109,6 +109,10 @@ def _work_off(workspace: Workspace) -> None:
     engine.run_pass(workspace, Request(now_us=NOW_US))
 
 
+def _create(workspace: Workspace) -> None:
+    operations.create(workspace, "default", "part", "Perfectionist", now_us=NOW_US, key=KEY)
+
+
 def _edit(workspace: Workspace) -> None:
     operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
 
@@ -170,6 +174,8 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
     return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
 
 
+_PASS = ("reindex", "--now", NOW)
+_UNDO = ("remove", numbered(2)["session_id"], "--undo", "--now", NOW)
 _ACCEPT = ("violations", "accept")
 _WHY = ("--reason", "mine", "--yes", "--now", NOW)
 _ALL = (
@@ -254,6 +260,17 @@ _ALL = (
         "forget", "a memory forgotten with all its traces", vaults.risen,
         lambda prepared: Scenario(done(_forget(prepared)), tidies=True, gone=FORGOTTEN_WORDS), ("forget",),
     ),
+    Operation(
+        "undo", "the removal of a session is lifted", vaults.of_a_removal,
+        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
+        ("remove",),
+    ),
+    Operation(
+        "undo of one of two", "one of two removed sessions of a key is taken out of their tombstone",
+        vaults.of_a_shared_removal,
+        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
+        ("remove",),
+    ),
     # ── violations ──
     Operation(
         "restore", "sealed files that were changed, deleted or replaced come back", vaults.to_restore,
@@ -300,6 +317,10 @@ _ALL = (
         ("backup restore",),
     ),
     # ── entities ──
+    Operation(
+        "entity creation", "a part with its profile and its notes", vaults.garden,
+        lambda _: Scenario(done(_create), piecemeal=True, tidies=True), ("entity create",),
+    ),
     Operation(
         "entity edit", "a section of an entity's profile set under a key", vaults.garden,
         lambda _: Scenario(done(_edit), tidies=True), ("entity set", "entity append", "entity prune"),

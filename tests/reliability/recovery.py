@@ -93,7 +93,7 @@ class Judge:
 
     def judge(self, answered: bool, seen: set[str]) -> int:
         """One ordinary pass, and what it made of the state; a result that was seen before is known to be well."""
-        begun = self.scenario.flow and is_begun(self.root)
+        begun = self.scenario.flow and is_begun(self.root, self.scenario)
         for path, digest in files_of(self.root).items():
             # A ledger of events is added to: its last line may be cut off, and the next write closes it.
             whole = digest in self.wanted["whole"].get(path, ()) or path.endswith(".jsonl")

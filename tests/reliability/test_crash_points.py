@@ -108,7 +108,6 @@ NOT_HERE = {
     "expand": "counts what was shown, in one transaction",
     "context": "counts what was shown, in one transaction",
     "doctor": "tries what the file system can do; with --fix it runs operations of this table",
-    "entity create": "several files: tests/entities/test_entities.py",
     "entity resolve": "files from the ledger, each as an edit",
     "service status": "reads",
     "ui": "reads",

@@ -85,16 +85,27 @@ def unread(folder: Path) -> None:
         os.utime(path, ns=(0, path.stat().st_mtime_ns))
 
 
+def begun(vault: Vault) -> None:
+    """Makes an index of one session."""
+    vault.session(1)
+    vault.reindex()
+
+
 def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str], int]:
     """What such a vault makes the commands open that an honest one does not, and how many files led out of it."""
-    vault.session(1)
-    honest = elsewhere(vault, watch(vault, log, COMMANDS)[1])
+    # As many files as the hostile one has: from some number on a pass starts workers, and each opens files of its own.
+    model = Vault(vault.root.parent / "honest" / "vault")
+    begun(model)
+    lay(model, [f"memory/{made.summary(**who(number))[0]}" for number in range(count)])
+    honest = elsewhere(model, watch(model, log, COMMANDS)[1])
+    shutil.rmtree(model.root.parent)
+    shutil.rmtree(os.environ["SIGNET_STATE"])
     outside = vault.root.parent / "outside"
     outside.mkdir()
     (outside / "note.md").write_text("secret")
     for link in (vault / "link", vault.memory / "link"):
         link.symlink_to(outside)
-    vault.session(1)
+    begun(vault)
     lay(vault, list(mutation.paths(count, 1, str(outside))))
     before = tree(outside)
     unread(outside)

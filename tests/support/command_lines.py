@@ -11,8 +11,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import artifacts_fixture as made
 import click
@@ -40,10 +42,13 @@ COMPACTION = WHO | {
     "compaction": "# Queue\n\n- src/queue.py ends.\n",
 }
 TURN = {"turn": 0, "role": "user", "text": "Does the queue drain?\n", "at": NOW}
-HOOK = {
-    "hook_event_name": "PreCompact", "session_id": "h1", "cwd": "/home/ada", "transcript_path": "/nowhere",
-    "custom_instructions": "keep it", "prompt": "why?",
-}  # fmt: skip
+# What each event of a harness says that a job of the spool keeps.
+_EVENT = {"session_id": "h1", "cwd": "/home/ada", "transcript_path": "{folder}/transcript.jsonl"}
+HOOKS = {
+    "prompt": _EVENT | {"hook_event_name": "UserPromptSubmit", "prompt": "Why does it wait?\n"},
+    "compaction": _EVENT | {"hook_event_name": "PostCompact", "trigger": "auto", "compact_summary": "# Queue\n"},
+    "end": _EVENT | {"hook_event_name": "SessionEnd", "reason": "other"},
+}
 EDIT = {"op": "append", "id": "{entity}", "section": "highlights", "text": "It stops at five.\n"}
 
 
@@ -68,7 +73,9 @@ class Line:
         if self.given is None:
             return b""
         text = json.dumps(self.given)
-        return text.replace("{entity}", known["entity"]).encode() + b"\n"
+        for name, value in known.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text.encode() + b"\n"
 
 
 def reads(words: str = "") -> Line:
@@ -100,7 +107,7 @@ COMMAND_LINES: dict[str, Line] = {
     "history": reads(),
     "history close-sessions": Line(),
     "history restore": Line("notes.md --at HEAD"),
-    "hook": Line("claude-code", HOOK),
+    "hook": Line("claude-code --strict", HOOKS["prompt"]),
     "context": Line(),
     "remember": Line("Ada-trims-the-wick"),
     "forget": Line("{memory}"),
@@ -186,10 +193,25 @@ def run(vault: Vault, name: str, *more: str, line: Line | None = None, folder: P
     line = line or COMMAND_LINES[name]
     known = json.loads((vault.root.parent / "known.json").read_text())
     known |= {"beside": str(vault.root.parent / "beside"), "folder": str(vault.root.parent)}
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, standard_input(line.input(known)):
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.input(known))))
         patch.chdir(vault.root.parent)
         return vault.call(*name.split(), *line.arguments(known), *more)
+
+
+@contextmanager
+def standard_input(data: bytes) -> Iterator[None]:
+    """Makes data the input of this process: a hook reads the descriptor, not `sys.stdin`."""
+    with TemporaryFile() as given:
+        given.write(data)
+        given.seek(0)
+        before = os.dup(0)
+        os.dup2(given.fileno(), 0)
+        try:
+            yield
+        finally:
+            os.dup2(before, 0)
+            os.close(before)
 
 
 def note(vault: Vault, **known: str) -> None:

@@ -173,7 +173,7 @@ class Scenario:
     `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes.
     `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
     `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written again. `heals`: until
-    it is done, `check` finds something.
+    it is done, `check` finds something. `lifts`: tombstones stand before it, and say nothing of how far it came.
     """
 
     work: Callable[[Path], int]
@@ -184,6 +184,7 @@ class Scenario:
     now: str = NOW
     rewrites: bool = False
     heals: bool = False
+    lifts: bool = False
 
 
 # ── what goes wrong ──
@@ -433,7 +434,7 @@ def holding(root: Path, words: Iterable[str]) -> list[str]:
     return [f"{word} in {name}" for word in words for name, held in raw.items() if word.lower().encode() in held]
 
 
-def is_begun(root: Path) -> bool:
+def is_begun(root: Path, scenario: Scenario) -> bool:
     """Whether the next pass has to go on.
 
     By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
@@ -444,7 +445,8 @@ def is_begun(root: Path) -> bool:
         marks += list(connection.execute("select sweep_id from dream_sweeps where at_us = ?", (NOW_US,)))
     finally:
         connection.close()
-    return bool(journals(root) or marks) or any(root.glob("memory/tombstones/*.md"))
+    removes = not scenario.lifts and any(root.glob("memory/tombstones/*.md"))
+    return bool(journals(root) or marks) or removes
 
 
 class Judge:
@@ -466,7 +468,7 @@ class Judge:
 
     def recover(self, may_be_nothing: bool) -> int:
         """One ordinary pass, and all that must hold then."""
-        begun = may_be_nothing and is_begun(self.root)
+        begun = may_be_nothing and is_begun(self.root, self.scenario)
         acknowledged = (self.here / "answer.json").exists()
         found = contents(self.root)
         if may_be_nothing and not begun and not acknowledged:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact_fastpath import validate_tombstone
 from signet_sync.formats.artifact_record import FieldProblem
-from signet_sync.formats.filename import tombstone_file_name
+from signet_sync.formats.filename import tombstone_file_name, tombstone_name
 from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
 from signet_sync.formats.paths import TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
@@ -72,7 +72,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
 
     `rest` is the part that stays in force: then `tombstone` is the part that does not.
     """
-    before = _put_aside(root, tombstone)
+    before = _put_aside(root, tombstone.agent_id, tombstone.session_token)
     if (
         before is not None
         and before.removed_at == tombstone.removed_at
@@ -96,21 +96,28 @@ def lifted(root: str, tombstones: Collection[Tombstone]) -> list[Tombstone]:
     return [tombstone for tombstone in tombstones if names and _is_lifted(root, tombstone, names)]
 
 
+def all_lifted(root: str, agent_id: str) -> list[Tombstone]:
+    """Returns what was last lifted of each token of an agent."""
+    keys = filter(None, map(tombstone_name, files.listing(root, LIFTED, "")))
+    found = (_put_aside(root, *key) for key in sorted(keys) if key[0] == agent_id)
+    return [tombstone for tombstone in found if tombstone is not None]
+
+
 def _is_lifted(root: str, tombstone: Tombstone, names: Collection[str]) -> bool:
     if tombstone_file_name(tombstone.agent_id, tombstone.session_token) not in names:
         return False
-    aside = _put_aside(root, tombstone)
+    aside = _put_aside(root, tombstone.agent_id, tombstone.session_token)
     return aside is not None and aside.includes(tombstone)
 
 
-def _put_aside(root: str, tombstone: Tombstone) -> Tombstone | None:
-    """Returns what was last lifted of a tombstone's token."""
-    found = files.read(root, lifted_path(tombstone.agent_id, tombstone.session_token), TOMBSTONE_LIMIT)
+def _put_aside(root: str, agent_id: str, token: str) -> Tombstone | None:
+    """Returns what was last lifted of an agent's token."""
+    found = files.read(root, lifted_path(agent_id, token), TOMBSTONE_LIMIT)
     try:
         aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
     except (FrontmatterProblem, FieldProblem):
         return None
-    same = aside is not None and (aside.agent_id, aside.session_token) == (tombstone.agent_id, tombstone.session_token)
+    same = aside is not None and (aside.agent_id, aside.session_token) == (agent_id, token)
     return aside if same else None
 
 
