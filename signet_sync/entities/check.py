@@ -87,7 +87,7 @@ def _files(repo: EntityRepository, remarks: EntityReport) -> None:
     for place, seen in _seen(repo):
         if seen.text is None:
             if seen.code == "gone" and _is_unfinished(repo, place):
-                remarks.note(seen.path, "unfinished", "its creation was interrupted; the next pass finishes it")
+                remarks.note(seen.path, "unfinished", "its creation was interrupted, and nothing of it stands yet")
             elif seen.code != "gone" or place.file == "profile":
                 hint = "restore it from a copy or from the history"
                 remarks.problem(seen.path, "invalid", seen.code, seen.message, hint)
@@ -104,9 +104,11 @@ def _files(repo: EntityRepository, remarks: EntityReport) -> None:
 
 
 def _is_unfinished(repo: EntityRepository, place: EntityPlace) -> bool:
-    """Whether a file is still to be created: its event stands, but no process came to write it."""
-    waiting = ((event.op, event.entity_id, event.file) for event in repo.log.unsettled())
-    return ("create", place.id, place.file) in waiting
+    """Whether a folder is all that an interrupted or refused creation has left: no file, no event carried out."""
+    replayed = repo.replay(place.id)
+    return not (replayed.texts or replayed.trouble) and all(
+        repo.read(place._replace(file=file)).code == "gone" for file in FILES
+    )
 
 
 def _seen(repo: EntityRepository) -> Iterator[tuple[EntityPlace, FileContent]]:

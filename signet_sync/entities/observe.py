@@ -179,6 +179,8 @@ def _carried_out(repo: EntityRepository, event: Event) -> bool:
     place = _place_of(repo, event)
     if place is None:
         return False
+    if event.op == "create" and event.file == "notes" and repo.read(place._replace(file="profile")).code == "gone":
+        return False  # the profile could not be made: notes alone are no entity
     seen = repo.read(place)
     ended = settle(event, seen.text, write_ahead.section_sha(seen.text, event.section))
     if ended == "failed" and seen.code in ("", "gone"):
