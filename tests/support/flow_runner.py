@@ -32,7 +32,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.formats.turn import Turn
-from signet_sync.graph.enrichment import enrich
+from signet_sync.graph import enrichment
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.privacy import remove
@@ -142,7 +142,12 @@ def remember(workspace: Workspace) -> None:
 
 def distil(workspace: Workspace) -> None:
     """Has a model distil what it has not seen yet."""
-    enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
+    enrichment.enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
+
+
+def improve(workspace: Workspace) -> None:
+    """Has a model redo what rules made."""
+    enrichment.improve(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
 
 
 def sweep(workspace: Workspace) -> None:
