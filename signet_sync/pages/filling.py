@@ -88,7 +88,7 @@ class _Filling:
         ending = short_handle(entry.id)
         ending = handle(entry.id) if ending in self._handles else ending
         stem = "" if entry.path is None else segment_of(entry.path)
-        link = entry.path if entry.path is not None and stem not in self.named else ""
+        link = entry.path if entry.path is not None and (_keeps_link(entry) or stem not in self.named) else ""
         made = _Line(entry, f"{entry.bullet}{line.text}{more}", "", ending, link)
         cost = 0
         if _is_grouped(entry) and line.grouped:
@@ -101,6 +101,8 @@ class _Filling:
         return made, cost + (page_tokens(f" {link_to(link)}") if link else 0)
 
     def _keep(self, entry: SectionCandidate, line: SectionLine, made: _Line, scope: str) -> None:
+        if made.link and _keeps_link(entry):
+            self._unlink(segment_of(made.link))
         self.chosen[entry.section].append(made)
         self.shown.add(entry.id)
         self._handles.add(made.handle)
@@ -115,6 +117,19 @@ class _Filling:
         if line.sentence:
             self._said.add(line.sentence, scope, sentence=True)
 
+    def _unlink(self, segment: str) -> None:
+        """Takes a segment's link from the line that has it, if that need not keep it."""
+        for lines in self.chosen.values():
+            for place, line in enumerate(lines):
+                if line.link and segment_of(line.link) == segment and not _keeps_link(line.entry):
+                    lines[place] = line._replace(link="")
+                    self.used -= page_tokens(f" {link_to(line.link)}")
+
+
+def _keeps_link(entry: SectionCandidate) -> bool:
+    """Returns whether a line needs the link of its newest session: its handle stays when that session is removed."""
+    return entry.id.startswith(("t-", "a-", "e-"))
+
 
 def fill(
     entries: Iterable[SectionCandidate],
@@ -127,7 +142,8 @@ def fill(
 
     Pins come first, then the highest score, then the newest, then ids. A line that alone exceeds the budget is skipped;
     the first that no longer fits ends the selection, so that nothing of lower score takes its place. Each line has a
-    handle, and the first of each session a link, unless the page has one (`named`). `unread` and `cut` are those of
+    handle, and one of each session a link, unless the page has one (`named`): that of its thread, which always has one,
+    else the first. `unread` and `cut` are those of
     `SectionInputs`.
     """
     ranked = sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned))
@@ -158,7 +174,7 @@ def _more_cost(count: int) -> int:
 
 
 def _listed(section: str, chosen: Sequence[_Line]) -> list[str]:
-    """Returns the lines of a section in order, each session's link in the first that is its."""
+    """Returns the lines of a section in order, each session's link in its thread's line or the first that is its."""
     if section == "projects":
         blocks = [("", _threads_first(chosen))]
     elif any(line.entry.group for line in chosen):
@@ -167,14 +183,16 @@ def _listed(section: str, chosen: Sequence[_Line]) -> list[str]:
         blocks = [(group, list(lines)) for group, lines in groupby(newest, lambda line: line.entry.group)]
     else:
         blocks = _by_project(chosen)
-    links = {segment_of(line.link): line.link for line in chosen if line.link}
+    links = {segment_of(line.link): line.link for line in chosen if line.link and not _keeps_link(line.entry)}
     shown: list[str] = []
     for heading, lines in blocks:
         if heading:
             shown += [*([""] if shown else []), heading, ""]
         for line in lines:
             path = line.entry.path
-            link = links.pop(segment_of(path), None) if path is not None else None
+            link: str | None = line.link
+            if path is not None and not _keeps_link(line.entry):
+                link = links.pop(segment_of(path), None)
             text = line.grouped if heading and line.grouped else line.text
             shown.append(" ".join(filter(None, (text, link and link_to(link), line.handle))))
     return shown

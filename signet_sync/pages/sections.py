@@ -51,7 +51,8 @@ _kept = lru_cache(maxsize=1_000)
 class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
-    `blocker` is the first that its newest sessions leave open.
+    `blocker` is the first that its newest sessions leave open. `planned_by` and `blocked_by` are the nodes of the
+    sessions that said the next action and this blocker, "" for the newest session.
     """
 
     id: str
@@ -65,6 +66,8 @@ class ThreadView(NamedTuple):
     next_action: str | None
     path: str
     blocker: str | None = None
+    planned_by: str = ""
+    blocked_by: str = ""
 
 
 class ReplacedFact(NamedTuple):
@@ -101,7 +104,7 @@ class MemoryView(NamedTuple):
 
 
 class PinnedView(NamedTuple):
-    """A pinned node of the graph; `path` is None for a condensation."""
+    """A pinned node of the graph, and the artifact with the words of its label."""
 
     id: str
     source_type: str
@@ -305,7 +308,8 @@ def thread_line(view: ThreadView, today_us: int) -> str:
 def _thread_parts(view: ThreadView, today_us: int) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Returns a thread's outcome, then what blocks it and what is next, each with its statement.
 
-    A thread at rest has only its outcome. A status is named if the parts do not show it.
+    A thread at rest has only its outcome. A status is named if the parts do not show it. What an earlier session said
+    has a handle of that session, so that its removal finds the line.
     """
     name, day = thread_name(view), short_day(view.latest_us, today_us)
     outcome, named = _split(view.sample)
@@ -314,10 +318,12 @@ def _thread_parts(view: ThreadView, today_us: int) -> tuple[str, tuple[tuple[str
         return f"**{name}** (quiet since {day}): {_ended(shortened(plain(outcome), QUIET_LENGTH))}", ()
     blocker = _blocker(view, named)
     steps = [
-        ("Blocked", blocker and plain(blocker)),
-        ("Next", view.next_action and plain(view.next_action, NEXT_LENGTH)),
+        ("Blocked", blocker and plain(blocker), view.blocked_by if blocker == view.blocker else ""),
+        ("Next", view.next_action and plain(view.next_action, NEXT_LENGTH), view.planned_by),
     ]
-    parts = tuple((text, f" {label}: {_ended(text)}") for label, text in steps if text)
+    parts = tuple(
+        (text, f" {label}: {_ended(text)}{f' {short_handle(by)}' if by else ''}") for label, text, by in steps if text
+    )
     implied = {"settled", "question-only", *(["blocked"] if blocker else []), *(["open"] if parts else [])}
     about = _listed(
         "" if view.status in implied else view.status,
