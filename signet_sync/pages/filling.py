@@ -52,6 +52,7 @@ class _Filling:
         self.used = 0
         self.shown: set[str] = set()
         self.named = set(named)
+        self._in_rows = frozenset(named)
         self._handles: set[str] = set()
         self._groups: set[str] = set()
         self._projects: Counter[tuple[str, str]] = Counter()
@@ -88,7 +89,11 @@ class _Filling:
         ending = short_handle(entry.id)
         ending = handle(entry.id) if ending in self._handles else ending
         stem = "" if entry.path is None else segment_of(entry.path)
-        link = entry.path if entry.path is not None and (_keeps_link(entry) or stem not in self.named) else ""
+        named_by_handle = stem in self._in_rows and entry.newest != ""
+        if named_by_handle:
+            more += f" {short_handle(entry.newest)}"
+        linked = named_by_handle or (stem in self.named and not _keeps_link(entry))
+        link = "" if entry.path is None or linked else entry.path
         made = _Line(entry, f"{entry.bullet}{line.text}{more}", "", ending, link)
         cost = 0
         if _is_grouped(entry) and line.grouped:
@@ -127,7 +132,10 @@ class _Filling:
 
 
 def _keeps_link(entry: SectionCandidate) -> bool:
-    """Returns whether a line needs the link of its newest session: its handle stays when that session is removed."""
+    """Returns whether a line must show which session its words are from: its handle stays when that is removed.
+
+    It has that session's link, or its handle if a row of the session log has the link.
+    """
     return entry.id.startswith(("t-", "a-", "e-"))
 
 

@@ -52,7 +52,7 @@ class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
     `blocker` is the first that its newest sessions leave open. `planned_by` and `blocked_by` are the nodes of the
-    sessions that said the next action and this blocker, "" for the newest session.
+    sessions that said the next action and this blocker, "" for the newest session, whose node is `newest`.
     """
 
     id: str
@@ -68,6 +68,7 @@ class ThreadView(NamedTuple):
     blocker: str | None = None
     planned_by: str = ""
     blocked_by: str = ""
+    newest: str = ""
 
 
 class ReplacedFact(NamedTuple):
@@ -164,7 +165,7 @@ class SectionCandidate(NamedTuple):
     """What may be shown, and its score; `make_line` makes its line, which is not needed for most.
 
     `project` is what it is about, `path` the artifact that states it. `group` is a heading inside the section, and
-    `place` the order below it, lowest first.
+    `place` the order below it, lowest first. `newest` is the node of the session of a thread whose words are shown.
     """
 
     section: str
@@ -177,6 +178,7 @@ class SectionCandidate(NamedTuple):
     path: str | None = None
     group: str = ""
     place: float = 0.0
+    newest: str = ""
 
     @property
     def bullet(self) -> str:
@@ -229,7 +231,9 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
     ]
     return [
         *(
-            valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)
+            valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)._replace(
+                newest=v.newest
+            )
             for v in seen.threads
         ),
         *(

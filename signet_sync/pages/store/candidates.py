@@ -43,7 +43,7 @@ CHILDREN = 500
 
 _THREAD = (
     "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref,"
-    " told ->> '$.blockers[0]', told ->> '$.said_by[0]', told ->> '$.said_by[1]'"
+    " told ->> '$.blockers[0]', told ->> '$.said_by[0]', told ->> '$.said_by[1]', node_id"
     " from memory_thread_heads where agent_id = ?"
 )
 _FACT = """
@@ -223,6 +223,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         blocker=next(iter(then.blockers), None),
         planned_by=then.said_by[0],
         blocked_by=then.said_by[1],
+        newest=then.node_id,
     )
 
 
