@@ -13,6 +13,7 @@ from workbench import NOW, Vault, numbered
 
 from signet_sync.app.workspace import opened
 from signet_sync.pages import page_files
+from signet_sync.settings.model import Settings
 
 WORD = "qzxvheron"
 LANTERN = "/home/ada/code/lantern"
@@ -218,11 +219,11 @@ def of_a_fact(vault: Vault) -> str:
 def test_a_line_stays_if_another_session_says_the_same(tmp_path: Any) -> None:
     vault = Vault(tmp_path / "vault")
     line = of_a_fact(vault)
-    with opened(vault.root) as workspace:
+    with opened(str(vault.root), Settings()) as workspace:
         assert page_files.shows_removed(workspace, "default", line.encode())
     session(vault, 2, f"The {WORD} keeps the queue.")
     vault.reindex()
-    with opened(vault.root) as workspace:
+    with opened(str(vault.root), Settings()) as workspace:
         assert not page_files.shows_removed(workspace, "default", line.encode())
     kept = vault / "MEMORY.user-20260329T110000Z.md"
     kept.write_text(f"{OWN}\n{line}\n")
