@@ -251,3 +251,12 @@ def test_a_handle_of_another_agent_is_none_of_the_removed(tmp_path: Any) -> None
     kept.write_text(f"{OWN}\n{line}\n")
     vault.reindex()
     assert kept.read_text() == f"{OWN}\n{line}\n"
+
+
+def test_a_line_goes_though_nothing_else_names_its_session(tmp_path: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    line = of_a_fact(vault)
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"{OWN}\n{line}\n")
+    vault.reindex()
+    assert kept.read_text() == f"{OWN}\n"

@@ -9,7 +9,7 @@ from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.session_token import forgotten_mark
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import distilled
+from signet_sync.storage.database.tables import identified
 
 _SHOWN = late(rb"\^([a-z]-[a-z2-7]{6,12})")
 
@@ -54,9 +54,9 @@ def removed_in(database: Database, agent_id: str, text: bytes) -> dict[bytes, fr
 def _has_row(database: Database, agent_id: str, beginning: str) -> bool:
     return any(
         database.value(
-            f"select exists(select 1 from {table.rows} where agent_id = ?1 and {table.handle} >= ?2"
+            f"select exists(select 1 from {table.name} where agent_id = ?1 and {table.handle} >= ?2"
             f" and {table.handle} < ?2 || '~')",
             (agent_id, beginning),
         )
-        for table in distilled()
+        for table in identified()
     )
