@@ -17,7 +17,7 @@ def token_of(agent_id: str, identity: str) -> str:
 
 
 def forgotten_mark(agent_id: str, memory_id: str) -> str:
-    """Returns what is kept of a forgotten memory: only a hash of agent and id."""
+    """Returns what is kept of a forgotten memory, or of something of a removed session: a hash of agent and id."""
     return text_sha256(f"{agent_id}:{memory_id}")[:32]
 
 

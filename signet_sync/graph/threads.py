@@ -88,7 +88,8 @@ class ThreadSummary(NamedTuple):
     """The summary of a thread; a row of `memory_thread_heads`.
 
     `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids of the newest sessions, newest
-    first, and of the newest arc. `harness` lists the harnesses of the newest sessions, the latest used first.
+    first, and of the newest arc. `harness` lists the harnesses of the newest sessions, the latest used first. `said_by`
+    are the nodes of the sessions that said the next action and the first blocker, "" for the newest session.
     """
 
     agent_id: str
@@ -111,6 +112,7 @@ class ThreadSummary(NamedTuple):
     loops: tuple[str, ...]
     blockers: tuple[str, ...]
     refs: tuple[str, ...]
+    said_by: tuple[str, str]
 
 
 # ── which thread a session belongs to ──
@@ -258,11 +260,16 @@ def item_key(text: str) -> str:
 
 
 class OpenItems(NamedTuple):
-    """What sessions of a thread leave open: the next action, other steps and questions, blockers."""
+    """What sessions of a thread leave open: the next action, other steps and questions, blockers.
+
+    `planned_by` and `blocked_by` are the nodes of the sessions that said the next action and the first blocker.
+    """
 
     next_action: str | None
     loops: tuple[str, ...]
     blockers: tuple[str, ...]
+    planned_by: str = ""
+    blocked_by: str = ""
 
 
 def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
@@ -280,19 +287,25 @@ def left_open(newest: Sequence[ThreadSession]) -> OpenItems:
     blockers: dict[str, str] = {}
     planned = False
     action: str | None = None
+    planned_by = blocked_by = ""
     for place, session in enumerate(newest):
         steps = () if planned else session.next_steps
         if steps:
-            planned = True
+            planned, planned_by = True, session.node_id
             action = next((text for text in steps if item_key(text) not in closed), None)
         _add_open(loops, (*steps, *session.loops), closed)
         if place < BLOCKER_SESSIONS:
             _add_open(blockers, session.blockers, closed)
+            blocked_by = blocked_by or (session.node_id if blockers else "")
         closed.update(session.closed)
     if action is not None:
         loops.pop(item_key(action), None)
     return OpenItems(
-        action, tuple(text for key, text in loops.items() if key not in blockers), tuple(blockers.values())
+        action,
+        tuple(text for key, text in loops.items() if key not in blockers),
+        tuple(blockers.values()),
+        planned_by,
+        blocked_by,
     )
 
 
@@ -342,7 +355,12 @@ def summarize(
         left.loops[:SUMMARY_LOOPS],
         left.blockers[:SUMMARY_BLOCKERS],
         (*(session.node_id for session in counted[:SUMMARY_REFS]), *([arc] if arc else [])),
+        (_unless_newest(left.planned_by, latest), _unless_newest(left.blocked_by, latest)),
     )
+
+
+def _unless_newest(node_id: str, latest: ThreadSession) -> str:
+    return "" if node_id == latest.node_id else node_id
 
 
 def _status(latest: ThreadSession, left: OpenItems) -> Status:

@@ -52,6 +52,7 @@ class _Filling:
         self.used = 0
         self.shown: set[str] = set()
         self.named = set(named)
+        self._in_rows = frozenset(named)
         self._handles: set[str] = set()
         self._groups: set[str] = set()
         self._projects: Counter[tuple[str, str]] = Counter()
@@ -88,7 +89,11 @@ class _Filling:
         ending = short_handle(entry.id)
         ending = handle(entry.id) if ending in self._handles else ending
         stem = "" if entry.path is None else segment_of(entry.path)
-        link = entry.path if entry.path is not None and stem not in self.named else ""
+        named_by_handle = stem in self._in_rows and entry.newest != ""
+        if named_by_handle:
+            more += f" {short_handle(entry.newest)}"
+        linked = named_by_handle or (stem in self.named and not _keeps_link(entry))
+        link = "" if entry.path is None or linked else entry.path
         made = _Line(entry, f"{entry.bullet}{line.text}{more}", "", ending, link)
         cost = 0
         if _is_grouped(entry) and line.grouped:
@@ -101,6 +106,8 @@ class _Filling:
         return made, cost + (page_tokens(f" {link_to(link)}") if link else 0)
 
     def _keep(self, entry: SectionCandidate, line: SectionLine, made: _Line, scope: str) -> None:
+        if made.link and _keeps_link(entry):
+            self._unlink(segment_of(made.link))
         self.chosen[entry.section].append(made)
         self.shown.add(entry.id)
         self._handles.add(made.handle)
@@ -115,6 +122,22 @@ class _Filling:
         if line.sentence:
             self._said.add(line.sentence, scope, sentence=True)
 
+    def _unlink(self, segment: str) -> None:
+        """Takes a segment's link from the line that has it, if that need not keep it."""
+        for lines in self.chosen.values():
+            for place, line in enumerate(lines):
+                if line.link and segment_of(line.link) == segment and not _keeps_link(line.entry):
+                    lines[place] = line._replace(link="")
+                    self.used -= page_tokens(f" {link_to(line.link)}")
+
+
+def _keeps_link(entry: SectionCandidate) -> bool:
+    """Returns whether a line must show which session its words are from: its handle stays when that is removed.
+
+    It has that session's link, or its handle if a row of the session log has the link.
+    """
+    return entry.id.startswith(("t-", "a-", "e-"))
+
 
 def fill(
     entries: Iterable[SectionCandidate],
@@ -127,7 +150,8 @@ def fill(
 
     Pins come first, then the highest score, then the newest, then ids. A line that alone exceeds the budget is skipped;
     the first that no longer fits ends the selection, so that nothing of lower score takes its place. Each line has a
-    handle, and the first of each session a link, unless the page has one (`named`). `unread` and `cut` are those of
+    handle, and one of each session a link, unless the page has one (`named`): that of its thread, which always has one,
+    else the first. `unread` and `cut` are those of
     `SectionInputs`.
     """
     ranked = sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned))
@@ -158,7 +182,7 @@ def _more_cost(count: int) -> int:
 
 
 def _listed(section: str, chosen: Sequence[_Line]) -> list[str]:
-    """Returns the lines of a section in order, each session's link in the first that is its."""
+    """Returns the lines of a section in order, each session's link in its thread's line or the first that is its."""
     if section == "projects":
         blocks = [("", _threads_first(chosen))]
     elif any(line.entry.group for line in chosen):
@@ -167,14 +191,16 @@ def _listed(section: str, chosen: Sequence[_Line]) -> list[str]:
         blocks = [(group, list(lines)) for group, lines in groupby(newest, lambda line: line.entry.group)]
     else:
         blocks = _by_project(chosen)
-    links = {segment_of(line.link): line.link for line in chosen if line.link}
+    links = {segment_of(line.link): line.link for line in chosen if line.link and not _keeps_link(line.entry)}
     shown: list[str] = []
     for heading, lines in blocks:
         if heading:
             shown += [*([""] if shown else []), heading, ""]
         for line in lines:
             path = line.entry.path
-            link = links.pop(segment_of(path), None) if path is not None else None
+            link: str | None = line.link
+            if path is not None and not _keeps_link(line.entry):
+                link = links.pop(segment_of(path), None)
             text = line.grouped if heading and line.grouped else line.text
             shown.append(" ".join(filter(None, (text, link and link_to(link), line.handle))))
     return shown

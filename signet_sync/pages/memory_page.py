@@ -219,7 +219,9 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
             sentence, path = next(earlier, ("", ""))
             if path and node.id not in head.shown:
                 told.add(segment_of(path))
-                link = f" {link_to(path)}" if segment_of(path) not in head.linked else ""
+                # The handle of a condensation stays when that session is removed.
+                linked = node.kind == "session" and segment_of(path) in head.linked
+                link = "" if linked else f" {link_to(path)}"
                 yield f"{node_line(node, sentence, projection.today_us)}{link} {short_handle(node.id)}"
 
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))

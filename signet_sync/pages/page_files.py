@@ -18,6 +18,7 @@ from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.request import Pass
 from signet_sync.sync.store import counts as counts_store
+from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
@@ -59,7 +60,11 @@ def yields_to_others(run: Pass) -> bool:
 def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
     """Returns whether a page written by another machine shows a removed session or a forgotten memory."""
     database = workspace.database
-    return bool(forgotten_on(database, agent_id, page) or tombstones_store.named_in(database, agent_id, page))
+    return bool(
+        forgotten_on(database, agent_id, page)
+        or tombstones_store.named_in(database, agent_id, page)
+        or handles.removed_in(database, agent_id, page)
+    )
 
 
 def forgotten_on(database: Database, agent_id: str, page: bytes) -> frozenset[str]:

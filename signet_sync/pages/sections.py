@@ -51,7 +51,8 @@ _kept = lru_cache(maxsize=1_000)
 class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
-    `blocker` is the first that its newest sessions leave open.
+    `blocker` is the first that its newest sessions leave open. `planned_by` and `blocked_by` are the nodes of the
+    sessions that said the next action and this blocker, "" for the newest session, whose node is `newest`.
     """
 
     id: str
@@ -65,6 +66,9 @@ class ThreadView(NamedTuple):
     next_action: str | None
     path: str
     blocker: str | None = None
+    planned_by: str = ""
+    blocked_by: str = ""
+    newest: str = ""
 
 
 class ReplacedFact(NamedTuple):
@@ -101,7 +105,7 @@ class MemoryView(NamedTuple):
 
 
 class PinnedView(NamedTuple):
-    """A pinned node of the graph; `path` is None for a condensation."""
+    """A pinned node of the graph, and the artifact with the words of its label."""
 
     id: str
     source_type: str
@@ -161,7 +165,7 @@ class SectionCandidate(NamedTuple):
     """What may be shown, and its score; `make_line` makes its line, which is not needed for most.
 
     `project` is what it is about, `path` the artifact that states it. `group` is a heading inside the section, and
-    `place` the order below it, lowest first.
+    `place` the order below it, lowest first. `newest` is the node of the session of a thread whose words are shown.
     """
 
     section: str
@@ -174,6 +178,7 @@ class SectionCandidate(NamedTuple):
     path: str | None = None
     group: str = ""
     place: float = 0.0
+    newest: str = ""
 
     @property
     def bullet(self) -> str:
@@ -226,7 +231,9 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
     ]
     return [
         *(
-            valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)
+            valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)._replace(
+                newest=v.newest
+            )
             for v in seen.threads
         ),
         *(
@@ -306,6 +313,7 @@ def _thread_parts(view: ThreadView, today_us: int, *, whole: bool = False) -> tu
     """Returns a thread's outcome, then what blocks it and what is next, each with its statement.
 
     A thread at rest has only its outcome, unless it is wanted `whole`. A status is named if the parts do not show it.
+    What an earlier session said has a handle of that session, so that its removal finds the line.
     """
     name, day = thread_name(view), short_day(view.latest_us, today_us)
     outcome, named = _split(view.sample)
@@ -314,10 +322,12 @@ def _thread_parts(view: ThreadView, today_us: int, *, whole: bool = False) -> tu
         return f"**{name}** (quiet since {day}): {_ended(shortened(plain(outcome), QUIET_LENGTH))}", ()
     blocker = _blocker(view, named)
     steps = [
-        ("Blocked", blocker and plain(blocker)),
-        ("Next", view.next_action and plain(view.next_action, NEXT_LENGTH)),
+        ("Blocked", blocker and plain(blocker), view.blocked_by if blocker == view.blocker else ""),
+        ("Next", view.next_action and plain(view.next_action, NEXT_LENGTH), view.planned_by),
     ]
-    parts = tuple((text, f" {label}: {_ended(text)}") for label, text in steps if text)
+    parts = tuple(
+        (text, f" {label}: {_ended(text)}{f' {short_handle(by)}' if by else ''}") for label, text, by in steps if text
+    )
     implied = {"settled", "question-only", *(["blocked"] if blocker else []), *(["open"] if parts else [])}
     about = _listed(
         "" if view.status in implied else view.status,

@@ -12,6 +12,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.privacy import scrub
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser
+from signet_sync.sync.tombstones import handles
 from signet_sync.sync.tombstones import store as tombstones_store
 
 if TYPE_CHECKING:
@@ -23,15 +24,17 @@ class RemovedWords(Eraser):
 
     name = "removed words"
 
-    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
-        """Cleans kept copies; returns queries, and digests of lines that cannot be deleted now."""
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> scrub.RemovedTexts:
+        """Cleans kept copies; returns what else the sessions' words are in."""
         return scrub.gather(run, removed)
 
-    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: tuple[set[str], set[str]]) -> Callable[[], None]:
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: scrub.RemovedTexts) -> Callable[[], None]:
         """Deletes queries and marks; returns what deletes orphaned marks once derived rows are up to date."""
-        database, (queries, lines) = run.database, gathered
-        recall_events.forget_queries(database, queries)
-        tombstones_store.remember_lines(database, lines)
+        database = run.database
+        recall_events.forget_queries(database, gathered.queries)
+        tombstones_store.remember_lines(database, gathered.lines)
+        for (agent_id, token), ids in gathered.handles.items():
+            handles.remember(database, agent_id, token, ids)
         orphans = marks.forget_marks(database, removed)
         return lambda: marks.forget_orphaned_marks(database, orphans)
 

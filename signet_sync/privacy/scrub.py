@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.capture import injections, spool
 from signet_sync.capture.harnesses.texts import UUID
@@ -39,6 +39,7 @@ from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Pass
 from signet_sync.sync.store import artifacts, line_index, passes, redactions
+from signet_sync.sync.tombstones import handles as tombstones_handles
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import path_of
 from signet_sync.sync.workspace import Workspace, back_up
@@ -55,8 +56,19 @@ if TYPE_CHECKING:
 _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
 
 
-def gather(run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
-    """Cleans kept copies; returns queries, and digests of lines that cannot be deleted now."""
+class RemovedTexts(NamedTuple):
+    """Where words of newly removed sessions are, while these have rows.
+
+    Queries, digests of lines that cannot be deleted now, and by agent and token the ids that only they have.
+    """
+
+    queries: set[str]
+    lines: set[str]
+    handles: dict[tuple[str, str], set[str]]
+
+
+def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
+    """Cleans kept copies; returns what must be deleted or remembered together with the rows."""
     workspace, database = run.workspace, run.database
     lines: set[str] = set()
     if not workspace.touch_nothing:
@@ -72,7 +84,7 @@ def gather(run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]
             postponed = True
         if postponed:
             lines = lines_of_removed(workspace, removed)
-    return queries_of_removed(database, removed), lines
+    return RemovedTexts(queries_of_removed(database, removed), lines, handles_of_removed(database, removed))
 
 
 def scrub(workspace: Workspace, now_us: int) -> None:
@@ -161,7 +173,7 @@ def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone]) -> 
     """Deletes lines of removed sessions and forgotten memories from the kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
-    later by the digests of lines that could not be deleted then. Raises `OSError`, `WorkspaceError`.
+    later by the digests of handles, and of lines that could not be deleted then. Raises `OSError`, `WorkspaceError`.
     """
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
@@ -240,10 +252,22 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
 
 def queries_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> set[str]:
     """Returns the `recall` queries that use words of removed sessions; known only while these have rows."""
-    scrubbed = tombstones_store.pending(database)
-    new = [tombstone for tombstone in tombstones if (tombstone.agent_id, tombstone.session_token) in scrubbed]
-    scopes = [_scope(tombstone) for tombstone in new]
+    scopes = _pending_scopes(database, tombstones)
     return text_match.queries_of(database, scopes) if scopes else set()
+
+
+def handles_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dict[tuple[str, str], set[str]]:
+    """Returns by agent and token the ids that only removed sessions have; known only while these have rows.
+
+    Memories have marks of their own.
+    """
+    scopes = _pending_scopes(database, tombstones)
+    return {scope[:2]: session_texts.derived_handles(database, scope, scopes) for scope in scopes}
+
+
+def _pending_scopes(database: Database, tombstones: Sequence[Tombstone]) -> list[Scope]:
+    pending = tombstones_store.pending(database)
+    return [_scope(one) for one in tombstones if (one.agent_id, one.session_token) in pending]
 
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
@@ -261,6 +285,7 @@ def _delete_lines(
         if not isinstance(found, Found):
             continue
         caught, lines = sieve.caught(found.raw), found.raw.split(b"\n")
+        caught.update(tombstones_handles.removed_in(workspace.database, _agent_of(path), found.raw))
         left = lines_without(lines, partial(_goes, caught, digests))
         if len(left) == len(lines):
             continue
@@ -302,13 +327,22 @@ def _scope(tombstone: Tombstone) -> Scope:
 
 
 def find_returned_pages(workspace: Workspace) -> None:
-    """Reopens the scrub for pages that came back, from a backup or another machine, and name a removed session."""
+    """Reopens the scrub for pages that came back, from a backup or another machine, and show what was removed."""
+    database = workspace.database
     pages = [(agent_id, raw) for agent_id, _, raw in page_files.strays(workspace)]
     for path in kept_copies.copies(workspace.root):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found):
-            pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
+            pages.append((_agent_of(path), found.raw))
     for agent_id, raw in pages:
-        removed = tombstones_store.named_in(workspace.database, agent_id, raw)
+        shown = tombstones_handles.removed_in(database, agent_id, raw)
+        removed = tombstones_store.named_in(database, agent_id, raw).union(*shown.values())
         if removed:
-            tombstones_store.reopen(workspace.database, agent_id, removed)
+            tombstones_store.reopen(database, agent_id, removed)
+        if forgotten := page_files.forgotten_on(database, agent_id, raw):
+            with database.transaction(durable=True):
+                memories.scrub_again(database, agent_id, forgotten)
+
+
+def _agent_of(path: str) -> str:
+    return path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT

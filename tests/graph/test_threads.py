@@ -282,7 +282,7 @@ def test_a_rolling_head():
         "default", LANTERN.id, LANTERN.key, "lantern", LANTERN.project, None, "codex", "open", 3,
         T - 100 * DAY, T + 3 * DAY, "s-3", "summary", "memory/3--summary.md", "Lit the lantern on day 3.", "Tell Mira",
         ("database: sqlite.", "Database: Postgres", "Drain five"), ("Whose key?",), ("No zstd",),
-        ("s-3", "s-2", "s-1", "a-1"),
+        ("s-3", "s-2", "s-1", "a-1"), ("s-2", "s-2"),
     )  # fmt: skip
 
 
@@ -362,6 +362,6 @@ def test_columns_are_those_of_the_tables():
     row = columns_of(found)
     assert len(row) == 17 and row[:16] == found[:16]
     assert json.loads(columns_of(found)[-1]) == {
-        "blockers": [], "decisions": ["Größe: 灯"], "loops": [], "refs": ["s-1", "a-1"]
+        "blockers": [], "decisions": ["Größe: 灯"], "loops": [], "refs": ["s-1", "a-1"], "said_by": ["", ""]
     }  # fmt: skip
     assert row_of(ThreadSummary, list(row)) == found

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import pytest
 from invariants import holding
+from killed_swap import killed_after_its_swap
 from session_inputs import FIRST, WHO, end, moment
 from workbench import NOW, ROOT, Vault, contents, tree
 
@@ -243,36 +244,6 @@ def settle_aside(vault: Vault) -> None:
     """What lies aside belongs to a process that has ended: one of this id cannot be."""
     for path in (vault / ".signet/tmp").iterdir():
         path.rename(path.with_name(f"4194305-{path.name.partition('-')[2]}"))
-
-
-# Ends right after its swap: what an editor saved in the moment before it lies under a temporary name.
-KILLED = """
-import os, sys
-from pathlib import Path
-from signet_sync.storage import files
-root, path, before, saved, ours = sys.argv[1:]
-real = files._rename
-
-def rename(*given):
-    if saved:
-        (Path(root) / path).write_text(saved)
-    real(*given)
-    os._exit(0)
-
-files._rename = rename
-files.replace(root, path, ours.encode(), before.encode())
-"""
-
-
-def killed_after_its_swap(vault: Vault, path: str, saved: str, ours: str) -> None:
-    before = (vault / path).read_text()
-    subprocess.run(
-        [sys.executable, "-c", KILLED, str(vault.root), path, before, saved, ours],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        check=True,
-        timeout=60,
-    )
-    assert (vault / path).read_text() == ours
 
 
 def test_a_save_that_a_killed_writer_had_displaced_is_kept(vault: Vault) -> None:

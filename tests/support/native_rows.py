@@ -112,6 +112,7 @@ def put(database: Database) -> None:
     said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
     live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
     database.execute("insert into forgotten_memories values(?)", ("0" * 32,))
+    database.execute("insert into removed_handles values('default', ?, ?)", ("1" * 32, first[0]))
     database.execute("insert into acceptances values(?, 0, ?, 'it is right so')", (vault_path("summary", 2), NOW))
     database.execute("insert into redactions values(?, ?, 'a rule × 1: it leaked', 1)", (vault_path("summary", 2), NOW))
 

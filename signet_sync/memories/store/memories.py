@@ -191,6 +191,12 @@ def forgotten(database: Database) -> list[tuple[str, str]]:
     return list(database.execute("select agent_id, memory_id from unscrubbed_memories"))
 
 
+def scrub_again(database: Database, agent_id: str, ids: Iterable[str]) -> None:
+    """Notes forgotten memories that came back in a file. In the caller's transaction."""
+    rows = [(agent_id, one) for one in sorted(ids)]
+    database.executemany("insert or ignore into unscrubbed_memories(agent_id, memory_id) values(?, ?)", rows)
+
+
 def once_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
     """Returns those of an agent's memories that were ever forgotten and not remembered again."""
     marked = "select exists(select 1 from forgotten_memories where mark = ?)"

@@ -135,15 +135,23 @@ def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
 
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """Ids of facts, threads and the like that no session outside some scopes has a part in, and of their memories."""
-    outside, bindings = _outside(scopes)
     found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+    return found.union(*(derived_handles(database, scope, scopes) for scope in scopes))
+
+
+def derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -> set[str]:
+    """Ids of facts, threads and the like in which sessions of a scope have a part, and none outside some scopes."""
+    outside, others = _outside(scopes)
+    where, bindings = within(scope)
+    found = set()
     for table in distilled():
-        rows = database.execute(
-            f"select agent_id, {table.handle} from {table.rows} where session_id is not null and not ({outside})"
-            f" except select agent_id, {table.handle} from {table.rows} where {outside}",
-            [*bindings, *bindings],
+        ids = {row[0] for row in database.execute(f"select {table.handle} from {table.rows} where {where}", bindings)}
+        shared = database.execute(
+            f"select {table.handle} from {table.rows}"
+            f" where agent_id = ? and {table.handle} in (select value from json_each(?)) and {outside}",
+            [scope[0], json.dumps(sorted(ids)), *others],
         )
-        found |= {row[1] for row in rows}
+        found |= ids.difference(row[0] for row in shared)
     return found
 
 

@@ -43,7 +43,8 @@ CHILDREN = 500
 
 _THREAD = (
     "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref,"
-    " told ->> '$.blockers[0]' from memory_thread_heads where agent_id = ?"
+    " told ->> '$.blockers[0]', told ->> '$.said_by[0]', told ->> '$.said_by[1]', node_id"
+    " from memory_thread_heads where agent_id = ?"
 )
 _FACT = """
     select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, a.source_path
@@ -127,7 +128,10 @@ def section_inputs(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
         _with_replaced(database, agent_id, [FactView(*row) for row in facts.values()]),
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
-        [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
+        [
+            _pinned(database, agent_id, PinnedView(*row))
+            for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()
+        ],
         uses,
         promoted,
         [EntityEntry(*row) for row in _entities(database, agent_id, most)],
@@ -217,6 +221,9 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         next_action=then.next_action,
         path=then.source_ref,
         blocker=next(iter(then.blockers), None),
+        planned_by=then.said_by[0],
+        blocked_by=then.said_by[1],
+        newest=then.node_id,
     )
 
 
@@ -266,6 +273,14 @@ def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[No
                 about = [row for arc in below for row in _sessions_below(database, agent_id, arc)]
                 count = len(about) if kind == "arc" else len(below)
                 yield NodeView(one, kind, name, earliest, latest, count, sorted(about, reverse=True))
+
+
+def _pinned(database: Database, agent_id: str, view: PinnedView) -> PinnedView:
+    """Adds to a condensation the newest session's artifact: its label has the sentence of that session."""
+    if view.path is not None:
+        return view
+    about = next((node.about for node in _nodes(database, agent_id, [view.id])), ())
+    return view._replace(path=about[0][2] if about else None)
 
 
 def _below(database: Database, agent_id: str, node_id: str) -> list[str]:

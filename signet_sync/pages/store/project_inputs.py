@@ -30,7 +30,7 @@ OF_PERSON = ("preference", "person")
 
 _THREADS = (
     "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref,"
-    " told ->> '$.blockers[0]'"
+    " told ->> '$.blockers[0]', told ->> '$.said_by[0]', told ->> '$.said_by[1]', node_id"
     " from memory_thread_heads where agent_id = ? and latest_us <= ? order by latest_us desc, thread_id limit ?"
 )
 # The parameters are JSON lists of aspects and of numbers of topics; of each pair the newest facts are read.

@@ -55,6 +55,12 @@ class RemovalRow:
     session_ids: Escaped[Text] | None
 
 
+class RemovedHandleRow:
+    agent_id: Agent
+    session_token: Token
+    mark: Mark
+
+
 class AcceptanceRow:
     path: Artifact
     gone: bool
@@ -240,6 +246,15 @@ NATIVE: tuple[Table, ...] = (
         "seen what the pass that wrote them left",
         "create table removed_lines(digest text primary key, fresh integer not null) without rowid",
         since=7,
+    ),
+    native(
+        "a hash of agent and handle of what only removed sessions said, by the token of their tombstone: a page of "
+        "before may come back and show it",
+        """create table removed_handles(
+        agent_id text not null, mark text not null, session_token text not null,
+        primary key(agent_id, mark, session_token)) without rowid""",
+        row=RemovedHandleRow,
+        since=8,
     ),
     native(
         "how often an artifact was asked for",

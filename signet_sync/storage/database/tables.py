@@ -51,6 +51,12 @@ def of_ids() -> tuple[str, ...]:
     return tuple(name for name in of_memories() if TABLES[name].types.get(TABLES[name].handle or "") is Id)
 
 
+def identified() -> tuple[Table, ...]:
+    """Lists the derived tables that have one row for each id that a page may show."""
+    found = (table for table in TABLES.values() if table.kind == "derived" and table.handle)
+    return tuple(table for table in found if f"unique(agent_id, {table.handle})" in table.ddl[0])
+
+
 def distilled() -> tuple[Table, ...]:
     """Lists the tables of rows that are derived from sessions and have an id that a page may show."""
     return tuple(table for table in TABLES.values() if table.kind == "derived" and table.session and table.handle)

@@ -13,6 +13,7 @@ from signet_sync.storage.database.connection import Database, damaged
 from signet_sync.storage.database.removal import Scope, drop_artifacts, drop_session, within
 from signet_sync.sync.store import access_counts, redactions
 from signet_sync.sync.store.artifacts import delete_rows, forget_files
+from signet_sync.sync.tombstones import handles
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
@@ -84,7 +85,8 @@ def by_name(agent_id: str, token: str, now_iso: str) -> Tombstone:
 
 
 def lift(database: Database, agent_id: str, token: str) -> None:
-    """Drops a tombstone from the mirror."""
+    """Drops a tombstone from the mirror, and what was kept to recognise its sessions' lines."""
+    handles.drop(database, agent_id, token)
     database.execute(
         "delete from memory_artifact_tombstones where agent_id = ? and session_token = ?", (agent_id, token)
     )

@@ -1,0 +1,262 @@
+"""Pages of before a removal come back: no line of them with words of the removed session stays anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from killed_swap import killed_after_its_swap
+from workbench import NOW, Vault, numbered
+
+from signet_sync.app.workspace import opened
+from signet_sync.pages import page_files
+from signet_sync.settings.model import Settings
+
+WORD = "qzxvheron"
+LANTERN = "/home/ada/code/lantern"
+OWN = "My own words."
+REMOVED = 3  # the session that is removed: 1 and 2 are newer, 4 is older
+
+
+def session(vault: Vault, number: int, *decisions: str, more: str = "", **given: Any) -> None:
+    said = "".join(f"- {one}\n" for one in decisions)
+    body = f"# Session {number}\n\n## Decisions\n\n{said}{more}" if decisions else f"# Session {number}\n\n{more}"
+    vault.session(number, **{"project": LANTERN, "body": body, **given})
+
+
+def sentence(word: str) -> str:
+    return f"In lantern the {word} bounded the retry loop of src/queue.py so that every start ends in time."
+
+
+def fact(vault: Vault) -> None:
+    session(vault, 1, "Charts are drawn at night.")
+    session(vault, REMOVED, f"The {WORD} keeps the queue.")
+
+
+def thread(vault: Vault) -> None:
+    session(vault, 4, "Charts are drawn at night.")
+    session(vault, REMOVED, memory_sentence=sentence(WORD), more="Nothing else.\n")
+
+
+def old_thread(vault: Vault) -> None:
+    """Whose newest session no row of the session log links."""
+    then = {"captured_at": "2026-02-05T10:00:00.000Z", "project": "/home/ada/code/pier"}
+    session(vault, 1, "Charts are drawn at night.")
+    session(vault, 4, "Tides are read at night.", **(then | {"captured_at": "2026-02-01T10:00:00.000Z"}))
+    session(vault, REMOVED, "Buoys are lit at noon.", **then, memory_sentence=sentence(WORD))
+
+
+def next_step(vault: Vault) -> None:
+    session(vault, 1, "Charts are drawn at night.")
+    session(vault, REMOVED, "Tides are read at night.", more=f"\n## Next steps\n\n- Ask the {WORD} for its key\n")
+
+
+def blocker(vault: Vault) -> None:
+    session(
+        vault,
+        REMOVED,
+        "Tides are read at night.",
+        more=f"\n## Blockers\n\n- The {WORD} waits for the key of the harbour office\n",
+    )
+    session(
+        vault,
+        1,
+        "Charts are drawn at night.",
+        memory_sentence=sentence("lamp")[:-1] + "; blocked: waits for the key of the harbour.",
+    )
+
+
+def replaced(vault: Vault) -> None:
+    session(vault, 1, "Retry limit: 9")
+    session(vault, REMOVED, f"Retry limit: {WORD}")
+
+
+def contradiction(vault: Vault) -> None:
+    same = numbered(REMOVED)["captured_at"]
+    session(vault, REMOVED, f"Retry limit: {WORD}")
+    session(vault, 4, "Retry limit: 9", captured_at=same)
+
+
+def condensation(vault: Vault) -> None:
+    session(vault, 1, "Charts are drawn at night.")
+    session(vault, 4, "Tides are read at night.", captured_at="2026-02-03T10:00:00.000Z")
+    then = "2026-02-05T10:00:00.000Z"
+    session(vault, REMOVED, "Buoys are lit at noon.", captured_at=then, memory_sentence=sentence(WORD))
+    session(vault, 5, "Lamps are lit at dusk.", captured_at="2026-02-04T10:00:00.000Z")
+
+
+def pinned_condensation(vault: Vault) -> None:
+    session(vault, 1, "Charts are drawn at night.")
+    session(vault, 4, "Tides are read at night.", captured_at="2026-03-17T10:00:00.000Z")
+    session(vault, 5, "Lamps are lit at dusk.", captured_at="2026-03-17T11:00:00.000Z")
+    session(vault, REMOVED, captured_at="2026-03-18T10:00:00.000Z", more="None.\n", memory_sentence=sentence(WORD))
+    vault.reindex()
+    ((arc,),) = vault.rows("select id from session_summaries where kind = 'arc' and label like ?", f"%{WORD}%")
+    assert vault.call("pin", arc, "--now", NOW).code == 0
+
+
+def heading(vault: Vault) -> None:
+    own = {"project": f"/home/ada/code/{WORD}"}
+    session(vault, 1, "Charts are drawn at night.")
+    session(vault, REMOVED, "Tides are read at night.", "Buoys are lit at noon.", **own)
+
+
+def memory(vault: Vault) -> None:
+    session(vault, 1, "Charts are drawn at night.")
+    session(vault, REMOVED, "Tides are read at night.")
+    vault.reindex()
+    who = ("--session", numbered(REMOVED)["session_id"], "--now", NOW)
+    assert vault.call("remember", f"The {WORD} sleeps at noon.", *who).code == 0
+
+
+# What a page shows, and the line of it that has the word, without a name of the session's file where one is left out.
+KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
+    "a fact": (fact, r"^- The WORD keeps the queue\. \(Mar 26\) \^f-\w+$"),
+    "a thread": (thread, r"^- \*\*lantern\*\* .*WORD.* \^s-\w+ \^t-\w+$"),
+    "an old thread": (old_thread, r"^- \*\*pier\*\* .*WORD.* \[\[.*\]\] \^t-\w+$"),
+    "a next step": (next_step, r"^- \*\*lantern\*\* .* Next: Ask the WORD for its key\. \^s-\w+ \^s-\w+ \^t-\w+$"),
+    "a blocker": (
+        blocker,
+        r"^- \*\*lantern\*\* .* Blocked: The WORD waits for the key of the harbour office\. \^s-\w+ .*\^t-\w+$",
+    ),
+    "a replaced fact": (replaced, r"^- Retry limit: 9 \(lantern, Mar 28, was WORD until Mar 28 \^f-\w+\) \^f-\w+$"),
+    "a contradiction": (contradiction, r"^- contradicting: .*WORD.* \^f-\w+$"),
+    "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \[\[.*\]\] \^a-\w+$"),
+    "a pin": (pinned_condensation, r"^- 📌 .*WORD.* \(condensation, lantern, Mar 18\) \[\[.*\]\] \^a-\w+$"),
+    "a project's heading": (heading, r"^### WORD$"),
+    "a memory": (memory, r"^- The WORD sleeps at noon\. .* \^m-\w+$"),
+}
+
+
+@pytest.fixture(params=KINDS)
+def before(request: pytest.FixtureRequest, tmp_path: Any) -> tuple[Vault, str]:
+    """A vault, a session of which is removed, and its page of before."""
+    vault = Vault(tmp_path / "vault")
+    fill, line = KINDS[request.param]
+    fill(vault)
+    vault.reindex()
+    page = vault.page()
+    assert re.search(line.replace("WORD", WORD), page, re.MULTILINE), page
+    remove(vault)
+    assert leaks(vault) == []
+    return vault, page
+
+
+def remove(vault: Vault) -> None:
+    answer = vault.call("remove", numbered(REMOVED)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    assert answer.code == 0, answer
+
+
+def leaks(vault: Vault) -> list[str]:
+    places = [path for place in (vault.root, vault.state) for path in place.rglob("*") if path.is_file()]
+    return [path.name for path in places if WORD[3:].encode() in path.read_bytes()]
+
+
+def damaged(page: str) -> str:
+    """The page with an owner's words, in a state in which all of it is kept."""
+    return f"{OWN}\n{page.replace('signet:end', 'signet:END')}"
+
+
+def as_kept_copy(vault: Vault, page: str) -> None:
+    (vault / "MEMORY.user-20260329T110000Z.md").write_text(damaged(page))
+
+
+def as_displaced_save(vault: Vault, page: str) -> None:
+    killed_after_its_swap(vault, "MEMORY.md", damaged(page), vault.page())
+
+
+def as_page(vault: Vault, page: str) -> None:
+    (vault / "MEMORY.md").write_text(damaged(page))
+    vault.reindex()
+    assert list(vault.root.glob("MEMORY.user-*")) and WORD not in vault.page()
+
+
+def as_conflict_copy(vault: Vault, page: str) -> None:
+    (vault / "MEMORY.sync-conflict-20260329-101010-ABCDEFG.md").write_text(damaged(page))
+
+
+def after_a_lost_database(vault: Vault, page: str) -> None:
+    for path in vault.state.glob("*.db*"):
+        path.unlink()
+    as_kept_copy(vault, page)
+
+
+WAYS = [as_kept_copy, as_displaced_save, as_page, as_conflict_copy, after_a_lost_database]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_word_of_it_stays(before: tuple[Vault, str], way: Callable[[Vault, str], None]) -> None:
+    vault, page = before
+    way(vault, page)
+    vault.reindex()
+    assert leaks(vault) == []
+    assert any(OWN in path.read_text() for path in vault.root.glob("MEMORY*.md"))
+
+
+def test_a_whole_page_of_another_machine_does_not_stay(before: tuple[Vault, str]) -> None:
+    vault, page = before
+    (vault / "MEMORY.md").write_text(page)
+    vault.reindex()
+    assert leaks(vault) == []
+
+
+# ── what stays ──
+
+
+def of_a_fact(vault: Vault) -> str:
+    """Has a fact of a session removed; the line that showed it."""
+    fact(vault)
+    vault.reindex()
+    (line,) = re.findall(rf"^- The {WORD} keeps .*$", vault.page(), re.MULTILINE)
+    remove(vault)
+    assert vault.rows("select count(*) from removed_handles")[0][0]
+    return str(line)
+
+
+def test_a_line_stays_if_another_session_says_the_same(tmp_path: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    line = of_a_fact(vault)
+    with opened(str(vault.root), Settings()) as workspace:
+        assert page_files.shows_removed(workspace, "default", line.encode())
+    session(vault, 2, f"The {WORD} keeps the queue.")
+    vault.reindex()
+    with opened(str(vault.root), Settings()) as workspace:
+        assert not page_files.shows_removed(workspace, "default", line.encode())
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"{OWN}\n{line}\n")
+    vault.reindex()
+    assert kept.read_text() == f"{OWN}\n{line}\n"
+
+
+def test_an_undo_drops_what_was_kept_of_handles(tmp_path: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    line = of_a_fact(vault)
+    assert vault.call("remove", numbered(REMOVED)["session_id"], "--undo").code == 0
+    assert vault.rows("select * from removed_handles") == []
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"{OWN}\n{line}\n")
+    vault.reindex()
+    assert kept.read_text() == f"{OWN}\n{line}\n"
+
+
+def test_a_handle_of_another_agent_is_none_of_the_removed(tmp_path: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    line = of_a_fact(vault)
+    vault.put(made.summary(agent_id="scout", session_id="of-scout", captured_at=numbered(1)["captured_at"]))
+    (vault / "agents/scout").mkdir(parents=True)
+    kept = vault / "agents/scout/MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"{OWN}\n{line}\n")
+    vault.reindex()
+    assert kept.read_text() == f"{OWN}\n{line}\n"
+
+
+def test_a_line_goes_though_nothing_else_names_its_session(tmp_path: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    line = of_a_fact(vault)
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"{OWN}\n{line}\n")
+    vault.reindex()
+    assert kept.read_text() == f"{OWN}\n"
