@@ -94,8 +94,8 @@ BREAKS = {
     ),
     "many files that vanish at once are believed": Break(
         "signet_sync/sync/planner.py",
-        "    rule: CliffRule | None = None,\n) -> Survey:\n",
-        "    rule: CliffRule | None = None,\n) -> Survey:\n    rule = None\n",
+        "    rule: CliffRule | None = None,\n) -> Plan:\n",
+        "    rule: CliffRule | None = None,\n) -> Plan:\n    rule = None\n",
         "tests/sync/test_planner.py",
     ),
     "the text between our marks is taken for ours whoever wrote it": Break(

@@ -14,7 +14,7 @@ from signet_sync.formats.body import body_sha256
 from signet_sync.storage.database.connection import Database, unsealed
 
 if TYPE_CHECKING:
-    from signet_sync.sync.verdicts import Row
+    from signet_sync.sync.index_records import Row
 
 # Of a row the text, or the bytes that give it.
 KEPT = "coalesce(content, (select packed from seals where path = source_path))"
