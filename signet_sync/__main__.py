@@ -50,7 +50,7 @@ def _not_here(arguments: list[str]) -> int:
 
 
 def _is_hook(arguments: list[str]) -> bool:
-    """Whether the command is `hook`, and not its help: a harness waits for it, and click alone would take too long."""
+    """Returns whether the command is `hook`, and not its help: click alone would keep a harness waiting."""
     words = iter(arguments)
     for word in words:
         if word in ("--workspace", "--db"):

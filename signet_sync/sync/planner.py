@@ -141,7 +141,7 @@ class Tombstones:
 
     @property
     def tokens(self) -> frozenset[str]:
-        """Every token that a tombstone names."""
+        """Returns every token that a tombstone names."""
         return frozenset(self._by_token) | frozenset(self._by_name)
 
     def __bool__(self) -> bool:

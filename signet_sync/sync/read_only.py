@@ -45,7 +45,7 @@ class IndexPlace(NamedTuple):
 
     @property
     def database(self) -> str:
-        """The path of the database."""
+        """Returns the path of the database."""
         return self.chosen or self.state().database
 
     def opened(self, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:

@@ -113,7 +113,7 @@ def all_tombstones(workspace: Workspace) -> list[Tombstone]:
 
 
 def _is_narrower(tombstone: Tombstone, before: Tombstone | None) -> bool:
-    """Whether a tombstone no longer covers a session that it covered before."""
+    """Returns whether a tombstone no longer covers a session that it covered before."""
     if before is None or not tombstone.session_ids:
         return False
     return not before.session_ids or not {*before.session_ids} <= {*tombstone.session_ids}

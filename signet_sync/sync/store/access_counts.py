@@ -38,7 +38,7 @@ def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now
 
 
 def accesses(database: Database, agent_id: str | None = None) -> list[tuple[str, str, int, str]]:
-    """Agent, path, number and last time, most accessed first."""
+    """Returns agent, path, number and last time, most accessed first."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     return list(
         database.execute(
@@ -74,7 +74,7 @@ def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -
 
 
 def node_accesses(database: Database, agent_id: str | None = None) -> list[NodeAccesses]:
-    """Accesses of nodes, facts, threads and memories, most accessed first."""
+    """Returns the accesses of nodes, facts, threads and memories, most accessed first."""
     where, bindings = ("", ()) if agent_id is None else (" where t.agent_id = ?", (agent_id,))
     return [
         NodeAccesses(*row)
