@@ -21,7 +21,7 @@ def main() -> None:
 
         sys.exit(hook(arguments))
     try:
-        from signet_sync.cli.main import run
+        from signet_sync.cli.main import run  # click, which a hook has no time for
 
         code = run(arguments)
     except KeyboardInterrupt:  # while it was being loaded: nothing was started
