@@ -571,7 +571,7 @@ def test_files_among_the_tombstones(name, raw, expected, code):
     assert code == "" or judgement.message
 
 
-# ── survey: names and signatures alone ──
+# ── plan: names and signatures alone ──
 
 ARTIFACT = GOOD[0]
 NAMES = {
@@ -701,7 +701,7 @@ def index_of(count, verdict="indexed"):
 
 
 CLIFF = {
-    # description: (known, files that are left, keywords of the survey, halts)
+    # description: (known, files that are left, keywords of the plan, halts)
     "nothing known, nothing there": (0, 0, {}, False),
     "nothing known, no folder": (0, 0, {"ground": "missing"}, False),
     "everything there": (30, 30, {}, False),
