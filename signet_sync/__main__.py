@@ -21,7 +21,7 @@ def main() -> None:
 
         sys.exit(hook(arguments))
     try:
-        from signet_sync.cli.main import run
+        from signet_sync.cli.main import run  # click, which a hook has no time for
 
         code = run(arguments)
     except KeyboardInterrupt:  # while it was being loaded: nothing was started
@@ -50,7 +50,7 @@ def _not_here(arguments: list[str]) -> int:
 
 
 def _is_hook(arguments: list[str]) -> bool:
-    """Whether the command is `hook`, and not its help: a harness waits for it, and click alone would take too long."""
+    """Returns whether the command is `hook`, and not its help: click alone would keep a harness waiting."""
     words = iter(arguments)
     for word in words:
         if word in ("--workspace", "--db"):

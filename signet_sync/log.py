@@ -82,7 +82,7 @@ def _printable(text: str) -> str:
 
 
 def _is_journal(environ: Mapping[str, str]) -> bool:
-    """Whether stderr *is* the journal's stream; a shell started by a desktop's service only inherits the variable."""
+    """Returns whether stderr *is* the journal's stream; a desktop service's shell only inherits the variable."""
     try:
         status = os.fstat(sys.stderr.fileno())
     except (OSError, ValueError, AttributeError):

@@ -14,11 +14,13 @@ from signet_sync.admin import sizes
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.llm.token_budget import spent
 from signet_sync.pages.signet_daemon import HOLD, replaced
 from signet_sync.sessions import journal
 from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import LARGE_LOG, Database, list_set_aside, log_size, note_damage
-from signet_sync.storage.locations import has_settings
+from signet_sync.storage.locations import base, has_settings
 from signet_sync.storage.state_dir import SILENCE
 from signet_sync.sync import outbox
 from signet_sync.sync.store import counts, passes
@@ -222,14 +224,10 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
 
 def _tokens(root: str) -> dict[str, Any]:
     """Reports the tokens that language models took in all workspaces of the user, and how many a day may take."""
-    from signet_sync.llm.token_budget import spent
-    from signet_sync.storage.clock import now_us
-    from signet_sync.storage.locations import base
-
     found = spent(base(), now_us())
     if found is None:
         return {"today": 0, "last_30_days": 0, "daily": None, "trouble": None}
-    from signet_sync.settings import model
+    from signet_sync.settings import model  # not for a status without a model
 
     daily = model.load(root, anyway=True)[0].llm_daily_tokens
     return {

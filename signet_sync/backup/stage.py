@@ -14,7 +14,7 @@ class Backup(Maintenance):
     name = "backup"
 
     def due(self, run: Pass) -> bool:
-        """Whether a backup may be written: until a scrub is complete, a backup could contain removed words."""
+        """Returns whether a backup may be written: until a scrub is complete, a backup could contain removed words."""
         return not tombstones_store.unscrubbed(run.database)
 
     def run(self, run: Pass) -> None:

@@ -11,7 +11,7 @@ from signet_sync.cli.main import Context, agent_option, json_option, pass_contex
 from signet_sync.formats.paths import display
 from signet_sync.recall.expand import LABELLED
 from signet_sync.recall.expand import expand as expanded
-from signet_sync.sync.read_only import count_nodes, reading
+from signet_sync.sync.read_only import count_ids, reading
 from signet_sync.text.phrases import counted
 
 _AROUND = (
@@ -45,7 +45,7 @@ def expand(context: Context, handle: str, budget: int) -> int:
     with reading(context.place()) as database:
         document = expanded(database, context.agent, handle, budget)
     if document["node"]["kind"] != "live":
-        count_nodes(context.place(), context.agent, [document["node"]["id"]])
+        count_ids(context.place(), context.agent, [document["node"]["id"]])
     context.answer(document, lambda: _show(document))
     return 0
 

@@ -157,7 +157,7 @@ class Context:
 
     @property
     def root(self) -> str:
-        """The workspace root, absolute."""
+        """Returns the workspace root, absolute."""
         return locate_workspace(self.workspace_flag)
 
     def command_line(self, words: str, root: str | None = None) -> str:
@@ -174,7 +174,7 @@ class Context:
 
     @property
     def chosen_database(self) -> str | None:
-        """The database that `--db` or `SIGNET_DB` names, or None for the default path."""
+        """Returns the database that `--db` or `SIGNET_DB` names, or None for the default path."""
         chosen = self.database_flag or os.environ.get("SIGNET_DB")
         if not chosen or chosen == ":memory:":
             return chosen or None

@@ -19,7 +19,7 @@ def document(done: PurgeResult) -> dict[str, object]:
 
 
 def is_waiting(done: PurgeResult | None) -> bool:
-    """Whether a purge was requested and is not done."""
+    """Returns whether a purge was requested and is not done."""
     return done is not None and not done.is_done
 
 

@@ -104,7 +104,7 @@ def _files(repo: EntityRepository, remarks: EntityReport) -> None:
 
 
 def _is_unfinished(repo: EntityRepository, place: EntityPlace) -> bool:
-    """Whether a folder is all that an interrupted or refused creation has left: no file, no event carried out."""
+    """Returns whether a folder is all that an interrupted or refused creation left: no file, no event carried out."""
     replayed = repo.replay(place.id)
     return not (replayed.texts or replayed.trouble) and all(
         repo.read(place._replace(file=file)).code == "gone" for file in FILES

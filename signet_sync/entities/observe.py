@@ -11,7 +11,7 @@ from typing import Any
 from signet_sync.entities import store as entities_store
 from signet_sync.entities import write_ahead
 from signet_sync.entities.documents.document import EntityDocument, render
-from signet_sync.entities.documents.drift import DriftVerdict, judge
+from signet_sync.entities.documents.drift import DriftVerdict, judge_against_events
 from signet_sync.entities.documents.patch import apply, whole
 from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Event, Operation, State, WriteOutcome
@@ -351,7 +351,9 @@ class _Examination:
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
         shapes = self.repo.shapes_of(seen.place.kind, file, replayed)
-        judgement = judge(seen.text, replayed, shapes, similarity=self.repo.workspace.settings.entity_similarity)
+        judgement = judge_against_events(
+            seen.text, replayed, shapes, similarity=self.repo.workspace.settings.entity_similarity
+        )
         if judgement.verdict == "drift":
             self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
             return False

@@ -67,7 +67,7 @@ class LogEnd(NamedTuple):
 
 
 class DriftedFile(NamedTuple):
-    """A file that differs from its events, as reported by `entities.documents.drift.judge`. Keyed by `path`.
+    """A file that differs from its events, as reported by `entities.documents.drift`. Keyed by `path`.
 
     `found_at` is ISO 8601 UTC. `found_sha256` is the hash of the bytes found, empty for a missing file; for an event
     log that lost its end it is the id of the missing last line.

@@ -136,7 +136,7 @@ def open_words(aspect: str, text: str) -> OpenWords | None:
 
 
 def ends(open_: OpenWords, report: Report) -> bool:
-    """Whether a later report says that a blocker is resolved, or a next step done."""
+    """Returns whether a later report says that a blocker is resolved, or a next step done."""
     told = set(report.words)
     is_step = open_.aspect == "next"
     if open_.issues & told and (report.finished and not open_.waits if is_step else report.resolves):
@@ -159,13 +159,13 @@ def ends(open_: OpenWords, report: Report) -> bool:
 
 
 def _name_others(some: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether both have names with digits or signs, but none in common."""
+    """Returns whether both have names with digits or signs, but none in common."""
     named, also = ({word for word in words if not word.isalpha()} for words in (some, others))
     return bool(named and also) and named.isdisjoint(also)
 
 
 def _side_by_side(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether two words follow each other in both."""
+    """Returns whether two words follow each other in both."""
     return not set(pairwise(some)).isdisjoint(pairwise(others))
 
 

@@ -237,13 +237,13 @@ class Tombstone(_FileModel):
     session_ids: Texts = ()
 
     def covers(self, agent_id: str | None, session_id: str | None) -> bool:
-        """Whether the tombstone covers a file of this token; if agent or id are unknown, the token decides."""
+        """Returns whether the tombstone covers a file of this token; if agent or id are unknown, the token decides."""
         if agent_id is not None and agent_id != self.agent_id:
             return False
         return not self.session_ids or session_id is None or session_id in self.session_ids
 
     def includes(self, other: Tombstone) -> bool:
-        """Whether it covers all that another one of the same token covers, and was written no earlier."""
+        """Returns whether it covers all that another one of the same token covers, and was written no earlier."""
         wider = not self.session_ids or (bool(other.session_ids) and {*other.session_ids} <= {*self.session_ids})
         files = {*other.removed_paths} <= {*self.removed_paths}
         return wider and files and other.removed_at.micros <= self.removed_at.micros

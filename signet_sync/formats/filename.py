@@ -66,13 +66,13 @@ def segment_of(path: str) -> str:
 
 
 def is_artifact_path(path: str) -> bool:
-    """Whether a path relative to the workspace is that of an artifact."""
+    """Returns whether a path relative to the workspace is that of an artifact."""
     folder, _, name = path.rpartition("/")
     return folder == MEMORY and artifact_name(name) is not None
 
 
 def matches_scan_rule(name: str) -> bool:
-    """Whether a name matches Signet's scan rule, with or without conflict marks (vectors: `scan_regex`)."""
+    """Returns whether a name matches Signet's scan rule, with or without conflict marks (vectors: `scan_regex`)."""
     return _ARTIFACT.fullmatch(name) is not None
 
 
@@ -93,7 +93,7 @@ def tombstone_file_name(agent_id: str, token: str) -> str:
 
 
 def has_conflict_mark(text: str) -> bool:
-    """Whether a sync service or file manager marked this name as a copy."""
+    """Returns whether a sync service or file manager marked this name as a copy."""
     if "onflict" not in text and "(" not in text and " " not in text and "ONFLICT" not in text:
         return False
     return _CONFLICT_MARK.search(text) is not None or _COUNTED_COPY.search(text) is not None

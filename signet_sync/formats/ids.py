@@ -15,12 +15,12 @@ GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
 
 
 def is_session_id(value: object) -> bool:
-    """Whether this may be the id of a session: any text that is not blank, and that a row can hold."""
+    """Returns whether this may be the id of a session: any text that is not blank, and that a row can hold."""
     return isinstance(value, str) and bool(js_trim(value)) and value == storable_text(value)
 
 
 def is_project(value: object) -> bool:
-    """Whether this may be a session's project: an absolute path, whatever it contains."""
+    """Returns whether this may be a session's project: an absolute path, whatever it contains."""
     return isinstance(value, str) and value.startswith("/")
 
 
@@ -54,7 +54,7 @@ def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequenc
 
 
 def is_rule(text: str) -> bool:
-    """Whether a text is `PATH=AGENT`: an absolute path or one that begins with `~/`, and the id of an agent."""
+    """Returns whether a text is `PATH=AGENT`: an absolute path or one that begins with `~/`, and the id of an agent."""
     path, separator, agent = text.rpartition("=")
     return bool(separator) and (path.startswith(("/", "~/")) or path == "~") and AGENT_ID.fullmatch(agent) is not None
 

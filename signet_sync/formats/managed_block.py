@@ -37,7 +37,7 @@ def block(text: str) -> bytes:
 
 
 def is_signets(data: bytes) -> bool:
-    """Whether a page without a block of ours is one that Signet generated.
+    """Returns whether a page without a block of ours is one that Signet generated.
 
     Its rows quote sessions, which may have mentioned our markers: a block of ours begins on a line of its own.
     """
@@ -45,7 +45,7 @@ def is_signets(data: bytes) -> bool:
 
 
 def is_generated(data: bytes) -> bool:
-    """Whether a page holds one block that is as some machine's signet-sync wrote it."""
+    """Returns whether a page holds one block that is as some machine's signet-sync wrote it."""
     return generated(data) is not None
 
 

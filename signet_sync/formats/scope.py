@@ -27,7 +27,7 @@ _GROUP_ADDRESS = re.compile(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # o
 
 
 def is_shared(harness: str, said: Mapping[str, object]) -> bool:
-    """Whether others read a session, by the hook's document: then private memory is not for it.
+    """Returns whether others read a session, by the hook's document: then private memory is not for it.
 
     The document may hold a session key (`sessionKey`: `agent:main:whatsapp:group:1`), the kind of the chat (`chatType`:
     `direct`, `group`, `channel`) and the id of a group. A field that says group wins over one that does not; a chat

@@ -27,7 +27,7 @@ def derive_token(agent_id: str, session_key: str | None, session_id: str) -> str
 
 
 def token_matches(token: str, agent_id: str, session_key: str | None, session_id: str) -> bool:
-    """Whether a token that was read is right: derived from either identity (Signet changed its rule in 2026)."""
+    """Returns whether a token is right: derived from either identity (Signet changed its rule in 2026)."""
     if session_key and js_trim(session_key) and token == token_of(agent_id, session_key):
         return True
     return token == token_of(agent_id, session_id)

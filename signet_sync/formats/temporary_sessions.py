@@ -36,7 +36,7 @@ class NoiseRule(NamedTuple):
     def is_noise(
         self, project: str | None, session_id: str | None, session_key: str | None, harness: str | None
     ) -> bool:
-        """Whether the project is in a temporary folder, or without a project id, key or harness look like a test."""
+        """Returns whether the project is in a temporary folder, or without one id, key or harness look like a test."""
         trimmed = js_trim(project or "")
         if trimmed:
             return trimmed.startswith(self.projects) or trimmed in TEMP_FOLDERS

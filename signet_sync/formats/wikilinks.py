@@ -43,7 +43,7 @@ def stray_artifact_links(text: str) -> list[str]:
 
 
 def leaves_workspace(path: str) -> bool:
-    """Whether a link field, read as a relative path, could name something outside the workspace.
+    """Returns whether a link field, read as a relative path, could name something outside the workspace.
 
     Absolute paths, drive letters, UNC, `~`, URLs, NUL and any `..`; percent-encoded characters count as themselves.
     """

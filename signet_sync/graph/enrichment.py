@@ -113,7 +113,7 @@ class _Run:
         return not isinstance(self._provider, NullProvider)
 
     def may_begin(self) -> bool:
-        """Whether there is a provider, and it has not just failed."""
+        """Returns whether there is a provider, and it has not just failed."""
         now_us = self.now_us()
         rests = iso(now_us) < (wordings.rests_until(self.database, self.kind) or "") <= iso(now_us + REST)
         return self.has_provider and not rests

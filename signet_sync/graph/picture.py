@@ -128,5 +128,5 @@ DRAWN: dict[str, Callable[[Picture], str]] = {"mermaid": mermaid, "dot": dot}
 
 
 def drawable(picture: Picture, text: str) -> bool:
-    """Whether GitHub's Mermaid draws a text."""
+    """Returns whether GitHub's Mermaid draws a text."""
     return len(text) <= MERMAID_CHARACTERS and len(picture.edges) <= MERMAID_EDGES

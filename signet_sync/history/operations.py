@@ -149,7 +149,7 @@ def close_sessions(workspace: Workspace, now_us: int) -> None:
 
 
 def is_due(workspace: Workspace, now_us: int) -> bool:
-    """Whether a session ended or a memory was promoted since the last commit that lists such."""
+    """Returns whether a session ended or a memory was promoted since the last commit that lists such."""
     if not workspace.settings.history_enabled:
         return False
     return bool(_Ends.of(workspace, now_us).due or _unlisted(workspace, now_us))

@@ -116,7 +116,7 @@ def begin(root: str, workspace_id: str, rules: RewriteRules, note: Note) -> Begu
 
 
 def is_begun(root: str) -> bool:
-    """Whether a purge was begun; costs one stat."""
+    """Returns whether a purge was begun; costs one stat."""
     return files.status_of(root, BEGUN_PURGE) is not None
 
 

@@ -56,7 +56,7 @@ class PurgeResult(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Returns whether nothing is left to do."""
         return not (self.waiting or self.refused)
 
     def history(self, search: Callable[[], str]) -> str:
@@ -72,7 +72,7 @@ class HistoryRules(RewriteRules, Protocol):
     left: set[str]
 
     def unexpected(self, raw: bytes) -> bool:
-        """Whether an object still contains removed text and was not left on purpose."""
+        """Returns whether an object still contains removed text and was not left on purpose."""
 
 
 class PurgeRules:
@@ -125,7 +125,7 @@ class PurgeRules:
         )
 
     def unexpected(self, raw: bytes) -> bool:
-        """Whether an object still contains removed text and was not left on purpose."""
+        """Returns whether an object still contains removed text and was not left on purpose."""
         return self._contains(raw) and sha256(raw).digest() not in self._left
 
     def _contains(self, raw: bytes) -> bool:
@@ -149,12 +149,12 @@ class PurgeRules:
 
 
 def _is_of_entity(path: str) -> bool:
-    """Whether a file is an entity's, or a page of the event log: it may rest on a removed session."""
+    """Returns whether a file is an entity's, or a page of the event log: it may rest on a removed session."""
     return parse_path(path) is not None or parse_ledger_page(path) is not None
 
 
 def is_kept_page(path: str) -> bool:
-    """Whether a file is the copy of a displaced page: such a copy is ours to clean."""
+    """Returns whether a file is the copy of a displaced page: such a copy is ours to clean."""
     return kept_page_agent(path) is not None
 
 

@@ -174,7 +174,7 @@ def _merged_page(path: str, old: bytes, present: bytes | None) -> bytes:
 
 
 def _would_be_lost(path: str, present: bytes, data: bytes, newest: bytes | None) -> bool:
-    """Whether the present bytes contain something that neither the new bytes nor the newest commit contain."""
+    """Returns whether the present bytes contain something that neither the new bytes nor the newest commit contain."""
     if page_agent(path) is None or not managed_block.is_generated(present):
         return present != newest
     # Generated text can be generated again.

@@ -64,5 +64,5 @@ def update_cache(database: Database, rules: str, learnt: Mapping[str, CachedBlob
 
 
 def _storable(path: str) -> bool:
-    """Whether a path is valid text; one whose bytes are not UTF-8 is read every time."""
+    """Returns whether a path is valid text; one whose bytes are not UTF-8 is read every time."""
     return path.isascii() or not any("\ud800" <= character <= "\udfff" for character in path)

@@ -92,7 +92,7 @@ def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
 
 
 def _active(label: str, environ: Mapping[str, str]) -> bool | None:
-    """Whether a label is running; None if there is no launchctl. A label that is not loaded is not active."""
+    """Returns whether a label is running; None if there is no launchctl. A label that is not loaded is not active."""
     if shutil.which("launchctl", path=environ.get("PATH", os.defpath)) is None:
         return None
     return "state = running" in call(["launchctl", "print", f"{_domain()}/{label}"], environ).out

@@ -214,7 +214,7 @@ def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
 
 
 def lingering(environ: Mapping[str, str]) -> bool | None:
-    """Whether this user's services run without a login; None if logind is not available."""
+    """Returns whether this user's services run without a login; None if logind is not available."""
     answer = call(["loginctl", "show-user", user_name(), "--property=Linger"], environ)
     return {"Linger=yes": True, "Linger=no": False}.get(answer.out.strip()) if answer.ok else None
 
@@ -320,7 +320,7 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _active(facts: Mapping[str, str]) -> bool | None:
-    """Whether a unit is active: waiting for its workspace counts as active, waiting for a restart does not."""
+    """Returns whether a unit is active: waiting for its workspace counts as active, waiting for a restart does not."""
     if not facts.get("ActiveState"):
         return None
     return facts["ActiveState"] in ("active", "reloading", "activating") and facts.get("SubState") != "auto-restart"

@@ -146,7 +146,7 @@ def _counts(checked: CheckResult, *, scanned: int, read: int) -> dict[str, int]:
 
 
 def _settings(root: str, checked: CheckResult) -> Settings:
-    """The settings; what is wrong with the workspace's own is a problem of its file.
+    """Returns the settings; what is wrong with the workspace's own is a problem of its file.
 
     Raises `ConfigError` for those of the person who asks.
     """
@@ -238,7 +238,7 @@ def _pages(root: str, checked: CheckResult, agent: str | None, judging: JudgeCon
 
 
 def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
-    """The sentence that rules make of a session's transcripts."""
+    """Returns the sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
 
@@ -247,7 +247,7 @@ def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
 
 
 def _light(judgement: Judgement) -> Judgement:
-    """A judgement without its text: a check of a large vault keeps verdicts, not bodies."""
+    """Returns a judgement without its text: a check of a large vault keeps verdicts, not bodies."""
     if judgement.row is None:
         return judgement
     return replace(judgement, row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
@@ -300,7 +300,7 @@ def _exists(root: str, target: str) -> bool:
 
 
 def document(root: str, checked: CheckResult, now_us: int, *, strict: bool) -> dict[str, Any]:
-    """The document of `check --json`; a note that fails a strict check says so."""
+    """Returns the document of `check --json`; a note that fails a strict check says so."""
     problems = [
         {
             **problem(j.path, j.verdict, j.code, j.message, is_file=bool(j.found_sha256)),

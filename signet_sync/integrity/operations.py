@@ -42,11 +42,11 @@ class Difference:
     state: str
 
     def before(self) -> str:
-        """The sealed text."""
+        """Returns the sealed text."""
         return _shown(self.sealed)
 
     def after(self) -> str:
-        """The present text, empty if there is none."""
+        """Returns the present text, empty if there is none."""
         return _shown(self.present or b"")
 
     def unified(self) -> str:
@@ -247,7 +247,7 @@ class ViolationFilter:
 
     @property
     def is_one(self) -> bool:
-        """Whether exactly one file is named."""
+        """Returns whether exactly one file is named."""
         return len(self.names) == 1 and not (_is_pattern(self.names[0]) or self.vanished or self.batch or self.accepted)
 
 

@@ -34,6 +34,6 @@ def installed_models(environ: Mapping[str, str]) -> list[InstalledModel]:
 
 
 def is_undecided(settings: Settings) -> bool:
-    """Whether the user's settings neither name a provider nor turn models off."""
+    """Returns whether the user's settings neither name a provider nor turn models off."""
     named = settings.extraction_provider or settings.synthesis_provider
     return not named and settings.extraction_enabled and settings.synthesis_enabled

@@ -221,7 +221,7 @@ _ENGLISH = re.compile(r"\b(?:the|and|of|that|with|this|are|was|it|is)\b", re.IGN
 
 
 def _is_english(text: str) -> bool:
-    """Whether English words are more frequent than in any other language, even among code and paths."""
+    """Returns whether English words are more frequent than in any other language, even among code and paths."""
     shown = _head_and_tail(text, HEAD_LIMIT, TAIL_LIMIT)
     return 30 * len(_ENGLISH.findall(shown)) > len(shown.split())
 
@@ -420,19 +420,19 @@ class _CheckedText:
         self._words = _stems(text)
 
     def says(self, text: str, line: str) -> bool:
-        """Whether most words are the record's, at least one is the line's, and the record contains every name."""
+        """Returns whether most words are the record's, one or more the line's, and the record contains all names."""
         words = _stems(text)
         if not words or not words & _stems(line):
             return False
         return len(words & self._words) >= _TRUE_PART * len(words) and self.names_all_of(text)
 
     def supports(self, text: str, *, by_words: bool) -> bool:
-        """Whether the record contains every name and, if words are compared, half of the other words."""
+        """Returns whether the record contains every name and, if words are compared, half of the other words."""
         words = _stems(text)
         return self.names_all_of(text) and (not by_words or 2 * len(words & self._words) >= len(words))
 
     def names_all_of(self, text: str) -> bool:
-        """Whether the record contains every path, id, address or piece of code among the words."""
+        """Returns whether the record contains every path, id, address or piece of code among the words."""
         tokens = (token.rstrip(".:!?") for token in _TOKEN.findall(text.casefold()))
         return all(token in self._text for token in tokens if _is_name(token))
 

@@ -44,7 +44,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The provider's name for the log."""
+        """Returns the provider's name for the log."""
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the answer to a prompt, unchanged. Raises `ProviderError`."""

@@ -22,7 +22,7 @@ class ServedMemory:
 
     @property
     def counts(self) -> bool:
-        """Whether results count as recalled.
+        """Returns whether results count as recalled.
 
         Others' questions must not decide what is promoted into MEMORY.md, and a read-only server changes nothing at
         all.

@@ -23,7 +23,7 @@ from signet_sync.recall.rank import TIERS
 from signet_sync.recall.store import search as search_store
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync.read_only import count_artifacts, count_nodes, reading
+from signet_sync.sync.read_only import count_artifacts, count_ids, reading
 
 _MOST_HITS = 50
 _MOST_COMMITS = 100
@@ -77,7 +77,7 @@ def expand(memory: ServedMemory, asked: schemas.ExpandArguments) -> Document:
     with reading(memory.place) as database:
         found = follow(database, memory.agent_id, asked.handle, asked.budget)
     if memory.counts and found["node"]["kind"] != "live":
-        count_nodes(memory.place, memory.agent_id, [found["node"]["id"]])
+        count_ids(memory.place, memory.agent_id, [found["node"]["id"]])
     left = found.get("children_left_out")
     return answer(found, f"{left} more below are not listed" if left else None)
 

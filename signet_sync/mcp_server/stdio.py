@@ -57,7 +57,7 @@ class _Messages:
 
     @property
     def last_context(self) -> contextvars.Context | None:
-        """The context, which the SDK expects of its own streams."""
+        """Returns the context, which the SDK expects of its own streams."""
         return getattr(self._incoming, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:

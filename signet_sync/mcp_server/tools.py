@@ -37,7 +37,7 @@ class Offer:
 
     @cached_property
     def tool(self) -> Tool:
-        """The tool as it is listed."""
+        """Returns the tool as it is listed."""
         return Tool(
             name=self.name,
             title=self.title,

@@ -99,6 +99,6 @@ def _events(memory: ServedMemory, workspace: Workspace, waiting: str) -> str | N
 
 
 def _concerns(memory: ServedMemory, workspace: Workspace, line: str) -> bool:
-    """Whether an event concerns this agent: it names no file, or begins with one of the agent's."""
+    """Returns whether an event concerns this agent: it names no file, or begins with one of the agent's."""
     path, _, _ = line.partition(": ")
     return not ("/" in line or ".md" in line) or belongs(workspace.database, memory.agent_id, path)

@@ -13,8 +13,9 @@ from signet_sync.formats.paths import display
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.session_context import SessionContext, compose, of_rows
 from signet_sync.pages.store.project_inputs import project_inputs
+from signet_sync.recall.store.hits import lines
 from signet_sync.storage.clock import now_us
-from signet_sync.sync.read_only import IndexPlace, count_nodes, reading
+from signet_sync.sync.read_only import IndexPlace, count_ids, reading
 from signet_sync.text.token_estimate import estimate_tokens
 
 
@@ -64,7 +65,7 @@ def at_prompt(
     with reading(place) as database:
         composed = prompted(place.root, database, agent_id, prompt, shared=shared, budget=budget)
     if counted:
-        count_nodes(place, agent_id, composed.ids)
+        count_ids(place, agent_id, composed.ids)
     return composed
 
 
@@ -86,8 +87,6 @@ class LastContext(NamedTuple):
 
 def last(place: IndexPlace, agent_id: str, session_id: str) -> LastContext:
     """Returns what hooks injected into a session, in today's words. Raises `UsageError` if nothing is recorded."""
-    from signet_sync.recall.store.hits import lines
-
     record = injections.read(place.state(), agent_id, session_id)
     if record is None:
         raise UsageError(

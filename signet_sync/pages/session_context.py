@@ -95,6 +95,7 @@ def of_rows(
     seen: ProjectInputs, project: str | None, now_us: int, skip: Callable[[ContextLine], bool] = lambda _: False
 ) -> Memory:
     """Returns what makes the text on a project of rows; `skip` tells which lines are left out."""
+    # Not for a start in a shared scope, and a hook is waited for.
     from signet_sync.pages.own_project import of_path
     from signet_sync.pages.project_context import project_text
 

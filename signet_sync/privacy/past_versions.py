@@ -30,7 +30,7 @@ _TAIL = re.compile(r"(?: _\(score=.*\)_| — found \d+ times? by .*)?\s*\Z", re.
 
 @dataclass(slots=True)
 class HistorySearch:
-    """The findings of a search through the history; a judge (`history.purge`) that changes nothing.
+    """The findings of a search through the history; `RewriteRules` that change nothing.
 
     `artifacts` are file versions that `wanted` accepts by path and bytes, in the order of the search; `memories` are
     ids that generated pages of the agent name; `lines` are the page lines that name the memory `memory_id`.

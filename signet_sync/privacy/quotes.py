@@ -53,12 +53,12 @@ class Quotes:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The artifacts that quote."""
+        """Returns the artifacts that quote."""
         return tuple(sorted(self.found))
 
     @property
     def cleaning(self) -> Cleaning:
-        """The cleaning that redacts the passages."""
+        """Returns the cleaning that redacts the passages."""
         return Cleaning(self.without, self.without)
 
     def without(self, text: str) -> str:
@@ -96,7 +96,7 @@ class Quotes:
         return first + len(kept) - len(kept.lstrip()), last - len(kept) + len(kept.rstrip())
 
     def is_quote(self, text: str, passage: bytes) -> bool:
-        """Whether a text repeats more than a common phrase: twelve words, or a whole sentence."""
+        """Returns whether a text repeats more than a common phrase: twelve words, or a whole sentence."""
         words = passage.decode("utf-8", "replace")
         start = text.find(words)
         if start < 0:
@@ -127,7 +127,7 @@ class Quotes:
 
 
 def _splits(text: str, at: int) -> bool:
-    """Whether a position is inside a word."""
+    """Returns whether a position is inside a word."""
     return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
 
 

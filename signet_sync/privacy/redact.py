@@ -344,7 +344,7 @@ def _manifest(
 
 
 class RedactionJudge:
-    """Redacts the artifacts and our pages in every commit of the history (`history.purge.Judge`)."""
+    """Redacts the artifacts and our pages in every commit of the history (`RewriteRules`)."""
 
     def __init__(self, paths: Sequence[str], cleaning: Cleaning) -> None:
         self._paths = frozenset(paths)

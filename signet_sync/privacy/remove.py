@@ -60,12 +60,12 @@ class SessionRemoval:
 
     @property
     def session_ids(self) -> tuple[str, ...]:
-        """The ids of the sessions, sorted."""
+        """Returns the ids of the sessions, sorted."""
         return tuple(sorted({ref.session_id for ref in self.sessions}))
 
     @property
     def scope(self) -> Scope:
-        """Agent, token and session ids."""
+        """Returns agent, token and session ids."""
         return self.agent_id, self.session_token, self.session_ids
 
 
@@ -333,7 +333,7 @@ def _count(database: Database, removal: SessionRemoval) -> int:
 
 
 def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
-    """Whether the repository contains one of the files; if it ignores them all, pages may contain their words."""
+    """Returns whether the repository contains one of the files; if it ignores all, pages may contain their words."""
     state = versions.holds(workspace.root, list(removal.paths))
     if state != "clean" or not _is_left_out(workspace, removal):
         return state
@@ -342,7 +342,7 @@ def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
 
 
 def _is_left_out(workspace: Workspace, removal: SessionRemoval) -> bool:
-    """Whether the repository's ignore rules exclude every file of the sessions."""
+    """Returns whether the repository's ignore rules exclude every file of the sessions."""
     paths = {*removal.paths}
     return bool(paths) and versions.ignored(workspace.root, sorted(paths)) >= paths
 
@@ -428,7 +428,7 @@ def _verdicts(
 
 
 def _lingers(workspace: Workspace, removal: SessionRemoval) -> bool:
-    """Whether the history still contains artifacts of another session of the token, removed earlier.
+    """Returns whether the history still contains artifacts of another session of the token, removed earlier.
 
     Its words are derived from them if it is purged as well.
     """
@@ -493,7 +493,7 @@ def _needles(workspace: Workspace, removal: SessionRemoval) -> set[bytes]:
 
 
 def _is_alone(database: Database, removal: SessionRemoval) -> bool:
-    """Whether the token has no other session."""
+    """Returns whether the token has no other session."""
     rows = database.execute(
         f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
     )

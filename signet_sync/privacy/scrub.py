@@ -150,7 +150,7 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
 
 
 def is_covered(tombstones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
-    """Whether an input belongs to a removed session: by its token, its id's token, or an id in the tombstone."""
+    """Returns whether an input belongs to a removed session: by its token, its id's token, or a tombstone's id."""
     tokens = {token, token_of(agent_id, session_id)}
     return any(
         tombstone.agent_id == agent_id

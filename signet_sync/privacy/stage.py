@@ -13,7 +13,7 @@ class ReturnedPages(Maintenance):
     name = "returned pages"
 
     def due(self, run: Pass) -> bool:
-        """Whether any tombstone exists."""
+        """Returns whether any tombstone exists."""
         return tombstones_store.any_removed(run.database)
 
     def run(self, run: Pass) -> None:
@@ -29,7 +29,7 @@ class Scrub(Maintenance):
     name = "scrub"
 
     def due(self, run: Pass) -> bool:
-        """Whether a removal waits for its scrub."""
+        """Returns whether a removal waits for its scrub."""
         return tombstones_store.unscrubbed(run.database)
 
     def run(self, run: Pass) -> None:

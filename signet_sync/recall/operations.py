@@ -101,7 +101,7 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
     """Counts the hits if the database can be written at once: an answer never waits for a counter."""
     with counting(place, wanted=bool(hits)) as database:
         if database is not None:
-            access_counts.count_nodes(database, agent_id, [hit.id for hit in hits], day_of(at_us))
+            access_counts.count_ids(database, agent_id, [hit.id for hit in hits], day_of(at_us))
             record(database, agent_id, text, hits, at_us)
 
 

@@ -42,7 +42,7 @@ class PassageFinder:
     """Finds the terms of a query in folded texts."""
 
     def __init__(self, terms: Sequence[Term], weights: Sequence[float]) -> None:
-        """`weights` are the terms' weights in the ranking."""
+        """Takes `weights`, the terms' weights in the ranking."""
         self.weights = weights
         # Search for the terms of highest weight first: if a text has too many spans, those are kept.
         order = sorted(range(len(terms)), key=lambda number: -weights[number])

@@ -130,7 +130,7 @@ def _sanitize_again(document: dict[str, Any]) -> None:
 
 
 def is_valid(document: Mapping[str, Any]) -> bool:
-    """Whether every field is valid: a damaged file must neither name other paths nor stop a pass."""
+    """Returns whether every field is valid: a damaged file must neither name other paths nor stop a pass."""
     try:
         return document["v"] == VERSION and _has_valid_fields(document)
     except (KeyError, TypeError):
@@ -161,7 +161,7 @@ def _has_valid_fields(document: Mapping[str, Any]) -> bool:
 
 
 def _are_marks(live: object) -> bool:
-    """Whether it maps session ids to marks; flows of earlier versions have none and leave turns to the next flow."""
+    """Returns whether it maps session ids to marks; flows of earlier versions leave turns to the next flow."""
     return isinstance(live, dict) and all(
         isinstance(marks, list) and all(isinstance(mark, str) for mark in marks) for marks in live.values()
     )
@@ -231,7 +231,7 @@ def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
 
 
 def _are_buffered(workspace: Workspace, flow: Flow) -> bool:
-    """Whether live turns that the flow's files hold are still buffered."""
+    """Returns whether live turns that the flow's files hold are still buffered."""
     document = flow.document
     key = document["session_key"] or document["session_id"]
     # Turns read from a harness's transcript stay buffered until the session ends.
@@ -281,7 +281,7 @@ def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactStat
 
 
 def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
-    """Whether a file is this flow's artifact: same session, same words. If so, takes over its sentence."""
+    """Returns whether a file is this flow's artifact: same session, same words. If so, takes over its sentence."""
     try:
         source = parse(raw)
     except FrontmatterProblem:
@@ -320,7 +320,7 @@ def _linked(workspace: Workspace, flow: Flow) -> bool:
 
 
 def _is_newer(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
-    """Whether the flow's artifact is newer than the one that the manifest links."""
+    """Returns whether the flow's artifact is newer than the one that the manifest links."""
     present = fields.get(f"{kind}_path")
     if present == flow.path(kind):
         return False

@@ -169,7 +169,7 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
 
 
 def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> bool:
-    """Whether any turn of these marks is still buffered."""
+    """Returns whether any turn of these marks is still buffered."""
     return any(
         mark_of(turn) in gone
         for session_id, gone in marks.items()

@@ -85,7 +85,7 @@ def fingerprints(folder: str) -> dict[str, str]:
 
 
 def is_settled(database: Database, folder: str) -> bool:
-    """Whether the rows of live turns agree with their files, and no row lacks a file."""
+    """Returns whether the rows of live turns agree with their files, and no row lacks a file."""
     known = live.shapes(database)
     return fingerprints(folder) == known and all(LiveIdentity(*one).name in known for one in live.handed_over(database))
 
@@ -168,7 +168,7 @@ class Buffer:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the file or some of its lines cannot be read."""
+        """Returns whether the file or some of its lines cannot be read."""
         kept = self._kept()
         return self._descriptor is not None and (kept is None or kept.damaged > 0)
 

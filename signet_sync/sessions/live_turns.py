@@ -62,7 +62,7 @@ def canonical(role: str, text: str) -> _Like:
 
 
 def is_same(one: SpokenTurn, other: SpokenTurn) -> bool:
-    """Whether two turns are the same."""
+    """Returns whether two turns are the same."""
     return canonical(one.role, one.text) == canonical(other.role, other.text)
 
 
@@ -134,7 +134,7 @@ class _Text:
 
 
 def _is_apart(one: int | None, other: int | None) -> bool:
-    """Whether a transcript's turn is surely a later one: it was said after the live turn was handed over."""
+    """Returns whether a transcript's turn is surely a later one: it was said after the live turn was handed over."""
     return one is not None and other is not None and one > other + _APART_US
 
 
@@ -223,7 +223,7 @@ def without_live(text: str) -> str:
 
 
 def is_live(text: str) -> bool:
-    """Whether a text consists of live turns only."""
+    """Returns whether a text consists of live turns only."""
     return bool(live_turns_in(text)) and not without_live(text).strip()
 
 
@@ -250,7 +250,7 @@ def turns_in(text: str) -> list[SpokenTurn]:
 
 
 def is_cut(text: str, rest: str) -> bool:
-    """Whether the rest of a text begins within a turn."""
+    """Returns whether the rest of a text begins within a turn."""
     return bool(rest.strip()) and bool(turns_in(text)) and next(_sections(rest)).speaker is None
 
 
@@ -369,7 +369,7 @@ def _section_after(sections: Sequence[_TextSection], turn: SpokenTurn, first: in
 
 
 def _is_before(sections: Sequence[_TextSection], turn: SpokenTurn, begins: str | None, tail: bool) -> bool:
-    """Whether a turn precedes all of a text whose headings have no times."""
+    """Returns whether a turn precedes all of a text whose headings have no times."""
     if any(section.at_us is not None for section in sections):
         return False
     first_us = parse_instant(begins) if begins else None

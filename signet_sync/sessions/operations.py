@@ -276,7 +276,7 @@ def _known_answer(workspace: Workspace, request: _SanitizedRequest, now_us: int)
 def _is_same_request(
     workspace: Workspace, request: _SanitizedRequest, known: results.RecordedAnswer, now_us: int
 ) -> bool:
-    """Whether an answer recorded under older sanitizer rules belongs to this request, judging by its files.
+    """Returns whether an answer recorded under older sanitizer rules belongs to this request, judging by its files.
 
     The answer has only a hash of the request as sanitized then. So its files are compared with the request: no words
     of the request may be new, and all fields must be equal.
@@ -302,7 +302,7 @@ def _is_same_request(
 
 
 def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
-    """Whether a file's fields equal those of a request; a time that the request does not give matches any."""
+    """Returns whether a file's fields equal those of a request; a time that the request does not give matches any."""
     times = ((identity[name], getattr(row, name)) for name in ("captured_at", "started_at", "ended_at"))
     names = ((identity[name] or "", getattr(row, name) or "") for name in ("project", "harness"))
     return all(parse_instant(given) == parse_instant(kept or "") for given, kept in times if given) and all(
@@ -420,7 +420,7 @@ def _fitting(workspace: Workspace, said: list[SpokenTurn], absent: list[int]) ->
 
 
 def _repeats_segment(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
-    """Whether this tail equals a segment that was redacted later or written under older sanitizer rules.
+    """Returns whether this tail equals a segment that was redacted later or written under older sanitizer rules.
 
     Otherwise the tail is compared word by word, and any difference is new.
     """

@@ -248,7 +248,7 @@ def _after_segments(whole: str, kept: list[str], ends: Callable[[str, int, str],
 
 
 def _is_beginning(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
-    """Whether the remaining text is empty, or the first lines of a kept segment."""
+    """Returns whether the remaining text is empty, or the first lines of a kept segment."""
     left = whole[start:]
     return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
 

@@ -906,12 +906,12 @@ class ModelChoice(NamedTuple):
 
 
 def may_ask_model(settings: Settings) -> bool:
-    """Whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
+    """Returns whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
     return bool(settings.synthesis_provider or settings.extraction_provider) or may_ask_signet(settings)
 
 
 def may_ask_signet(settings: Settings) -> bool:
-    """Whether Signet's agent.yaml is consulted: no provider is named, but there is an endpoint or a command for one."""
+    """Returns whether Signet's agent.yaml is consulted: no provider is named, but an endpoint or a command for one."""
     named = settings.synthesis_provider or settings.extraction_provider
     return not named and bool(settings.extraction_endpoint or settings.extraction_command)
 

@@ -25,7 +25,7 @@ class DisplacedName(NamedTuple):
     path: str
 
     def holds_ours(self, raw: bytes) -> bool:
-        """Whether these bytes are those that we wrote or had read before, so that nothing is lost with them."""
+        """Returns whether these bytes are those that we wrote or had read before, so that nothing is lost with them."""
         return self.expected == _ANYTHING or _digest(raw) in (self.ours, self.expected)
 
 
@@ -58,7 +58,7 @@ if sys.platform == "linux":
     import signal
 
     def has_no_writer(handle: int) -> bool | None:
-        """Whether no process has a file open for writing, or None if the system cannot know.
+        """Returns whether no process has a file open for writing, or None if the system cannot know.
 
         A read lease is granted on exactly that condition, and is held until the descriptor is closed: if no path leads
         to the file any more, nothing will write to it again.
@@ -72,19 +72,19 @@ if sys.platform == "linux":
         return True
 
     def is_wanted(handle: int) -> bool:
-        """Whether a process that had found the file under its old path waits for our lease to end."""
+        """Returns whether a process that had found the file under its old path waits for our lease to end."""
         return fcntl.fcntl(handle, fcntl.F_GETLEASE) != fcntl.F_RDLCK
 
     def _is_own(handle: int) -> bool:
-        """A lease is granted only on files of the same user: for another user's file a refusal says nothing."""
+        """Returns whether a refusal says anything: a lease is granted only on files of the same user."""
         return os.geteuid() in (0, os.fstat(handle).st_uid)
 
 else:
 
     def has_no_writer(handle: int) -> bool | None:
-        """Whether no process has a file open for writing: this system cannot know."""
+        """Returns whether no process has a file open for writing: this system cannot know."""
         return None
 
     def is_wanted(handle: int) -> bool:
-        """Whether a process waits for a lease of ours: there are none here."""
+        """Returns whether a process waits for a lease of ours: there are none here."""
         return False

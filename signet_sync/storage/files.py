@@ -45,7 +45,7 @@ def kind_of(mode: int) -> str:
 
 
 def is_dataless(status: os.stat_result) -> bool:
-    """Whether the content is only in the cloud (macOS, `SF_DATALESS`): reading would block until it is downloaded."""
+    """Returns whether the content is only in the cloud (macOS, `SF_DATALESS`): reading would wait for its download."""
     return bool(getattr(status, "st_flags", 0) & 0x40000000)
 
 
@@ -400,7 +400,7 @@ def _drop(descriptor: int, name: str) -> None:
 
 
 def is_being_written(root: str, path: str) -> bool:
-    """Whether some program has a file open for writing at this moment; False if the system cannot know."""
+    """Returns whether some program has a file open for writing at this moment; False if the system cannot know."""
     where, name = split_path(path)
     with suppress(OSError, WorkspaceError), folder(root, where) as descriptor:
         handle = os.open(name, READ, dir_fd=descriptor)

@@ -77,7 +77,7 @@ def user_file(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def has_settings(root: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether anything may be set, without reading it: a settings file exists, or a variable that is no location."""
+    """Returns whether anything may be set, unread: a settings file exists, or a variable that is no location."""
     named = any(name.startswith("SIGNET_") and name not in _PLACES for name in environ)
     return named or os.path.lexists(os.path.join(root, SETTINGS)) or os.path.lexists(user_file(environ))
 
@@ -172,7 +172,7 @@ def _is_copy(folder: str, real: str) -> bool:
 
 
 def process_alive(pid: int) -> bool:
-    """Whether some process of this machine has this id now; ids are used again, which callers have to accept."""
+    """Returns whether a process of this machine has this id now; ids are used again, which callers have to accept."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -183,7 +183,7 @@ def process_alive(pid: int) -> bool:
 
 
 def _is_unburied(pid: int) -> bool:
-    """Whether it is dead but not yet reaped: in a container whose first process is no init it stays so."""
+    """Returns whether it is dead but not yet reaped: in a container whose first process is no init it stays so."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             return handle.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")

@@ -34,7 +34,7 @@ def checked_parts(path: str) -> list[str]:
 
 
 def _is_a_name(path: str) -> bool:
-    """Whether the system could have returned this text as a name: half a surrogate pair has no bytes on disk."""
+    """Returns whether the system could have returned this text as a name: half a surrogate pair has no bytes."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

@@ -157,12 +157,12 @@ def write_heartbeat(folder: StateFolder, value: Mapping[str, object]) -> None:
 
 
 def is_inaccessible(folder: StateFolder) -> bool:
-    """Whether the state folder exists but its mode or owner denies access, so that its content is unknown."""
+    """Returns whether the state folder exists but its mode or owner denies access, so that its content is unknown."""
     return os.path.isdir(folder.path) and not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK)
 
 
 def run_lock_holder(folder: StateFolder) -> bool:
-    """Whether a `run` holds the workspace: the kernel knows, whatever any file says."""
+    """Returns whether a `run` holds the workspace: the kernel knows, whatever any file says."""
     with ExitStack() as stack:
         try:
             if os.path.exists(os.path.join(folder.locks, _RUN)):
@@ -316,7 +316,7 @@ def _taken(locks: str, name: str) -> int | None:
 
 
 def _is_still(handle: int, path: str) -> bool:
-    """Whether the file still has this name: locking a file that was deleted or moved excludes no other process."""
+    """Returns whether the file still has this name: locking a deleted or moved file excludes no other process."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
     except FileNotFoundError:

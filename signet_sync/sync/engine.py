@@ -19,7 +19,7 @@ from signet_sync.sync import deriving, outbox
 from signet_sync.sync.gc_control import uncollected
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.publishing import publish
-from signet_sync.sync.reading import MUCH
+from signet_sync.sync.reading import BULK_FROM
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.store import passes
@@ -100,7 +100,7 @@ def _derive(run: Pass) -> None:
                 run.workspace.pipeline,
                 since_us=0 if at_once else run.request.since_us,
                 alive=partial(run.request.alive, run.outcome.read),
-                workers=run.workers if outbox.holds(database, MUCH) else None,
+                workers=run.workers if outbox.holds(database, BULK_FROM) else None,
             )
         )
 

@@ -19,9 +19,9 @@ from signet_sync.storage.database import full_text_merges
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import deriving, outbox, planner, scan
 from signet_sync.sync.gc_control import uncollected
-from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Survey, Tombstones
+from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine
-from signet_sync.sync.reading import MANY, MUCH, read_and_write
+from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
 from signet_sync.sync.removals import InForce, covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
@@ -40,7 +40,7 @@ class Looked(NamedTuple):
     snapshot: Snapshot
     known: dict[str, Known]
     removals: InForce
-    plan: Survey
+    plan: Plan
     judging: JudgeContext
 
 
@@ -101,7 +101,7 @@ def index(run: Pass) -> None:
     if removals.tombstones and not workspace.touch_nothing:
         enforce(workspace, plan, judging, run.outcome)
     plan.judged += removals.judged
-    with uncollected(wanted=len(plan.read) > MUCH):
+    with uncollected(wanted=len(plan.read) > BULK_FROM):
         _apply(run, plan, judging, {} if request.rebuild else known)
     if run.outcome.read:
         run.outcome.seen = None  # no longer needed: everything found is written
@@ -149,9 +149,9 @@ def building(run: Pass) -> Iterator[None]:
     """Builds a first index of many files without a journal on disk, and without the garbage collector."""
     first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
     names = len(scan.names(run.workspace.root) or ()) if first else 0
-    begun = names > MUCH and run.database.begin_build()
+    begun = names > BULK_FROM and run.database.begin_build()
     try:
-        if begun and names > MANY:
+        if begun and names > WORKERS_FROM:
             run.workers.start()
         with uncollected(wanted=begun):
             yield
@@ -175,10 +175,10 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
 
 def _plan(
     run: Pass, snapshot: Snapshot, known: dict[str, Known], tombstones: Tombstones, reread: frozenset[str]
-) -> Survey:
+) -> Plan:
     settings = run.workspace.settings
     some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
-    return planner.survey(
+    return planner.plan(
         snapshot,
         known,
         tombstones,
@@ -212,7 +212,7 @@ def _judge_context(run: Pass, tombstones: Tombstones) -> JudgeContext:
     )
 
 
-def _apply(run: Pass, plan: Survey, judging: JudgeContext, known: dict[str, Known]) -> None:
+def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]) -> None:
     """Writes rows, full text, seals, verdicts and links in one transaction; starts none if nothing moved."""
     workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
     pipeline, removed = workspace.pipeline, judging.tombstones.tombstones
@@ -276,7 +276,7 @@ def _apply(run: Pass, plan: Survey, judging: JudgeContext, known: dict[str, Know
         _made_by(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
-    if outcome.read > MUCH:
+    if outcome.read > BULK_FROM:
         full_text_merges.step(database, full_text_merges.BULK_STEP)
     outcome.unsettled = frozenset(unsettled)
 

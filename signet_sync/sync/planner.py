@@ -1,6 +1,6 @@
 """Decides, without I/O, the verdict of every file with its row and seal, what is removed, and whether the pass halts.
 
-Three pure steps, so that a vault of any size is judged in batches: `survey` decides from names and signatures what must
+Three pure steps, so that a vault of any size is judged in batches: `plan` decides from names and signatures what must
 be read and whether the pass must halt; `judge` gives each file that was read its one verdict with its row and seal;
 `judge_missing` does the same for a missing file.
 """
@@ -27,10 +27,11 @@ from signet_sync.formats.session_token import token_matches, token_of
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.formats.temporary_sessions import NOTHING, NoiseRule
 from signet_sync.formats.timestamps import day_of, parse_name_stamp
-from signet_sync.sync.verdicts import Known as Known
-from signet_sync.sync.verdicts import Note as Note
-from signet_sync.sync.verdicts import Row as Row
-from signet_sync.sync.verdicts import Seal as Seal
+from signet_sync.sync.index_records import Known as Known
+from signet_sync.sync.index_records import Note as Note
+from signet_sync.sync.index_records import Row as Row
+from signet_sync.sync.index_records import Seal as Seal
+from signet_sync.sync.index_records import Verdict
 from signet_sync.text.digest_mark import says_nothing
 from signet_sync.text.redaction import redacts
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
@@ -81,7 +82,7 @@ class Judgement:
     """
 
     path: str
-    verdict: str
+    verdict: Verdict
     code: str = ""
     message: str = ""
     signature: Signature | None = None
@@ -106,7 +107,7 @@ class Cliff:
 
 
 @dataclass(slots=True)
-class Survey:
+class Plan:
     """What is decided from names and signatures alone."""
 
     read: list[str] = field(default_factory=list)
@@ -140,7 +141,7 @@ class Tombstones:
 
     @property
     def tokens(self) -> frozenset[str]:
-        """Every token that a tombstone names."""
+        """Returns every token that a tombstone names."""
         return frozenset(self._by_token) | frozenset(self._by_name)
 
     def __bool__(self) -> bool:
@@ -156,7 +157,7 @@ class Tombstones:
         return any(agent_id is None or agent_id == other for other in self._by_name.get(token, ()))
 
 
-def survey(
+def plan(
     snapshot: Snapshot,
     known: Mapping[str, Known],
     tombstones: Tombstones,
@@ -165,14 +166,14 @@ def survey(
     covered_rows: int = 0,
     indexed: int | None = None,
     rule: CliffRule | None = None,
-) -> Survey:
+) -> Plan:
     """Sorts every path of a snapshot into unchanged, to be read, judged by its name, or gone.
 
     `known` must hold every known path for a full snapshot, otherwise the requested ones; `indexed` is the number of
     indexed files in the whole index, `covered_rows` how many of the missing ones tombstones explain. With `rule` None
     the cliff is not checked (a person accepted the removals).
     """
-    result = Survey()
+    result = Plan()
     tokens = tombstones.tokens
     ours = unchanged = 0
     look_closer = bool(tokens or reread)
@@ -228,7 +229,7 @@ def survey(
 def _cliff(
     snapshot: Snapshot,
     known: Mapping[str, Known],
-    result: Survey,
+    result: Plan,
     ours: int,
     covered: int,
     indexed: int | None,

@@ -45,7 +45,7 @@ class IndexPlace(NamedTuple):
 
     @property
     def database(self) -> str:
-        """The path of the database."""
+        """Returns the path of the database."""
         return self.chosen or self.state().database
 
     def opened(self, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
@@ -131,10 +131,10 @@ def count_artifacts(place: IndexPlace, found: list[tuple[str, str]]) -> None:
             count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
 
 
-def count_nodes(place: IndexPlace, agent: str, ids: list[str]) -> None:
-    """Counts accesses to nodes; does not wait for a busy database."""
+def count_ids(place: IndexPlace, agent: str, ids: list[str]) -> None:
+    """Counts accesses to nodes, threads, facts and memories; does not wait for a busy database."""
     from datetime import UTC, datetime
 
     with counting(place, wanted=bool(ids)) as database:
         if database is not None:
-            access_counts.count_nodes(database, agent, ids, datetime.now(UTC).date().isoformat())
+            access_counts.count_ids(database, agent, ids, datetime.now(UTC).date().isoformat())

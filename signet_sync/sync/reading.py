@@ -18,15 +18,15 @@ from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
 from signet_sync.sync.store import artifacts, redactions
-from signet_sync.sync.validation import Judge, is_unsettled, judge, read
+from signet_sync.sync.validation import FileJudge, is_unsettled, judge_and_pack, read
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
 
 FUTURE_NS = 3600 * 10**9
-# From so many files on, the garbage collector is paused and full text gets more memory.
-MUCH = 400
+# From so many files or sources on, the garbage collector is paused and full text gets more memory.
+BULK_FROM = 400
 # From so many files on, workers judge: starting two of them takes as long as judging some hundred files.
-MANY = 1_000
+WORKERS_FROM = 1_000
 # Files, and bytes of files, that are judged before their rows are written; and how many batches are judged ahead.
 BATCH = 256
 _BATCH_BYTES = 8 << 20
@@ -41,7 +41,7 @@ def read_and_write(
     paths, unsettled = sorted(paths), set[str]()
     if not paths:
         return unsettled
-    much = len(paths) > MUCH
+    much = len(paths) > BULK_FROM
     writer = Writer(workspace, request, known, outcome)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
@@ -94,7 +94,7 @@ def judged(
         with suppress(FileNotFoundError):
             descriptor = stack.enter_context(folder(run.workspace.root, MEMORY))
         reader = _JudgementReader(
-            run, judging, quarantine, descriptor, run.workers if len(paths) > MANY else Workers(0)
+            run, judging, quarantine, descriptor, run.workers if len(paths) > WORKERS_FROM else Workers(0)
         )
         for batch, judgements in reader.batches(sorted(paths), alive):
             yield judgements
@@ -114,7 +114,7 @@ class _JudgementReader:
         self._quarantine = quarantine
         self._descriptor = descriptor
         self._workers = workers
-        self._judge = Judge(run.workspace.root, judging)
+        self._judge = FileJudge(run.workspace.root, judging)
         self._any_seals = artifacts.seals_exist(run.database)
 
     def batches(
@@ -158,7 +158,7 @@ class _JudgementReader:
         if is_unsettled(found):
             return None
         try:
-            judgement = judge(path, found, self._judge_context)
+            judgement = judge_and_pack(path, found, self._judge_context)
         except Exception as error:
             error.add_note(path)
             raise
@@ -200,7 +200,7 @@ def _redacted_again(
     if replaced.displaced is not None:
         return judgement  # it was saved again meanwhile: the next pass looks at it
     workspace.events.append(f"{path}: a version of before its redaction stood there; it is redacted again")
-    return judge(path, Found(sealed, replaced.signature), judging)
+    return judge_and_pack(path, Found(sealed, replaced.signature), judging)
 
 
 def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool:

@@ -12,7 +12,7 @@ from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
 from signet_sync.storage import files
 from signet_sync.sync import planner
-from signet_sync.sync.planner import JudgeContext, Judgement, Known, Survey, Tombstones
+from signet_sync.sync.planner import JudgeContext, Judgement, Known, Plan, Tombstones
 from signet_sync.sync.reading import unlink
 from signet_sync.sync.request import Outcome
 from signet_sync.sync.store import artifacts
@@ -113,7 +113,7 @@ def all_tombstones(workspace: Workspace) -> list[Tombstone]:
 
 
 def _is_narrower(tombstone: Tombstone, before: Tombstone | None) -> bool:
-    """Whether a tombstone no longer covers a session that it covered before."""
+    """Returns whether a tombstone no longer covers a session that it covered before."""
     if before is None or not tombstone.session_ids:
         return False
     return not before.session_ids or not {*before.session_ids} <= {*tombstone.session_ids}
@@ -169,7 +169,7 @@ def covered(workspace: Workspace, tombstones: Tombstones, known: dict[str, Known
     return sum(1 for row in rows.values() if tombstones.cover(row.session_token, row.agent_id, row.session_id))
 
 
-def enforce(workspace: Workspace, plan: Survey, judging: JudgeContext, outcome: Outcome) -> None:
+def enforce(workspace: Workspace, plan: Plan, judging: JudgeContext, outcome: Outcome) -> None:
     """Deletes files of removed sessions that came back, before any of their content is indexed."""
     tokens = judging.tombstones.tokens
     kept: list[str] = []

@@ -90,7 +90,7 @@ class Outcome:
 
     @property
     def whole(self) -> bool:
-        """Whether all files were looked at, and nothing halted the pass."""
+        """Returns whether all files were looked at, and nothing halted the pass."""
         return self.full and self.cliff is None
 
 
@@ -105,12 +105,12 @@ class Pass:
 
     @property
     def database(self) -> Database:
-        """The database of the workspace."""
+        """Returns the database of the workspace."""
         return self.workspace.database
 
     @property
     def now_iso(self) -> str:
-        """The time of the pass, as a timestamp."""
+        """Returns the time of the pass, as a timestamp."""
         return iso(self.request.now_us)
 
     def look_at(self, paths: Iterable[str]) -> None:

@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
     @property
     def session(self) -> tuple[str, str, str]:
-        """Agent, token and id of a session."""
+        """Returns agent, token and id of a session."""
         return self.agent_id, self.id, self.session_id
 
 
@@ -225,7 +225,7 @@ class Pipeline:
 
     @cached_property
     def derivers(self) -> tuple[Deriver, ...]:
-        """Every deriver, each behind those that it comes `after`."""
+        """Returns every deriver, each behind those that it comes `after`."""
         loaded: dict[str, Deriver] = {one.name: one for one in _Lazy[Deriver](self._registered)}
         order = TopologicalSorter({name: one.after for name, one in loaded.items()}).static_order()
         return tuple(loaded[name] for name in order)

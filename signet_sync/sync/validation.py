@@ -11,8 +11,8 @@ from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 from signet_sync.sync import planner
+from signet_sync.sync.index_records import Seal
 from signet_sync.sync.planner import JudgeContext, Judgement
-from signet_sync.sync.verdicts import Seal
 
 
 def read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
@@ -32,7 +32,7 @@ def is_unsettled(found: Found | Trouble) -> bool:
     return isinstance(found, Trouble) and found.code in ("gone", "unsettled")
 
 
-def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
+def judge_and_pack(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement:
     """Judges a file; a new seal holds its bytes in the stored form."""
     judgement = planner.judge(path, found, judging)
     if not judging.keeps:
@@ -42,7 +42,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
     return replace(judgement, seal=judgement.seal._replace(packed=pack(judgement.raw)), raw=None)
 
 
-class Judge:
+class FileJudge:
     """Judges files in a worker, by their paths and seals."""
 
     def __init__(self, root: str, judging: JudgeContext) -> None:
@@ -60,7 +60,7 @@ class Judge:
         if is_unsettled(found):
             return None
         judging = self._judge_context if seal is None else replace(self._judge_context, seal_of=lambda _: seal)
-        judgement = judge(path, found, judging)
+        judgement = judge_and_pack(path, found, judging)
         return None if judgement.sealed is not None else judgement
 
 

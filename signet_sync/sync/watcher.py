@@ -125,7 +125,7 @@ class Watcher:
         self._retry_at = 0.0
 
     def start(self) -> None:
-        """Set the watches; polls where the system has none left, waits for folders that aren't there yet."""
+        """Sets the watches; polls where the system has none left, waits for folders that aren't there yet."""
         if self.kind is not None or self._mode == "off":
             return
         if self._mode == "polling":
@@ -134,7 +134,7 @@ class Watcher:
             self._set_watches(self._look())
 
     def check(self) -> bool:
-        """Look after the watches: True when they were set again and the caller must treat everything as dirty.
+        """Looks after the watches: True when they were set again and the caller must treat everything as dirty.
 
         Costs one `lstat` per folder. While polling for want of watches it tries to get them back about once a
         minute.
@@ -158,7 +158,7 @@ class Watcher:
         lead: float | None = None,
         sifted: bool = True,
     ) -> Hint | None:
-        """Block until something may have changed and it has been quiet for a while.
+        """Blocks until something may have changed and it has been quiet for a while.
 
         `quiet` seconds must pass since the last event, but no more than `longest` since the first, and no more than
         `lead` where that one came after a second without any. Without `sifted` all that is heard is news. None after
@@ -188,13 +188,13 @@ class Watcher:
         return None
 
     def wake(self) -> None:
-        """Make the `gather` that runs now, or else the next one, return None at once; takes no lock."""
+        """Makes the `gather` that runs now, or else the next one, return None at once; takes no lock."""
         if not self._woken:
             self._woken = True
             self._bell.put(None)
 
     def stop(self) -> None:
-        """Let go of all watches and join their threads, within a second; harmless when there are none."""
+        """Lets go of all watches and joins their threads, within a second; harmless when there are none."""
         self._let_go()
         self.kind = None
         self._tick_at = None
@@ -223,7 +223,7 @@ class Watcher:
         return _survey(self._root, self._folders())
 
     def _set_watches(self, survey: _Survey) -> bool:
-        """Replace all watches; False when the system has none to give, and polling begins or goes on."""
+        """Replaces all watches; False when the system has none to give, and polling begins or goes on."""
         self._let_go()
         try:
             self._watches = _Watches(survey, self._inbox)
@@ -264,7 +264,7 @@ class _Inbox:
         self._grown = False
 
     def add(self, paths: Iterable[str], *, grown: bool = False) -> None:
-        """These paths may have changed; too many of them are everything. `grown`: one is a folder of a deep one."""
+        """Takes paths that may have changed; too many are everything. `grown`: one is a folder of a deep one."""
         with self._lock:
             now, empty = time.monotonic(), self._is_empty()
             self._grown = self._grown or grown
@@ -311,7 +311,7 @@ class _Inbox:
                     del self._paths[path]
 
     def due(self, quiet: float, longest: float, lead: float | None, careful: tuple[str, ...]) -> float | None:
-        """The monotonic time at which to take what is here; None when it is empty."""
+        """Returns the monotonic time at which to take what is here; None when it is empty."""
         with self._lock:
             span = self._span()
             if span is None:
@@ -327,7 +327,7 @@ class _Inbox:
         return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def take(self) -> tuple[Hint, bool, bool]:
-        """All that was heard, whether the watches must be set again, whether deep folders grew; empties the inbox."""
+        """Empties the inbox; returns what was heard, whether watches must be set again, whether deep folders grew."""
         with self._lock:
             hint = Hint(frozenset(self._paths), self._whole is not None)
             set_again, grown = self._set_again, self._grown
@@ -435,12 +435,12 @@ class _Watches:
             _hurry(emitter, UNPAIRED_DEEP if emitter.watch.is_recursive else UNPAIRED)
 
     def alive(self) -> bool:
-        """Whether every thread still runs and every folder of the survey got its watch."""
+        """Returns whether every thread still runs and every folder of the survey got its watch."""
         threads = (self._observer, *self._observer.emitters, *self._threads)
         return not self._missed and all(thread.is_alive() for thread in threads)
 
     def covers(self) -> bool:
-        """Whether every folder below the deep ones is watched: of one that got no watch watchdog says nothing.
+        """Returns whether every folder below the deep ones is watched: of one that got no watch watchdog says nothing.
 
         The kernel tells what is watched by inode number; where its numbers are not those of `stat` (some stacked
         file systems) nobody knows, and the next full pass will tell.
@@ -474,7 +474,7 @@ def _hurry(emitter: object, delay: float) -> None:
 
 
 def _watched() -> set[int]:
-    """The inode numbers of all that this process watches, as the kernel tells."""
+    """Returns the inode numbers of all that this process watches, as the kernel tells."""
     found: set[int] = set()
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc/self/fd"):
@@ -486,7 +486,7 @@ def _watched() -> set[int]:
 
 
 def _folders_below(top: str) -> Iterator[str]:
-    """Every folder below one that can be watched, without what symlinks lead to."""
+    """Returns every folder below one that can be watched, without what symlinks lead to."""
     for where, names, _ in os.walk(top):
         names[:] = [name for name in names if _identity(os.path.join(where, name)) is not None]
         yield from (os.path.join(where, name) for name in names)
@@ -499,7 +499,7 @@ def _inode(path: str) -> int | None:
 
 
 def _claim_descriptors(count: int) -> None:
-    """Raise OSError unless `count` more descriptors can be had.
+    """Raises OSError unless `count` more descriptors can be had.
 
     Asked before watchdog is: it leaks an inotify descriptor when the pipe beside it fails, and an extension
     module that can't be opened is an ImportError, as if it were not installed.
@@ -510,7 +510,7 @@ def _claim_descriptors(count: int) -> None:
 
 
 def _accepted_events() -> list[type[FileSystemEvent]]:
-    """All kinds but opening and reading (we would wake ourselves) and "something in this folder changed"."""
+    """Returns all kinds but opening and reading (we would wake ourselves) and "something in this folder changed"."""
     from watchdog import events
 
     # FileModifiedEvent must stay: watchdog 7 has no mask for the attribute events of its own; 6 lacks them.

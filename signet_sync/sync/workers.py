@@ -207,7 +207,7 @@ class _Piece:
 
     @property
     def waiting(self) -> list[bytes]:
-        """The values to send next: all, or one at a time once they killed a worker."""
+        """Returns the values to send next: all, or one at a time once they killed a worker."""
         return self._values[:1] if self._deaths else self._values
 
     def died(self) -> None:

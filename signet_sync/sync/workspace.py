@@ -46,7 +46,7 @@ class Workspace:
 
     @property
     def noise(self) -> NoiseRule:
-        """The noise rule of the settings."""
+        """Returns the noise rule of the settings."""
         return NoiseRule.extended(self.settings.noise_projects, self.settings.noise_sessions)
 
     def close(self) -> None:

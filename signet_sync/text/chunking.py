@@ -265,7 +265,7 @@ def _inseparable(text: str, place: int) -> bool:
 
 
 def _joined(text: str, place: int) -> bool:
-    """Whether the characters before and after a position are shown as one."""
+    """Returns whether the characters before and after a position are shown as one."""
     before, after = text[place - 1 : place], text[place : place + 1]
     if not after or (before.isascii() and after.isascii()):
         return before + after == "\r\n"

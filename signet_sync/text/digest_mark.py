@@ -36,13 +36,13 @@ def status_of(summary: str) -> Status | None:
 
 
 def says_nothing(summary: str) -> bool:
-    """Whether rules made this summary of a session without content: a greeting, a word or two, no question."""
+    """Returns whether rules made this summary of a session without content: a greeting, a word or two, no question."""
     title = summary[:400].partition("\n")[0]
     return "\n## " not in summary and not _QUESTION.search(title) and status_of(summary) == "question-only"
 
 
 def is_of_first_rules(summary: str) -> bool:
-    """Whether the rules of 0.1.0 made this summary: today's extract more from the same transcript."""
+    """Returns whether the rules of 0.1.0 made this summary: today's extract more from the same transcript."""
     return _below_title(summary).startswith(_FIRST)
 
 

@@ -18,12 +18,12 @@ _MOST_LINES = 200
 
 
 def is_marked(text: str) -> bool:
-    """Whether something was redacted in a text."""
+    """Returns whether something was redacted in a text."""
     return _OPENING in text
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two sanitized texts are the same but for what was redacted in either."""
+    """Returns whether two sanitized texts are the same but for what was redacted in either."""
     return one == other or begins(one, 0, other) == len(one) or begins(other, 0, one) == len(other)
 
 
@@ -76,13 +76,13 @@ def _is_same_line(one: str, other: str) -> bool:
 
 
 def _covers(marked: str, line: str) -> bool:
-    """Whether a line is the marked one with other text in place of each mark."""
+    """Returns whether a line is the marked one with other text in place of each mark."""
     pieces = marked.split(_ANY)
     return is_filled(pieces, line) if len(pieces) > 1 else marked == line
 
 
 def is_filled(pieces: Sequence[str], text: str, *, least: int = 0) -> bool:
-    """Whether a text consists of these pieces, two or more, with at least so many characters between them."""
+    """Returns whether a text consists of these pieces, two or more, with at least so many characters between them."""
     first, *middle, last = pieces
     at, end = len(first), len(text) - len(last)
     if not text.startswith(first) or not text.endswith(last):

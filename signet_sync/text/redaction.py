@@ -112,7 +112,7 @@ def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
 
 
 def is_redaction(before: str, after: str) -> bool:
-    """Whether one text is the other with marks in place of some of its text; False for equal texts.
+    """Returns whether one text is the other with marks in place of some of its text; False for equal texts.
 
     Control characters, which a mark cannot replace, are ignored in both.
     """
@@ -127,13 +127,13 @@ def _flat(text: str) -> str:
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """Whether a text is a pattern with other text in place of each mark."""
+    """Returns whether a text is a pattern with other text in place of each mark."""
     pieces = MARK.split(pattern)
     return len(pieces) > 1 and is_filled(pieces, text, least=1)
 
 
 def redacts(before: bytes, after: bytes) -> bool:
-    """Whether a file is a redaction of another: the same artifact, word for word but for marks in its text.
+    """Returns whether a file is a redaction of another: the same artifact, word for word but for marks in its text.
 
     Neither the hash in its frontmatter nor unknown fields are compared.
     """
@@ -158,7 +158,7 @@ def redacts(before: bytes, after: bytes) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values of a frontmatter field are equal: blank is null, instants are compared as such."""
+    """Returns whether two values of a frontmatter field are equal: blank is null, instants are compared as such."""
     if one == other or (_is_blank(one) and _is_blank(other)):
         return True
     if not isinstance(one, str) or not isinstance(other, str):

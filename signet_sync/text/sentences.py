@@ -74,7 +74,7 @@ def basename(project: str | None) -> str:
 
 
 def passes_signet(sentence: str, body: str, project: str | None) -> bool:
-    """Whether a sentence passes Signet's rule (vectors: `sentence`): 12–48 words, terminal point, an anchor."""
+    """Returns whether a sentence passes Signet's rule (vectors: `sentence`): 12–48 words, terminal point, an anchor."""
     if js_trim(sentence) in LOW_SIGNAL or not MIN_WORDS <= words(sentence) <= MAX_WORDS:
         return False
     if not js_trim(sentence).endswith(_TERMINAL):
@@ -146,13 +146,13 @@ def content_words(sentence: str) -> list[str]:
 
 
 def is_template(sentence: str) -> bool:
-    """Whether a sentence states no outcome of its session: a program's template, or words that fit every session."""
+    """Returns whether a sentence states no outcome of its session: a template, or words that fit every session."""
     said = js_trim(sentence)
     return said in LOW_SIGNAL or _TEMPLATE.match(said) is not None or not content_words(said)
 
 
 def _occur_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
-    """Whether enough of the words occur in a session's texts; another form of a word counts, too."""
+    """Returns whether enough of the words occur in a session's texts; another form of a word counts, too."""
     count = 0
     texts = [body.casefold() for body in bodies]
     for word in words_of_content:
@@ -164,7 +164,7 @@ def _occur_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
 
 
 def _begins_word(stem: str, text: str) -> bool:
-    """Whether a text holds a stem that follows no letter, digit or underscore."""
+    """Returns whether a text holds a stem that follows no letter, digit or underscore."""
     at = text.find(stem)
     while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
         at = text.find(stem, at + 1)
@@ -202,7 +202,7 @@ def _signet_file(text: str, before: int | None = None) -> tuple[int, str] | None
 
 
 def has_anchor(sentence: str, context: SentenceSubject) -> bool:
-    """Whether the sentence names something of this session: project, file or path, issue, component in the body."""
+    """Returns whether the sentence names something of this session: project, path, issue, component in the body."""
     name = basename(context.project)
     if _is_distinctive(name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence):
         return True
@@ -213,7 +213,7 @@ def has_anchor(sentence: str, context: SentenceSubject) -> bool:
 
 
 def _is_distinctive(name: str) -> bool:
-    """Whether a name distinguishes a project from words of any sentence."""
+    """Returns whether a name distinguishes a project from words of any sentence."""
     return len(name) > int(name.isascii()) and name not in (".", "..") and name.casefold() not in _GENERIC
 
 
@@ -231,7 +231,7 @@ def passes_strict(sentence: str, *contexts: SentenceSubject) -> bool:
 
 
 def is_sound(sentence: str, context: SentenceSubject) -> bool:
-    """Whether this is one sentence on one line, 12–48 words, with a terminal point and a concrete anchor."""
+    """Returns whether this is one sentence on one line, 12–48 words, with a terminal point and a concrete anchor."""
     if sentence != js_trim(sentence) or len(sentence) > 2000 or _CONTROL.search(sentence):
         return False
     if sentence in LOW_SIGNAL or not MIN_WORDS <= words(sentence) <= MAX_WORDS:
@@ -242,7 +242,7 @@ def is_sound(sentence: str, context: SentenceSubject) -> bool:
 
 
 def acceptable(sentence: str, context: SentenceSubject) -> bool:
-    """Whether a stored sentence may be rendered: it is sound by our rule or passes Signet's."""
+    """Returns whether a stored sentence may be rendered: it is sound by our rule or passes Signet's."""
     return passes_signet(sentence, context.body, context.project) or is_sound(flatten(sentence), context)
 
 
@@ -400,7 +400,7 @@ def _without_tag(found: re.Match[str]) -> str:
 
 
 def _is_highlighted(text: str) -> bool:
-    """Whether something is highlighted, or would be together with what another field holds."""
+    """Returns whether something is highlighted, or would be together with what another field holds."""
     opening = _OPENING_HIGHLIGHT.search(text)
     pair = opening is not None and _CLOSING_HIGHLIGHT.search(text, opening.end() - 1) is not None
     return pair or _LONE_HIGHLIGHT.search(text) is not None

@@ -163,7 +163,7 @@ def _bare(token: str) -> str:
 
 
 def _is_short(tag: str) -> bool:
-    """Whether a tag has fewer than three characters, or two if it is Chinese, Korean, or Japanese with Han.
+    """Returns whether a tag has fewer than three characters, or two if it is Chinese, Korean, or Japanese with Han.
 
     Two kana alone are mostly grammar.
     """

@@ -40,17 +40,17 @@ class ArtifactView:
 
     @property
     def parts(self) -> int:
-        """How many parts its text has."""
+        """Returns how many parts its text has."""
         return len(self.script.parts) if self.script else 0
 
     @property
     def first_line(self) -> int:
-        """The first line of the part."""
+        """Returns the first line of the part."""
         return self.script.line_at(self.script.parts[self.part].start) if self.script and self.turns else 0
 
     @property
     def last_line(self) -> int:
-        """The last line of the part."""
+        """Returns the last line of the part."""
         return self.script.line_at(self.script.parts[self.part].end - 1) if self.script and self.turns else 0
 
 

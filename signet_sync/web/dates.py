@@ -14,25 +14,25 @@ _SHORT = 3  # letters of a name
 
 
 def called(day: date) -> str:
-    """`Saturday, 28 March 2026`."""
+    """Returns `Saturday, 28 March 2026`."""
     return f"{WEEKDAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def dated(day: date) -> str:
-    """`28 Mar 2026`."""
+    """Returns `28 Mar 2026`."""
     return f"{in_year(day)} {day.year}"
 
 
 def in_year(day: date) -> str:
-    """`28 Mar`."""
+    """Returns `28 Mar`."""
     return f"{day.day} {month(day)}"
 
 
 def month(day: date) -> str:
-    """`Mar`."""
+    """Returns `Mar`."""
     return MONTHS[day.month - 1][:_SHORT]
 
 
 def weekday(day: date) -> str:
-    """`Sat`."""
+    """Returns `Sat`."""
     return WEEKDAYS[day.weekday()][:_SHORT]

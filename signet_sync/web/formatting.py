@@ -125,7 +125,7 @@ def number(value: int) -> str:
 
 
 def counted(value: int, noun: str) -> str:
-    """`1 session`, `2 sessions`."""
+    """Returns `1 session`, `2 sessions`."""
     return f"{number(value)} {noun}" if value == 1 else f"{number(value)} {noun}s"
 
 

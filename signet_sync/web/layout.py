@@ -36,23 +36,23 @@ class Frame:
 
     @property
     def root(self) -> str:
-        """The workspace's path."""
+        """Returns the workspace's path."""
         return self.site.place.root
 
     @property
     def place(self) -> str:
-        """The path as a person writes it."""
+        """Returns the path as a person writes it."""
         home = f"{os.path.expanduser('~')}/"
         return f"~/{self.root.removeprefix(home)}" if self.root.startswith(home) else self.root
 
     @property
     def name(self) -> str:
-        """The workspace's name: that of its folder."""
+        """Returns the workspace's name: that of its folder."""
         return os.path.basename(self.root.rstrip("/")) or self.root
 
     @cached_property
     def agents(self) -> list[str]:
-        """Every agent with a memory; empty if the index cannot be read, which the view itself reports."""
+        """Returns every agent with a memory; empty if the index cannot be read, which the view itself reports."""
         try:
             with reading(self.site.place) as database:
                 return counts.agents(database)
@@ -61,12 +61,12 @@ class Frame:
 
     @cached_property
     def life(self) -> Liveness:
-        """Whether the background agent runs, and the state it last reported."""
+        """Returns whether the background agent runs, and the state it last reported."""
         return liveness(self.site.place)
 
     @property
     def tone(self) -> str:
-        """The class of a badge for that state."""
+        """Returns the class of a badge for that state."""
         return tone_of(self.life.state, running=self.life.running, responding=self.life.responding)
 
 

@@ -260,7 +260,7 @@ class _BlockReader:
             self._add(MarkdownBlock("code", lines, label=token.info.strip()))
 
     def _call(self, line: int) -> bool:
-        """Whether a line calls a tool; if so adds it as a block of its own."""
+        """Returns whether a line calls a tool; if so adds it as a block of its own."""
         number, raw = self._lines[line]
         called = self._call_of(raw) if self._call_of is not None and raw.startswith("- ") else None
         if called is None:

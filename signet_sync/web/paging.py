@@ -20,17 +20,17 @@ class Portion(NamedTuple, Generic[Row]):
 
     @property
     def before(self) -> int | None:
-        """The number of the previous portion, or None."""
+        """Returns the number of the previous portion, or None."""
         return self.number - 1 if self.number > 1 else None
 
     @property
     def after(self) -> int | None:
-        """The number of the next portion, or None."""
+        """Returns the number of the next portion, or None."""
         return self.number + 1 if self.first + len(self.rows) < self.total else None
 
     @property
     def label(self) -> str:
-        """`61–120 of 300`."""
+        """Returns `61–120 of 300`."""
         return f"{self.first + 1}–{self.first + len(self.rows)} of {self.total}" if self.rows else ""
 
     def each(self, make: Callable[[Row], Shown]) -> Portion[Shown]:

@@ -48,14 +48,14 @@ class Keys:
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
     def open(self, given: str) -> bool:
-        """Whether a token opens the page; the one-time token is used up by that."""
+        """Returns whether a token opens the page; the one-time token is used up by that."""
         if self.once and _same(given, self.once):
             self.once = ""
             return True
         return _same(given, self.token)
 
     def known(self, given: str) -> bool:
-        """Whether a cookie is ours."""
+        """Returns whether a cookie is ours."""
         return _same(given, self.cookie)
 
 
@@ -110,7 +110,7 @@ class _Request(Request):
 
     @property
     def path(self) -> str:
-        """The path as it came."""
+        """Returns the path as it came."""
         return str(self.scope["path"])
 
     def only(self, name: str) -> str | None:
@@ -120,12 +120,12 @@ class _Request(Request):
 
     @property
     def is_ours(self) -> bool:
-        """Whether a person or one of our own pages made the request, according to the browser."""
+        """Returns whether a person or one of our own pages made the request, according to the browser."""
         return self.only("sec-fetch-site") in ("", "none", "same-origin")
 
     @property
     def is_visit(self) -> bool:
-        """Whether a person followed a link from another site; images, frames and scripts do not count."""
+        """Returns whether a person followed a link from another site; images, frames and scripts do not count."""
         return (self.only("sec-fetch-mode"), self.only("sec-fetch-dest")) == ("navigate", "document")
 
     def token(self) -> str | None:

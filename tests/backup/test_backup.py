@@ -43,7 +43,7 @@ def database(tmp_path):
         memories.store(made, MEMORY._replace(agent_id="scout"), memories.OWN_WORD)
         pins.pin(made, "default", MEMORY.id, AT)
     for day in ("2026-03-01", "2026-03-02"):
-        access_counts.count_nodes(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
+        access_counts.count_ids(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
     set_version(made, "key", "value")
     yield made
     made.close()
@@ -120,7 +120,7 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
         lambda: memories.store(database, MEMORY, ("token", "s-3")),
         lambda: memories.forget_session(database, "default", "token", ["s-3"]),
         lambda: (pins.unpin(database, "default", MEMORY.id), pins.pin(database, "default", "t-abcdefghijkl", AT)),
-        lambda: access_counts.count_nodes(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
+        lambda: access_counts.count_ids(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
         lambda: entities_store.set_log_end(database, "default", entities_store.LogEnd("hash", "id", 1)),
         lambda: access_counts.reset(database),
         lambda: memories.forget(database, "default", [MEMORY.id]),

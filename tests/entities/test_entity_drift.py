@@ -28,7 +28,7 @@ def profile():
 
 
 def judge(text, known, file="profile", **given):
-    return drift.judge(text, known, shapes("part", file), **given)
+    return drift.judge_against_events(text, known, shapes("part", file), **given)
 
 
 KNOWN = profile()

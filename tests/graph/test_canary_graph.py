@@ -178,7 +178,7 @@ class Scene:
                 for (one,) in pinned:
                     pins.pin(workspace.database, "default", one, NOW)
             shown = [row[0] for row in {*pinned, *named}]
-            assert access_counts.count_nodes(workspace.database, "default", shown, "2026-03-28")
+            assert access_counts.count_ids(workspace.database, "default", shown, "2026-03-28")
         self.ask("reindex")
 
     def leaks(self, words: Iterable[str] = tuple(CANARIES.values())) -> list[tuple[str, str]]:

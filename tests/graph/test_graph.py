@@ -49,10 +49,13 @@ def body(random: Random) -> str:
     return "\n".join(lines) + "\n"
 
 
+WORDS = ["why", "queue", "drains", "lease", "five"]
+
+
 def talk(random: Random) -> str:
     turns = [
         f"## {'Assistant' if number % 2 else 'User'} · 2026-03-01T10:{number:02d}:00.000Z\n\n"
-        + " ".join(random.choices(["why", "queue", "drains", "lease", "five"], k=random.choice([5, 40, 900])))
+        + " ".join(random.choices(WORDS, k=random.choice([5, 40, 900])))
         for number in range(random.randint(1, 5))
     ]
     return "\n\n".join(turns) + "\n"

@@ -356,7 +356,7 @@ def remembering(vary: Callable[[Vault], object] | None = None, *, distilled: boo
             remember(workspace, REMOVED, session=prepared["remove"])
             for handle in (prepared["forget"], *_arcs_and_nodes(workspace.database, prepared["remove"])):
                 pinning.pin(workspace, "default", handle, NOW_US)
-                access_counts.count_nodes(workspace.database, "default", [handle], NOW[:10])
+                access_counts.count_ids(workspace.database, "default", [handle], NOW[:10])
             turn = Turn(1, "user", "Bound it.", MOMENT)
             live.append(workspace, [turn], agent_id="default", session_key=RUNNING["session_key"])
             live.append(workspace, [turn], agent_id="default", session_key="somebody else's")

@@ -70,8 +70,8 @@ BREAKS = {
     ),
     "a seal is not compared": Break(
         "signet_sync/sync/planner.py",
-        "        changed = _changes(seal, digest, actual)\n",
-        "        changed = []\n",
+        '        changed = _changes(seal, digest, actual) if seal.file_sha256 != file_sha else ""\n',
+        '        changed = ""\n',
         "tests/sync/test_planner.py",
     ),
     "what is deleted stays in the pages of the database": Break(
@@ -94,8 +94,8 @@ BREAKS = {
     ),
     "many files that vanish at once are believed": Break(
         "signet_sync/sync/planner.py",
-        "    rule: CliffRule | None = None,\n) -> Survey:\n",
-        "    rule: CliffRule | None = None,\n) -> Survey:\n    rule = None\n",
+        "    rule: CliffRule | None = None,\n) -> Plan:\n",
+        "    rule: CliffRule | None = None,\n) -> Plan:\n    rule = None\n",
         "tests/sync/test_planner.py",
     ),
     "the text between our marks is taken for ours whoever wrote it": Break(

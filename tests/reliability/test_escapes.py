@@ -20,6 +20,7 @@ from signet_sync.formats.wikilinks import leaves_workspace
 
 Watch = Callable[[Vault, Path, Sequence[Sequence[str]]], tuple[list[Answer], set[str]]]
 LINKS = ("summary_path", "transcript_path", "compaction_path")
+# What follows the paths in files; all commands are run on links and pipes, below.
 COMMANDS = (
     ("reindex", "--json", "--now", NOW),
     ("check", "--json", "--now", NOW),

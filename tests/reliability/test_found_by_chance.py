@@ -212,7 +212,7 @@ def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(
     vault.session(1)
 
     def work() -> int:
-        indexing.MUCH = 1
+        indexing.BULK_FROM = 1
         indexing._links = lambda *_, **__: os._exit(137)
         vault.reindex()
         return 0

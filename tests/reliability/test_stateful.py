@@ -595,7 +595,7 @@ class Machine(RuleBasedStateMachine):
         word = said[number % len(said)].decode() if said else "lantern"
         hits = recall_operations.recall(self.work.database, f"broker {word}", agent_id=agent)
         recall_operations.record(self.work.database, agent, f"broker {word}", hits, self.now)
-        access_counts.count_nodes(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
+        access_counts.count_ids(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
         paths = [(agent, hit.path) for hit in hits if hit.path]
         access_counts.count_accesses(self.work.database, paths, iso(self.now))
         self.moved.add(agent)

@@ -44,7 +44,6 @@ from signet_sync.sync.planner import (
     judge_missing,
     judge_tombstone,
     sealed_judgement,
-    survey,
     unpack,
 )
 
@@ -572,7 +571,7 @@ def test_files_among_the_tombstones(name, raw, expected, code):
     assert code == "" or judgement.message
 
 
-# ── survey: names and signatures alone ──
+# ── plan: names and signatures alone ──
 
 ARTIFACT = GOOD[0]
 NAMES = {
@@ -605,7 +604,7 @@ def snapshot(*names, everything=True, ground="present", asked=(), odd=(), folder
 
 @pytest.mark.parametrize(("name", "expected"), NAMES.items(), ids=NAMES.keys())
 def test_what_a_name_decides(name, expected):
-    plan = survey(snapshot(name), {}, NOTHING)
+    plan = planner.plan(snapshot(name), {}, NOTHING)
     assert plan.scanned == 1 and plan.gone == [] and plan.unchanged == 0
     if expected is None:
         assert plan.read == [f"memory/{name}"] and plan.judged == []
@@ -637,7 +636,7 @@ LOOKS = {
 
 @pytest.mark.parametrize(("known", "stones", "reread", "is_read"), LOOKS.values(), ids=LOOKS.keys())
 def test_what_is_read_again(known, stones, reread, is_read):
-    plan = survey(snapshot(ARTIFACT), {PATH: known} if known else {}, stones, reread=reread)
+    plan = planner.plan(snapshot(ARTIFACT), {PATH: known} if known else {}, stones, reread=reread)
     # `unchanged` counts among the indexed files only, whatever else is left alone.
     counted = known is not None and known.verdict == "indexed"
     assert (plan.read, plan.unchanged) == (([PATH], 0) if is_read else ([], int(counted)))
@@ -645,14 +644,14 @@ def test_what_is_read_again(known, stones, reread, is_read):
 
 def test_a_conflict_copy_is_read_only_where_its_token_was_removed():
     name = CONFLICT[0]
-    assert survey(snapshot(name), {}, Tombstones(WHOLE)).read == [f"memory/{name}"]
-    assert survey(snapshot(name), {}, Tombstones([stone(session_id="s-9")])).read == []
+    assert planner.plan(snapshot(name), {}, Tombstones(WHOLE)).read == [f"memory/{name}"]
+    assert planner.plan(snapshot(name), {}, Tombstones([stone(session_id="s-9")])).read == []
     known = {f"memory/{name}": Known(SIGNATURE, "ignored", "conflict-copy")}
-    assert survey(snapshot(name), known, Tombstones(WHOLE)).read == [f"memory/{name}"]
-    left_alone = survey(snapshot(name), known, NOTHING)
+    assert planner.plan(snapshot(name), known, Tombstones(WHOLE)).read == [f"memory/{name}"]
+    left_alone = planner.plan(snapshot(name), known, NOTHING)
     assert (left_alone.read, left_alone.judged, left_alone.unchanged) == ([], [], 0)
     plain = copied(summary(), ".tmp")[0]
-    assert survey(snapshot(plain), {}, Tombstones(WHOLE)).read == []
+    assert planner.plan(snapshot(plain), {}, Tombstones(WHOLE)).read == []
 
 
 def test_what_is_no_file():
@@ -664,7 +663,7 @@ def test_what_is_no_file():
         "memory/b\\xff--x.md": STRANGE_NAME,
         "memory/tombstones": "it cannot be read",
     }
-    plan = survey(snapshot(odd=odd), {}, NOTHING)
+    plan = planner.plan(snapshot(odd=odd), {}, NOTHING)
     assert plan.read == [PATH]
     assert sorted((j.path, j.code) for j in plan.judged) == [
         ("memory/b\\xff--x.md", "foreign-name"),
@@ -677,21 +676,21 @@ def test_tombstone_files_are_no_artifacts_and_no_witness_of_them():
     name = tombstone()[0]
     path = f"memory/tombstones/{name}"
     for known in ({}, {path: Known(SIGNATURE, "tombstone", "")}):
-        plan = survey(snapshot(name, folder="memory/tombstones"), known, NOTHING)
+        plan = planner.plan(snapshot(name, folder="memory/tombstones"), known, NOTHING)
         assert (plan.read, plan.judged, plan.gone, plan.scanned) == ([], [], [], 1)
     known = {path: Known(SIGNATURE, "tombstone", ""), PATH: Known(SIGNATURE, "indexed", "")}
-    plan = survey(snapshot(name, folder="memory/tombstones"), known, NOTHING, rule=CliffRule())
+    plan = planner.plan(snapshot(name, folder="memory/tombstones"), known, NOTHING, rule=CliffRule())
     assert plan.cliff is not None
 
 
 def test_a_hint_tells_nothing_of_what_it_does_not_name():
     other = "memory/" + summary(session_id="s-2")[0]
     known = {PATH: Known(SIGNATURE, "indexed", ""), other: Known(SIGNATURE, "indexed", "")}
-    plan = survey(snapshot(everything=False, asked=[PATH]), known, NOTHING)
+    plan = planner.plan(snapshot(everything=False, asked=[PATH]), known, NOTHING)
     assert plan.gone == [PATH]
-    plan = survey(snapshot(ARTIFACT, everything=False, asked=[PATH, "memory/unknown.md"]), known, NOTHING)
+    plan = planner.plan(snapshot(ARTIFACT, everything=False, asked=[PATH, "memory/unknown.md"]), known, NOTHING)
     assert (plan.gone, plan.unchanged) == ([], 1)
-    assert survey(snapshot(), known, NOTHING).gone == sorted(known)
+    assert planner.plan(snapshot(), known, NOTHING).gone == sorted(known)
 
 
 # ── the cliff ──
@@ -702,7 +701,7 @@ def index_of(count, verdict="indexed"):
 
 
 CLIFF = {
-    # description: (known, files that are left, keywords of the survey, halts)
+    # description: (known, files that are left, keywords of the plan, halts)
     "nothing known, nothing there": (0, 0, {}, False),
     "nothing known, no folder": (0, 0, {"ground": "missing"}, False),
     "everything there": (30, 30, {}, False),
@@ -734,7 +733,7 @@ def test_the_cliff(count, left, how, halts):
     names = [path.removeprefix("memory/") for path in list(known)[:left]]
     how = {"rule": CliffRule(), "everything": True, "ground": "present", **how}
     shown = snapshot(*names, everything=how.pop("everything"), ground=how.pop("ground"), asked=known)
-    plan = survey(shown, known, NOTHING, **how)
+    plan = planner.plan(shown, known, NOTHING, **how)
     assert (plan.cliff is not None) == halts
     if plan.cliff is not None:
         total = how.get("indexed") or count
@@ -743,15 +742,15 @@ def test_the_cliff(count, left, how, halts):
 
 def test_only_indexed_files_count_for_the_cliff():
     known = {**index_of(30, "invalid"), PATH: Known(SIGNATURE, "indexed", "")}
-    assert survey(snapshot(ARTIFACT), known, NOTHING, rule=CliffRule()).cliff is None
-    assert survey(snapshot(), index_of(30, "violation"), NOTHING, rule=CliffRule()).cliff is None
+    assert planner.plan(snapshot(ARTIFACT), known, NOTHING, rule=CliffRule()).cliff is None
+    assert planner.plan(snapshot(), index_of(30, "violation"), NOTHING, rule=CliffRule()).cliff is None
 
 
 def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
     known = index_of(5)
     fresh = summary(session_id="s-new")[0]
-    assert survey(snapshot(fresh), known, NOTHING, rule=CliffRule()).cliff is None
-    assert survey(snapshot("a note.md"), known, NOTHING, rule=CliffRule()).cliff is not None
+    assert planner.plan(snapshot(fresh), known, NOTHING, rule=CliffRule()).cliff is None
+    assert planner.plan(snapshot("a note.md"), known, NOTHING, rule=CliffRule()).cliff is not None
 
 
 # ── rows ──

@@ -213,9 +213,9 @@ def test_workers_whose_pass_was_killed_end_by_themselves() -> None:
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     """Sessions of every verdict, of which three files are many."""
     for module in (reading, indexing, engine):
-        monkeypatch.setattr(module, "MUCH", 3)
+        monkeypatch.setattr(module, "BULK_FROM", 3)
     for module in (reading, indexing):
-        monkeypatch.setattr(module, "MANY", 3)
+        monkeypatch.setattr(module, "WORKERS_FROM", 3)
     monkeypatch.setattr(reading, "BATCH", 7)
     found = Vault(tmp_path / "vault")
     for number in range(1, 16):

@@ -100,7 +100,7 @@ def reanchor(
     return ranked[0][1]
 
 
-def judge(
+def judge_against_events(
     text: str | None, replayed: EntityDocument, shapes: Sequence[Shape], *, similarity: float = SIMILARITY
 ) -> DriftVerdict:
     """Judges a file against its events.

@@ -132,7 +132,7 @@ def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[s
 
 
 def any_extracted(database: Database) -> bool:
-    """Whether a model ever extracted anything."""
+    """Returns whether a model ever extracted anything."""
     return bool(database.value("select exists(select 1 from extractions)"))
 
 

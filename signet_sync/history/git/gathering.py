@@ -187,12 +187,12 @@ class Gathering:
 
 
 def _is_transcript(path: str) -> bool:
-    """Whether a path is a transcript or a copy of one, whatever the ignore rules say."""
+    """Returns whether a path is a transcript or a copy of one, whatever the ignore rules say."""
     return "--transcript" in path and fnmatchcase(path, f"{MEMORY}/*--transcript*.md")
 
 
 def _hidden(path: str, odd: Mapping[str, str]) -> bool:
-    """Whether the path, or a folder above it, is one that we do not enter; `""` is the root."""
+    """Returns whether the path, or a folder above it, is one that we do not enter; `""` is the root."""
     while path and path not in odd:
         path = path.rpartition("/")[0]
     return path in odd
@@ -209,6 +209,6 @@ _BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
 def holds_secret(path: str, raw: bytes) -> bool:
-    """Whether the sanitizer would redact anything in a file or its name."""
+    """Returns whether the sanitizer would redact anything in a file or its name."""
     text = raw.decode(_BYTE_ORDER_MARKS.get(raw[:2], "utf-8"), "replace")
     return bool(sanitize_counted(path)[1] or sanitize_counted(text)[1])

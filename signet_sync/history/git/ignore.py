@@ -47,7 +47,7 @@ class Layer:
     paths: re.Pattern[str]
 
     def verdict(self, path: str, is_folder: bool) -> bool | None:
-        """Whether the last matching rule ignores the path; None if none matches."""
+        """Returns whether the last matching rule ignores the path; None if none matches."""
         relative = path[len(self.where) :]
         name = relative.rpartition("/")[2]
         if not self.names.fullmatch(name) and not self.paths.fullmatch(relative):
@@ -61,7 +61,7 @@ class Layer:
 
 
 def ignored(path: str, is_folder: bool, layers: Iterable[Layer]) -> bool:
-    """Whether a path is ignored; the first layer with a matching rule decides."""
+    """Returns whether a path is ignored; the first layer with a matching rule decides."""
     for layer in layers:
         verdict = layer.verdict(path, is_folder)
         if verdict is not None:

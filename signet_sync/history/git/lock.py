@@ -37,7 +37,7 @@ class Replacement:
         return f"{self._target}.lock"
 
     def unfinished(self) -> bool:
-        """Whether an earlier replacement was interrupted; removes its lock, keeps our file until the next `publish`."""
+        """Returns whether an earlier replacement was interrupted; removes its lock, keeps our file until `publish`."""
         if not os.path.lexists(self._ours):
             return False
         self._unlock()
@@ -82,7 +82,7 @@ class Replacement:
             os.unlink(self._lock)
 
     def _is_locked(self) -> bool:
-        """Whether the lock is ours: the very file that we staged."""
+        """Returns whether the lock is ours: the very file that we staged."""
         try:
             return os.path.samestat(os.lstat(self._lock), os.lstat(self._ours))
         except FileNotFoundError:

@@ -164,7 +164,7 @@ class ObjectStore:
         return int(kind), raw
 
     def _is_cut_off(self, oid: str) -> bool:
-        """Whether an object's own file ends too early, which libgit2 would read forever."""
+        """Returns whether an object's own file ends too early, which libgit2 would read forever."""
         try:
             with open(os.path.join(self.git.path, "objects", oid[:2], oid[2:]), "rb") as file:
                 raw = file.read()
@@ -178,7 +178,7 @@ class ObjectStore:
         return not inflating.eof
 
     def has(self, oid: bytes) -> bool:
-        """Whether the object exists."""
+        """Returns whether the object exists."""
         return self.git.odb.exists(self._oid(raw=oid))
 
     def all(self) -> Iterator[bytes]:

@@ -41,7 +41,7 @@ class _IndexEntry(NamedTuple):
     flags: int
 
     def is_as(self, found: Signature) -> bool:
-        """Whether a file's size and time are unchanged; seconds suffice if nanoseconds were not stored."""
+        """Returns whether a file's size and time are unchanged; seconds suffice if nanoseconds were not stored."""
         seconds, rest = divmod(found.mtime_ns, 10**9)
         return (self.size, self.seconds) == (found.size & 0xFFFFFFFF, seconds) and self.rest in (0, rest)
 
@@ -70,7 +70,7 @@ class Revision:
         return sorted(path for path in {*map(self._inside, differ), *here} if path.startswith(f"{MEMORY}/"))
 
     def knows(self, path: str) -> bool:
-        """Whether git tracks a file, ignored or not."""
+        """Returns whether git tracks a file, ignored or not."""
         return path in self._index()
 
     def _index(self) -> dict[str, _IndexEntry]:

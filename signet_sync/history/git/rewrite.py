@@ -58,7 +58,7 @@ class RewriteDecisions:
 
     @property
     def gone(self) -> frozenset[str]:
-        """The paths whose known versions are all removed."""
+        """Returns the paths whose known versions are all removed."""
         return frozenset(path for path, versions in self.files.items() if not any(versions.values()))
 
 
@@ -148,7 +148,7 @@ class Rewriter:
 
     @property
     def rewritten(self) -> int:
-        """How many commits changed."""
+        """Returns how many commits changed."""
         return sum(old != new for old, new in self.commits.items())
 
     def file(self, path: str, oid: bytes) -> bytes | None:

@@ -33,7 +33,7 @@ class WorktreeScan:
 
 
 def is_gits(name: str) -> bool:
-    """Whether some file system treats this name as `.git`: no tree may contain it."""
+    """Returns whether some file system treats this name as `.git`: no tree may contain it."""
     if name.isascii() and name[:2].lower() not in (".g", "gi"):
         return False
     plain = name.translate(_LEFT_OUT).rstrip(". ").lower()

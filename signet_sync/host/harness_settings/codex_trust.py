@@ -49,7 +49,7 @@ def wanted(hooks_path: str, ours: Sequence[HandlerPlace]) -> dict[str, str]:
 
 
 def all_trusted(config: Mapping[str, Any], states: Mapping[str, str]) -> bool:
-    """Whether every hook may run: known by its position, unchanged since, and not disabled."""
+    """Returns whether every hook may run: known by its position, unchanged since, and not disabled."""
     return all(_is_trusted(_states(config).get(key), value) for key, value in states.items())
 
 

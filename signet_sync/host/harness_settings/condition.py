@@ -24,7 +24,7 @@ class Edit:
 
     @property
     def kind(self) -> str:
-        """`unchanged`, `created`, `changed` or `removed`."""
+        """Returns `unchanged`, `created`, `changed` or `removed`."""
         if self.before == self.after:
             return "unchanged"
         if self.before is None:
@@ -74,5 +74,5 @@ class Condition:
 
     @property
     def installed(self) -> bool:
-        """Whether every event of this harness calls us."""
+        """Returns whether every event of this harness calls us."""
         return bool(self.events) and not self.missing

@@ -26,12 +26,12 @@ class HandlerPlace:
 
     @property
     def alone(self) -> bool:
-        """Whether the group contains only this handler."""
+        """Returns whether the group contains only this handler."""
         return len(self.whole["hooks"]) == 1
 
     @property
     def words(self) -> list[str]:
-        """The command's words; empty if a shell could not split them."""
+        """Returns the command's words; empty if a shell could not split them."""
         return _words(self.own)
 
 

@@ -28,13 +28,13 @@ class Access:
 
     @property
     def flags(self) -> list[str]:
-        """The words after `mcp`."""
+        """Returns the words after `mcp`."""
         agent = ["--agent", self.agent] if self.agent else []
         return [*agent, *(["--scope", self.scope] if self.scope else [])]
 
 
 def is_ours(words: Sequence[str]) -> bool:
-    """Whether these words start our server; one that only has our name is another program's."""
+    """Returns whether these words start our server; one that only has our name is another program's."""
     return _OURS.search(" ".join(words)) is not None
 
 

@@ -73,7 +73,7 @@ def _registering(program: Program, access: Access | None) -> list[str]:
 
 
 def _may_be_registered(environ: Mapping[str, str]) -> bool:
-    """Whether the words of our server are anywhere in its settings; the words of the hook do not count."""
+    """Returns whether the words of our server are anywhere in its settings; the words of the hook do not count."""
     try:
         return b"signet_sync" in (files.read(os.path.join(folder(environ), "openclaw.json")) or b"")
     except (SignetSyncError, OSError):

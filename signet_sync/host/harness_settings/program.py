@@ -44,7 +44,7 @@ class Program:
 
     @property
     def start(self) -> list[str]:
-        """The words before the name of a command."""
+        """Returns the words before the name of a command."""
         return [*self.words, *(("--workspace", self.workspace) if self.workspace else ())]
 
     def hook(self, harness: str) -> list[str]:

@@ -32,7 +32,7 @@ def _outside(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
 
 
 def texts(database: Database, scope: Scope) -> Iterator[str]:
-    """Bodies and sentences of the sessions of a scope, and what is remembered of them alone.
+    """Returns bodies and sentences of the sessions of a scope, and what is remembered of them alone.
 
     Of files that have vanished, what was sealed of them.
     """
@@ -52,14 +52,14 @@ _TEXTS = (
 
 
 def artifact_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[SessionText]:
-    """What the artifacts of the sessions of some scopes say, and where; manifests and made-up sentences left out."""
+    """Returns what the artifacts of some scopes' sessions say, and where; without manifests and made-up sentences."""
     for scope in scopes:
         where, bindings = within(scope)
         yield from _texts_of(database, where, bindings, fallbacks=False)
 
 
 def artifact_texts_of_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[SessionText]:
-    """The same of an agent's sessions outside of some scopes."""
+    """Returns the same of an agent's sessions outside of some scopes."""
     outside, bindings = _outside(scopes)
     yield from _texts_of(database, f"agent_id = ? and {outside}", [agent_id, *bindings], fallbacks=True)
 
@@ -73,7 +73,7 @@ def _texts_of(database: Database, where: str, bindings: Sequence[str], *, fallba
 
 
 def _texts_in(raw: bytes) -> Iterator[str]:
-    """Body and sentence of a file: other fields (key, project, times) other sessions have too."""
+    """Returns body and sentence of a file: other fields (key, project, times) other sessions have too."""
     try:
         document = parse(raw)
     except FrontmatterProblem:
@@ -83,7 +83,7 @@ def _texts_in(raw: bytes) -> Iterator[str]:
 
 
 def names(database: Database, scope: Scope) -> set[str]:
-    """Ids of the sessions of a scope, and the names of their files."""
+    """Returns ids of the sessions of a scope, and the names of their files."""
     where, bindings = within(scope)
     found = set()
     for path, session_id in database.execute(
@@ -96,7 +96,7 @@ def names(database: Database, scope: Scope) -> set[str]:
 
 
 def used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:
-    """Those of some session ids that a session outside the scopes has too: another agent's, or under another key."""
+    """Returns the session ids that a session outside the scopes has too: another agent's, or under another key."""
     outside, bindings = _outside(scopes)
     rows = database.execute(
         "select distinct session_id from memory_artifacts"
@@ -114,7 +114,7 @@ def _of_artifacts(database: Database, where: str, bindings: Sequence[str]) -> It
 
 
 def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tuple[str, str]] = ()) -> Iterator[str]:
-    """Bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered.
+    """Returns bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered.
 
     `but` are memories, agent and id, that are left out.
     """
@@ -127,14 +127,14 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
 
 
 def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
-    """What was sealed of every session outside some scopes, whole files: where seals are all that tells of sessions."""
+    """Returns what was sealed of every session outside some scopes, whole files, where only seals are left."""
     outside, bindings = _outside(scopes)
     for (packed,) in database.execute(f"select packed from seals where packed is not null and {outside}", bindings):
         yield (unpack(packed) or b"").decode("utf-8", "replace")
 
 
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
-    """Ids of facts, threads and the like that no session outside some scopes has a part in, and of their memories."""
+    """Returns ids of facts, threads and the like in which no session outside some scopes has part, and of memories."""
     found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
     return found.union(*(derived_handles(database, scope, scopes) for scope in scopes))
 
@@ -156,7 +156,7 @@ def derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -
 
 
 def statements(database: Database, scopes: Sequence[Scope]) -> set[str]:
-    """What pages show of the sessions of some scopes: facts as they were said, sentences, projects of them alone."""
+    """Returns what pages show of the sessions of some scopes: facts as said, sentences, projects of them alone."""
     outside, bindings = _outside(scopes)
     found = set()
     for sql in (
@@ -175,11 +175,11 @@ def statements(database: Database, scopes: Sequence[Scope]) -> set[str]:
 
 
 def remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
-    """Agent and id of the memories that come from the sessions of some scopes and from nowhere else."""
+    """Returns agent and id of the memories that come from the sessions of some scopes and from nowhere else."""
     return {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
 
 
 def tags(database: Database) -> Iterator[tuple[tuple[str, str], str]]:
-    """The tags that people gave to memories, as one text for each; with agent and id."""
+    """Returns the tags that people gave to memories, as one text for each; with agent and id."""
     for agent_id, memory_id, listed in database.execute("select agent_id, id, tags from memories where tags <> '[]'"):
         yield (agent_id, memory_id), " ".join(json.loads(listed))

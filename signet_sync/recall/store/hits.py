@@ -21,7 +21,7 @@ _SELECTIVE = 5  # letters from which few other words begin with the same stem
 _CLOSE = 12  # words between two that count as close together
 _COUNTED = 300  # artifacts that are sampled to estimate their number
 # By tier, the table that its lines were made from, and the columns of its id and time.
-_TIMES = {
+_ROWS_OF_TIER = {
     "memory": ("memories", "id", "created_at"),
     "fact": ("entity_attributes", "id", "latest_us"),
     "curated": ("garden_files", "id", "updated_us"),
@@ -149,7 +149,9 @@ def _begun(term: Term) -> str:
 
 def has_any(database: Database, agent_id: str, tier: str) -> bool:
     """Returns whether an agent has any row from which lines of a tier are made."""
-    found: int = database.value(f"select exists(select 1 from {_TIMES[tier][0]} where agent_id = ?)", (agent_id,))
+    found: int = database.value(
+        f"select exists(select 1 from {_ROWS_OF_TIER[tier][0]} where agent_id = ?)", (agent_id,)
+    )
     return bool(found)
 
 
@@ -195,7 +197,7 @@ def first(
 
     Without `private`, private memories are left out.
     """
-    table, column, time = _TIMES[tier]
+    table, column, time = _ROWS_OF_TIER[tier]
     hidden = _HIDDEN.get(tier, "") if tier != "memory" or not private else ""
     rows = database.execute(
         "select l.id from json_each(?) g cross join json_each(g.value) j cross join recall_lines l on l.rowid = j.value"

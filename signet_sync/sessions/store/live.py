@@ -209,7 +209,7 @@ def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:
 
 
 def streamed(database: Database, agent_id: str, session_id: str) -> bool:
-    """Whether turns of a session are stored under a key other than its id, or with its id as key and no session id."""
+    """Returns whether turns of a session have a key other than its id, or its id as key and no session id."""
     return bool(
         database.value(
             "select exists(select 1 from session_transcripts where agent_id = ?1"
@@ -254,7 +254,7 @@ def covered(database: Database, ending: EndingBounds) -> list[CoveredTurn]:
 
 
 def is_read(database: Database, ending: EndingBounds) -> bool:
-    """Whether an ending covers buffered turns that were read from a transcript."""
+    """Returns whether an ending covers buffered turns that were read from a transcript."""
     return bool(
         database.value(
             f"select exists(select 1 from session_transcripts where {_COVERED} and not {HANDED_OVER})",

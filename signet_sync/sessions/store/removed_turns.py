@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def live_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str, str]]:
-    """Agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
+    """Returns agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
     return list(_live(database, tombstone, tombstones_store.sessions_of(database, tombstone)))
 
 
@@ -34,7 +34,7 @@ def _ids(tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> se
 
 
 def covers_live(tombstones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
-    """Whether a tombstone covers buffered turns by what their session is called."""
+    """Returns whether a tombstone covers buffered turns by what their session is called."""
     names = {name for name in (session_key, session_id) if name}
     tokens = {token_of(agent_id, name) for name in names} if tombstones else set()
     return any(
@@ -50,7 +50,7 @@ def covers_live(tombstones: Sequence[Tombstone], agent_id: str, session_key: str
 def _live(
     database: Database, tombstone: Tombstone, sessions: Sequence[tuple[str, str | None]]
 ) -> Iterator[tuple[str, str, str]]:
-    """By their ids, by what they are called where the token covers all of it.
+    """Returns live turns by their ids, by what they are called where the token covers all of it.
 
     Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
     they go once, with the removal. Later ones are another session's.

@@ -319,7 +319,7 @@ class Database:
         return True
 
     def _holds_rows(self) -> bool:
-        """Whether anything would be lost with the file: rows of files, or native ones, which exist only here."""
+        """Returns whether anything would be lost with the file: rows of files, or native ones, which are only here."""
         tables = ("files", *(name for name in native_tables() if TABLES[name].salvaged))
         return any(self.value(f"select exists(select 1 from {table})") for table in tables)
 
@@ -430,7 +430,7 @@ class Database:
         return copy
 
     def replaced(self) -> bool:
-        """Whether the file, or the log that we write, was deleted or replaced: other processes read a different one."""
+        """Returns whether the file, or the log that we write, was deleted or replaced: others read another one."""
         return self._files != self._identities()
 
     @property
@@ -598,12 +598,12 @@ def note_damage(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
 
 
 def is_odd(error: BaseException) -> bool:
-    """Whether an error may come from damage: of the schema, or of an index that disagrees with its table."""
+    """Returns whether an error may come from damage: of the schema, or of an index that disagrees with its table."""
     return isinstance(error, _ODD) or isinstance(error.__cause__, _ODD)
 
 
 def is_suspect(path: str) -> bool:
-    """Whether a reader found damage that no pass has checked since."""
+    """Returns whether a reader found damage that no pass has checked since."""
     return path != ":memory:" and os.path.exists(path + _SUSPECT)
 
 

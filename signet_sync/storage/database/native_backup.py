@@ -43,7 +43,7 @@ def fingerprint(database: Database) -> str:
 
 
 def is_due(database: Database) -> bool:
-    """Whether native rows still have to be restored: the backups hold more than the database."""
+    """Returns whether native rows still have to be restored: the backups hold more than the database."""
     return bool(database.state("backups", "restore_due"))
 
 
@@ -222,7 +222,7 @@ def _refuse(connection: apsw.Connection, source: str) -> None:
 
 
 def is_backup(head: bytes) -> bool:
-    """Whether a file that begins with these 72 bytes is a backup, whole or not."""
+    """Returns whether a file that begins with these 72 bytes is a backup, whole or not."""
     return head.startswith(b"SQLite format 3\0") and head[68:72] == _SEALED.to_bytes(4, "big")
 
 

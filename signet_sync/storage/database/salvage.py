@@ -163,7 +163,7 @@ def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> I
 
 
 def is_plausible(table: str, row: Row) -> bool:
-    """Whether a row may be as it was written: values of their columns' types, an id that fits its words, and so on."""
+    """Returns whether a row may be as it was written: values of their columns' types, an id that fits its words …."""
     if table not in TABLES:
         return True
     for column, kind in TABLES[table].types.items():
@@ -184,7 +184,7 @@ def is_plausible(table: str, row: Row) -> bool:
 
 
 def _seal(row: Row) -> bool:
-    """Whether it is named like its file, and its bytes, if they are kept, have its hash."""
+    """Returns whether it is named like its file, and its bytes, if they are kept, have its hash."""
     if not row["path"].endswith(f"--{row['session_token']}--{row['kind']}.md"):
         return False
     raw = unpack(row["packed"])
@@ -192,7 +192,7 @@ def _seal(row: Row) -> bool:
 
 
 def _tombstone(row: Row) -> bool:
-    """Whether it reads as a tombstone."""
+    """Returns whether it reads as a tombstone."""
     try:
         listed = {column: row[column] and json.loads(row[column]) for column in ("removed_paths", "session_ids")}
         names = ("agent_id", "session_token", "removed_at", "reason")
@@ -203,7 +203,7 @@ def _tombstone(row: Row) -> bool:
 
 
 def _memory(row: Row) -> bool:
-    """Whether the id is that of the words."""
+    """Returns whether the id is that of the words."""
     if None in (row["type"], row["content"]):
         return False
     return bool(row["id"] == memory_id(row["agent_id"], row["type"], row["content"]))

@@ -141,7 +141,7 @@ class Table(NamedTuple):
 
     @property
     def is_full_text(self) -> bool:
-        """Whether it indexes words of the rows of another table."""
+        """Returns whether it indexes words of the rows of another table."""
         return self.ddl[0].startswith("create virtual table")
 
 
@@ -182,10 +182,10 @@ def bare(kind: Any) -> Any:
 
 
 def is_bytes(kind: Any) -> bool:
-    """Whether a column of this type holds bytes."""
+    """Returns whether a column of this type holds bytes."""
     return bare(kind) in (bytes, FileBytes)
 
 
 def is_json(kind: Any) -> bool:
-    """Whether a column of this type holds JSON."""
+    """Returns whether a column of this type holds JSON."""
     return isinstance(found := get_origin(bare(kind)), type) and issubclass(found, (list, dict))

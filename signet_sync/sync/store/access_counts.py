@@ -1,4 +1,4 @@
-"""Counts how often artifacts and nodes were found or opened, and when last: native rows that no rebuild touches."""
+"""Counts how often artifacts, nodes, facts and memories were found or opened, and when last, in native rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now
 
 
 def accesses(database: Database, agent_id: str | None = None) -> list[tuple[str, str, int, str]]:
-    """Agent, path, number and last time, most accessed first."""
+    """Returns agent, path, number and last time, most accessed first."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     return list(
         database.execute(
@@ -49,10 +49,10 @@ def accesses(database: Database, agent_id: str | None = None) -> list[tuple[str,
     )
 
 
-def count_nodes(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
-    """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of the graph; other ids are skipped.
+def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
+    """Adds an access on a UTC day (`YYYY-MM-DD`) for each id of a node, thread, fact or memory.
 
-    Returns False if the database is busy. What was counted up to the last day before stays
+    Other text is skipped. Returns False if the database is busy. What was counted up to the last day before stays
     known beside it, because a page shows what counted when its day began.
     """
     found = sorted({node_id for node_id in ids if len(node_id) == ID_LENGTH and HANDLE.fullmatch(node_id)})
@@ -74,7 +74,7 @@ def count_nodes(database: Database, agent_id: str, ids: Iterable[str], day: str)
 
 
 def node_accesses(database: Database, agent_id: str | None = None) -> list[NodeAccesses]:
-    """Accesses of nodes, facts, threads and memories, most accessed first."""
+    """Returns the accesses of nodes, facts, threads and memories, most accessed first."""
     where, bindings = ("", ()) if agent_id is None else (" where t.agent_id = ?", (agent_id,))
     return [
         NodeAccesses(*row)

@@ -11,9 +11,9 @@ from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.batches import LISTED, Session, listed, of_sessions, of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
+from signet_sync.sync.index_records import Known, Row, Seal
 from signet_sync.sync.store import rules
 from signet_sync.sync.store.bodies import keep, left_to_seals, text_of
-from signet_sync.sync.verdicts import Known, Row, Seal
 from signet_sync.text.cjk import spaced
 
 if TYPE_CHECKING:

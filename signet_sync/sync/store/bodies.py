@@ -14,14 +14,14 @@ from signet_sync.formats.body import body_sha256
 from signet_sync.storage.database.connection import Database, unsealed
 
 if TYPE_CHECKING:
-    from signet_sync.sync.verdicts import Row
+    from signet_sync.sync.index_records import Row
 
 # Of a row the text, or the bytes that give it.
 KEPT = "coalesce(content, (select packed from seals where path = source_path))"
 
 
 def text_of(row: str = "memory_artifacts") -> str:
-    """The text of a row as a term of SQL. Where it cannot be had reading it raises `DatabaseCorrupt`."""
+    """Returns the text of a row as a term of SQL. Where it cannot be had reading it raises `DatabaseCorrupt`."""
     return f"coalesce({row}.content, unsealed((select packed from seals where path = {row}.source_path)))"
 
 
@@ -36,7 +36,7 @@ def opened(kept: str | bytes | None) -> str:
 
 
 def left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
-    """The paths of rows whose seals give their texts: the sealed body is the text, letter by letter."""
+    """Returns the paths of rows whose seals give their texts: the sealed body is the text, letter by letter."""
     sealed = dict(
         database.execute(
             "select path, body_sha256 from seals where length(packed) > 0 and path in (select value from json_each(?))",

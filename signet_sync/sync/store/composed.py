@@ -20,7 +20,7 @@ class Composed(NamedTuple):
 
 
 def of(database: Database, agent_id: str) -> Composed | None:
-    """What is known of an agent's page; None where rows that it shows moved since."""
+    """Returns what is known of an agent's page; None where rows that it shows moved since."""
     rows = database.execute(f"select {', '.join(Composed._fields)} from composed where agent_id = ?", (agent_id,))
     return next((Composed(*row) for row in rows), None)
 

@@ -35,14 +35,14 @@ class StoredNote(NamedTuple):
 
 
 def indexed_count(database: Database) -> int:
-    """How many files have the verdict `indexed`."""
+    """Returns how many files have the verdict `indexed`."""
     total: int = database.value("select count(*) from files")
     others: int = database.value("select count(*) from files where verdict <> 'indexed'")
     return total - others
 
 
 def verdict_counts(database: Database) -> dict[str, int]:
-    """Number of files by verdict."""
+    """Returns the number of files by verdict."""
     counts = {
         str(verdict): int(count)
         for verdict, count in database.execute(
@@ -54,7 +54,7 @@ def verdict_counts(database: Database) -> dict[str, int]:
 
 
 def problems(database: Database) -> list[Problem]:
-    """Every file that is not simply indexed, by path. A file without a row belongs to the agent of its seal, if any."""
+    """Returns every file that is not simply indexed, by path. One without a row has the agent of its seal, if any."""
     return [
         Problem(path, verdict, code, message, agent_id, code != "mutated" or bool(found_sha256))
         for path, verdict, code, message, agent_id, found_sha256 in database.execute(
@@ -66,13 +66,13 @@ def problems(database: Database) -> list[Problem]:
 
 
 def suspected(database: Database) -> list[str]:
-    """The files in which the sanitizer found something when they were last judged, by path."""
+    """Returns the files in which the sanitizer found something when they were last judged, by path."""
     sql = """select path from files where notes like '%"secret-suspected"%' order by path"""
     return [path for (path,) in database.execute(sql)]
 
 
 def notes(database: Database, now_us: int) -> list[StoredNote]:
-    """Every note: those stored with a file, broken links, and files dated in the future."""
+    """Returns every note: those stored with a file, broken links, and files dated in the future."""
     found: list[StoredNote] = []
     for path, stored, agent_id in database.execute("select path, notes, agent_id from files where notes is not null"):
         found.extend(StoredNote(path, code, message, agent_id) for code, message in json.loads(stored))
@@ -92,7 +92,7 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
 
 
 def dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
-    """Path and time of an artifact that is dated later than an instant, the first of them; None where none is."""
+    """Returns path and time of the first artifact that is dated later than an instant; None where none is."""
     for agent_id in agents(database):
         for path, membership in database.execute(
             "select source_path, coalesce(ended_at, captured_at) from memory_artifacts"
@@ -114,7 +114,7 @@ def half_enforced(database: Database) -> bool:
 
 
 def agents(database: Database) -> list[str]:
-    """Every agent with an artifact, a memory or an entity, `default` first."""
+    """Returns every agent with an artifact, a memory or an entity, `default` first."""
     found: list[str] = []
     agent: str | None = ""
     while True:
@@ -125,7 +125,7 @@ def agents(database: Database) -> list[str]:
 
 
 def sessions(database: Database) -> int:
-    """Distinct sessions: agent, token and session id."""
+    """Returns the distinct sessions: agent, token and session id."""
     count: int = database.value(
         "select count(*) from (select distinct agent_id, session_token, session_id from memory_artifacts)"
     )
@@ -133,7 +133,7 @@ def sessions(database: Database) -> int:
 
 
 def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
-    """How many sessions and artifacts an agent has."""
+    """Returns how many sessions and artifacts an agent has."""
     held: int = database.value(
         "select count(*) from (select distinct session_token, session_id from memory_artifacts where agent_id = ?)",
         (agent_id,),
@@ -143,7 +143,7 @@ def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
 
 
 def nowhere_else(database: Database) -> dict[str, int]:
-    """How much there is of rows that cannot be rebuilt from files or harnesses."""
+    """Returns how much there is of rows that cannot be rebuilt from files or harnesses."""
     left = "(select path from violations union select path from acceptances where gone = 1)"
     last_copies = f"{left} v join seals s on s.path = v.path where length(s.packed) > 0"
     running = "(select distinct agent_id, session_key, session_id from session_transcripts)"

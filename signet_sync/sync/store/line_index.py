@@ -79,13 +79,13 @@ def scour(database: Database) -> None:
 
 
 def in_step(database: Database) -> bool:
-    """Whether full text holds exactly as many rows as there are lines."""
+    """Returns whether full text holds exactly as many rows as there are lines."""
     rows = database.value("select count(*) from recall_lines")
     return bool(rows == database.value("select count(*) from recall_lines_fts_docsize"))
 
 
 def rebuild(database: Database) -> None:
-    """Full text from the lines, all of them. In the caller's transaction."""
+    """Makes all full text from the lines again. In the caller's transaction."""
     database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
     database.execute(f"insert into recall_lines_fts(rowid, text) {_TEXTS}")
     passes.done(database, "scour_due")

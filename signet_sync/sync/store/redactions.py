@@ -10,17 +10,17 @@ from signet_sync.storage.database.removal import drop_artifacts
 
 
 def is_redacted(database: Database, path: str) -> bool:
-    """Whether a file was redacted, here or on another machine."""
+    """Returns whether a file was redacted, here or on another machine."""
     return bool(database.value("select exists(select 1 from redactions where path = ?)", (path,)))
 
 
 def paths(database: Database) -> frozenset[str]:
-    """Every file that was redacted."""
+    """Returns every file that was redacted."""
     return frozenset(path for (path,) in database.execute("select path from redactions"))
 
 
 def redacted_files(database: Database) -> list[tuple[str, str, str]]:
-    """Which files were redacted, when (ISO 8601 UTC) and why, in that order."""
+    """Returns which files were redacted, when (ISO 8601 UTC) and why, in that order."""
     return list(database.execute("select path, at, reason from redactions order by at, reason, path"))
 
 
@@ -37,7 +37,7 @@ def record(database: Database, agent_id: str, paths: Collection[str], at: str, r
 
 
 def is_due(database: Database) -> bool:
-    """Whether redactions have not yet been followed by their scrub."""
+    """Returns whether redactions have not yet been followed by their scrub."""
     return bool(database.value("select exists(select 1 from redactions where scrubbed = 0)"))
 
 

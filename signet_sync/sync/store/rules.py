@@ -6,7 +6,7 @@ from signet_sync.storage.database.connection import Database
 
 
 def version_of(database: Database, name: str) -> str | None:
-    """The version by which rows of a name were made; None where they are to be made again."""
+    """Returns the version by which rows of a name were made; None where they are to be made again."""
     found: str | None = database.value("select version from derivers where name = ?", (name,))
     return found
 

@@ -34,7 +34,7 @@ class SessionFile(NamedTuple):
 
 
 def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) -> list[SessionRef]:
-    """Sessions of an agent that a name means: exact id, key or token, else a prefix of one of them.
+    """Returns sessions of an agent that a name means: exact id, key or token, else a prefix of one of them.
 
     `sealed` looks among seals too, so that a session whose files have vanished is found.
     """
@@ -71,7 +71,7 @@ def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) 
 
 
 def unknown(agent_id: str, name: str) -> UsageError:
-    """What is raised where a name means no session."""
+    """Returns what is raised where a name means no session."""
     return UsageError(
         f"no session of agent {agent_id} is called {name!r}",
         hint="signet-sync search finds sessions by their words; --agent chooses another agent",
@@ -80,7 +80,7 @@ def unknown(agent_id: str, name: str) -> UsageError:
 
 
 def one(database: Database, agent_id: str, name: str) -> SessionRef:
-    """The one session that a name means. Raises `UsageError` with the candidates where it means none or several."""
+    """Returns the one session that a name means. Raises `UsageError` with the candidates if none or several."""
     found = find(database, agent_id, name)
     if not found:
         raise unknown(agent_id, name)
@@ -96,7 +96,7 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
 
 
 def files(database: Database, ref: SessionRef) -> list[SessionFile]:
-    """The artifacts of a session, oldest first."""
+    """Returns the artifacts of a session, oldest first."""
     return [
         SessionFile(*row)
         for row in database.execute(
@@ -109,7 +109,7 @@ def files(database: Database, ref: SessionRef) -> list[SessionFile]:
 
 
 def of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, SessionRef]:
-    """Whose artifacts some paths are, by path; those of other agents and of nobody are left out."""
+    """Returns whose artifacts some paths are, by path; those of other agents and of nobody are left out."""
     return {
         path: SessionRef(*row)
         for path in paths
@@ -122,7 +122,7 @@ def of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, S
 
 
 def verdicts(database: Database, paths: list[str]) -> dict[str, str]:
-    """The verdict's code (`indexed` where all is well) of some paths."""
+    """Returns the verdict's code (`indexed` where all is well) of some paths."""
     return {
         path: code or verdict
         for path in paths

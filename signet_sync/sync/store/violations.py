@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
-    """Open violations by the pass that found them, the oldest first.
+    """Returns open violations by the pass that found them, the oldest first.
 
     With an agent its own, and those whose agent is unknown.
     """
@@ -52,7 +52,7 @@ def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
 
 
 def is_open(database: Database, path: str) -> bool:
-    """Whether a path holds an open violation."""
+    """Returns whether a path holds an open violation."""
     return bool(database.value("select exists(select 1 from violations where path = ?)", (path,)))
 
 
@@ -66,7 +66,7 @@ class AcceptedGone(NamedTuple):
 
 
 def accepted_gone(database: Database) -> list[AcceptedGone]:
-    """Sealed files that went, and whose absence a person has accepted; none that were seen since."""
+    """Returns sealed files that went, and whose absence a person has accepted; none that were seen since."""
     return [
         AcceptedGone(path, at, reason, bool(kept))
         for path, at, reason, kept in database.execute(
@@ -105,18 +105,18 @@ def forget_returned(database: Database) -> None:
 
 
 def sealed_paths(database: Database) -> list[str]:
-    """The paths of all sealed files."""
+    """Returns the paths of all sealed files."""
     return [path for (path,) in database.execute("select path from seals order by path")]
 
 
 def unseen(database: Database) -> list[str]:
-    """The paths of sealed files of which there is no verdict."""
+    """Returns the paths of sealed files of which there is no verdict."""
     rows = database.execute("select path from seals where path not in (select path from files) order by path")
     return [path for (path,) in rows]
 
 
 def open_ones(database: Database) -> set[tuple[str, str | None]]:
-    """Path and agent of every open violation."""
+    """Returns path and agent of every open violation."""
     rows = database.execute("select v.path, s.agent_id from violations v left join seals s on s.path = v.path")
     return {(path, agent) for path, agent in rows}
 

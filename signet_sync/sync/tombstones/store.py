@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def mirrored(database: Database) -> list[Tombstone]:
-    """The tombstones that the database knows."""
+    """Returns the tombstones that the database knows."""
     found = []
     for row in database.execute(
         "select agent_id, session_token, removed_at, reason, removed_paths, session_ids from memory_artifact_tombstones"
@@ -37,7 +37,7 @@ def mirrored(database: Database) -> list[Tombstone]:
 def tombstone_of(
     agent_id: str, token: str, removed_at: str, reason: str, paths: str, session_ids: str | None
 ) -> Tombstone:
-    """The tombstone of a row of the mirror. Raises `ValueError` for one that we never wrote."""
+    """Returns the tombstone of a row of the mirror. Raises `ValueError` for one that we never wrote."""
     fields: dict[str, Any] = {
         "kind": "tombstone",
         "agent_id": agent_id,
@@ -72,7 +72,7 @@ def mirror(database: Database, tombstones: Sequence[Tombstone]) -> None:
 
 
 def by_name(agent_id: str, token: str, now_iso: str) -> Tombstone:
-    """The tombstone that a file's name alone gives: every session of the token, until the file can be read."""
+    """Returns the tombstone that a file's name alone gives: every session of the token, until the file can be read."""
     return validate_tombstone(
         {
             "kind": "tombstone",
@@ -120,7 +120,7 @@ def remove_covered(
 
 
 def gone_paths(database: Database, tombstone: Tombstone) -> list[str]:
-    """The artifacts that went with a tombstone; not those at which a session stands that it does not cover.
+    """Returns the artifacts that went with a tombstone; not those at which a session stands that it does not cover.
 
     A session may have been taken out of it again, and anybody may have written anything into the file.
     """
@@ -146,12 +146,12 @@ def _gone_paths(
 
 
 def scope_of(tombstone: Tombstone) -> Scope:
-    """The sessions that a tombstone covers."""
+    """Returns the sessions that a tombstone covers."""
     return tombstone.agent_id, tombstone.session_token, tuple(tombstone.session_ids)
 
 
 def sessions_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str | None]]:
-    """Id and key of the sessions that a tombstone covers, as far as rows or seals of them exist."""
+    """Returns id and key of the sessions that a tombstone covers, as far as rows or seals of them exist."""
     scope, bindings = within(scope_of(tombstone))
     return [
         (session_id, key)
@@ -194,14 +194,14 @@ _DUE, _DONE, _RETURNED = 0, 1, 2
 
 
 def pending(database: Database) -> frozenset[tuple[str, str]]:
-    """Agent and token of the removals that have not yet been followed by their scrub, or need another."""
+    """Returns agent and token of the removals that have not yet been followed by their scrub, or need another."""
     return frozenset(
         database.execute(f"select agent_id, session_token from memory_artifact_tombstones where scrubbed <> {_DONE}")
     )
 
 
 def is_due(database: Database, agent_id: str, token: str) -> bool:
-    """Whether a removal has not been followed by its first scrub yet."""
+    """Returns whether a removal has not been followed by its first scrub yet."""
     return bool(
         database.value(
             "select exists(select 1 from memory_artifact_tombstones"
@@ -218,12 +218,12 @@ def remember_lines(database: Database, digests: Collection[str]) -> None:
 
 
 def remembered_lines(database: Database) -> frozenset[str]:
-    """The digests that `remember_lines` was given since the last scrub."""
+    """Returns the digests that `remember_lines` was given since the last scrub."""
     return frozenset(digest for (digest,) in database.execute("select digest from removed_lines"))
 
 
 def settle_lines(database: Database) -> bool:
-    """After a scrub: forgets the digests, but for those of this very pass; then it is False, and another has to follow.
+    """Forgets the digests after a scrub, but for those of this very pass; then it is False, and another has to follow.
 
     Pages, and what is kept of them, are written after the scrub.
     """
@@ -233,7 +233,7 @@ def settle_lines(database: Database) -> bool:
 
 
 def unscrubbed(database: Database) -> bool:
-    """Whether a removal, of sessions, memories or redacted text, has not yet been followed by its scrub."""
+    """Returns whether a removal, of sessions, memories or redacted text, has not yet been followed by its scrub."""
     waiting = database.value(f"select exists(select 1 from memory_artifact_tombstones where scrubbed <> {_DONE})")
     return (
         bool(waiting)
@@ -250,7 +250,7 @@ def mark_scrubbed(database: Database) -> None:
 
 
 def named_in(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
-    """The tokens of an agent's removed sessions whose artifacts a text names: a page or an entity that came back."""
+    """Returns the tokens of an agent's removed sessions whose artifacts a text names: a page or entity came back."""
     named = names_in(text)
     if not named:
         return frozenset()
@@ -282,5 +282,5 @@ def reopen(database: Database, agent_id: str, tokens: Collection[str]) -> None:
 
 
 def any_removed(database: Database) -> bool:
-    """Whether anything was ever removed here."""
+    """Returns whether anything was ever removed here."""
     return bool(database.value("select exists(select 1 from memory_artifact_tombstones)"))

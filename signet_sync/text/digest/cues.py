@@ -142,7 +142,7 @@ class Cues:
         return found is not None and (found.start() < _NEAR or len(label.split()) <= _SHORT)
 
     def has(self, kind: str, text: str) -> bool:
-        """Whether a text contains a cue of a kind."""
+        """Returns whether a text contains a cue of a kind."""
         pattern = self._of_kind(kind)
         return pattern is not None and pattern.search(text[:_SEARCHED]) is not None
 

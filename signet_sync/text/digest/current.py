@@ -48,7 +48,7 @@ def _place(item: OutcomeItem, left: Sequence[OutcomeItem]) -> int:
 
 
 def _listed(item: OutcomeItem) -> bool:
-    """Whether it is in a list of open points; a newer list replaces an older one."""
+    """Returns whether it is in a list of open points; a newer list replaces an older one."""
     return item.kind in ("next", "blocker") and item.source == "section"
 
 
@@ -76,7 +76,7 @@ def _later(dialogue: Dialogue) -> list[tuple[int, str, str]]:
 
 
 def _was_done(dialogue: Dialogue, item: OutcomeItem, later: Sequence[tuple[int, str, str]]) -> bool:
-    """Whether a later report or commit says that it was done, or the person that it is solved."""
+    """Returns whether a later report or commit says that it was done, or the person that it is solved."""
     for place, speaker, sentence in later:
         if place <= item.order:
             continue
@@ -96,7 +96,7 @@ def _was_done(dialogue: Dialogue, item: OutcomeItem, later: Sequence[tuple[int, 
 
 
 def _was_declined(dialogue: Dialogue, item: OutcomeItem, number: int, later: Sequence[tuple[int, str, str]]) -> bool:
-    """Whether the person rejects a step, by its words or by its number in the list."""
+    """Returns whether the person rejects a step, by its words or by its number in the list."""
     for place, speaker, sentence in later:
         if speaker == "user" and place > item.order and dialogue.cues.has("no", sentence):
             called = _NUMBER.match(sentence)
@@ -119,7 +119,7 @@ def _shared(one: str, other: str) -> bool:
 
 
 def _was_replaced(item: OutcomeItem, replacing: Sequence[OutcomeItem]) -> bool:
-    """Whether a later decision says the same about another value."""
+    """Returns whether a later decision says the same about another value."""
     return any(other.order > item.order and overlap(item.text, other.text) >= 0.35 for other in replacing)
 
 
@@ -160,7 +160,7 @@ def _same(item: OutcomeItem, other: OutcomeItem) -> bool:
 
 
 def _within(item: OutcomeItem, text: str) -> bool:
-    """Whether a text contains everything that a short statement of its turn says."""
+    """Returns whether a text contains everything that a short statement of its turn says."""
     return item.kind == "preference" and stems(item.text) < stems(text)
 
 

@@ -51,7 +51,7 @@ _TOOLS = SHELLS | EDITORS | READERS | _OTHERS
 
 
 def is_ours(text: str) -> bool:
-    """Whether a text has turn headings in our format."""
+    """Returns whether a text has turn headings in our format."""
     return _OURS.search(text) is not None
 
 

@@ -186,7 +186,7 @@ class _PersonTurn:
         return before if self._kind(before) in (None, "decision") else ""
 
     def _reason(self) -> bool:
-        """Whether a "no wait, they want it after all" only gives the reason for the choice after it."""
+        """Returns whether a "no wait, they want it after all" only gives the reason for the choice after it."""
         return (
             len(self._said) > 1
             and self._talk.cues.has("retract", self._said[0][0])

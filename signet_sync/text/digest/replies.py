@@ -117,7 +117,7 @@ PLANS = any_of(
 
 
 def asks(text: str) -> bool:
-    """Whether a message ends by asking for a choice or proposing one."""
+    """Returns whether a message ends by asking for a choice or proposing one."""
     return any(is_question(one) or _PROPOSES.search(one) or _chooses(one) for one in _ending(text)[-3:])
 
 
@@ -135,7 +135,7 @@ def _ending(text: str) -> tuple[str, ...]:
 
 
 def asks_for_fact(text: str) -> tuple[bool, bool]:
-    """Whether a message ends by asking for a fact, and whether for yes or no: "does the sheet cover it?"."""
+    """Returns whether a message ends by asking for a fact, and whether for yes or no: "does the sheet cover it?"."""
     lines = reversed(text.rstrip()[-600:].split("\n"))
     question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
     clause = re.split(r"[;,:]\s", question)[-1]

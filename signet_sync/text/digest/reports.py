@@ -62,7 +62,7 @@ def reports(dialogue: Dialogue) -> list[Report]:
 
 
 def has_label(cues: Cues, text: str) -> bool:
-    """Whether a message has the heading, bold line or lead-in of a report."""
+    """Returns whether a message has the heading, bold line or lead-in of a report."""
     for line in text.split("\n", 200)[:200]:
         labelled = line.lstrip().startswith(("#", "**", "__")) or line.rstrip().endswith((":", "：", "**"))
         if labelled and cues.kind_of(line.strip(" #*_:：")) in _REPORTED:
@@ -121,7 +121,7 @@ _NOTHING = late(
 
 
 def _asked(text: str) -> bool:
-    """Whether a text contains a question: "lower the threshold? your call"."""
+    """Returns whether a text contains a question: "lower the threshold? your call"."""
     return any(is_question(one) for one in split(text))
 
 

@@ -126,7 +126,7 @@ def _candidates(
 
 
 def _names(title: str, request: str) -> bool:
-    """Whether a report's title says what it is about in the words of the request, and more than that."""
+    """Returns whether a report's title says what it is about in the words of the request, and more than that."""
     return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(request)) and ":" in title
 
 

@@ -87,7 +87,7 @@ def unpasted(text: str) -> str:
 
 
 def _announces(line: str) -> bool:
-    """Whether a line announces another person's words."""
+    """Returns whether a line announces another person's words."""
     return line.rstrip().endswith((":", "：")) and _PASTES.search(line[-120:]) is not None
 
 
@@ -147,7 +147,7 @@ def split(line: str) -> list[str]:
 
 
 def _is_short_form(begun: str) -> bool:
-    """Whether the point at a text's end belongs to an abbreviation."""
+    """Returns whether the point at a text's end belongs to an abbreviation."""
     word = begun[begun.rfind(" ", max(0, len(begun) - 40)) + 1 : -1]
     if len(word) > 1 and word.isascii() and word.isalpha() and word.lower() not in _SHORT_WORDS:
         return False  # nearly all words
@@ -182,5 +182,5 @@ def overlap(one: str, other: str) -> float:
 
 
 def is_question(sentence: str) -> bool:
-    """Whether a sentence asks something."""
+    """Returns whether a sentence asks something."""
     return sentence.rstrip(" \"'”’»)*_").endswith(("?", "？", "か。")) or sentence.startswith("¿")

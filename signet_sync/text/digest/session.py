@@ -52,7 +52,7 @@ def _summed_up(stated: list[OutcomeItem]) -> list[OutcomeItem]:
 
 
 def _fits(item: OutcomeItem, status: Status) -> bool:
-    """Whether an item is possible with a status: if only questions were asked, nothing was decided."""
+    """Returns whether an item is possible with a status: if only questions were asked, nothing was decided."""
     if item.kind == "blocker":
         return status == "blocked"
     return status != "question-only" or item.kind == "preference" or item.source in ("section", "bound")

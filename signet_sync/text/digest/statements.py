@@ -93,18 +93,18 @@ def bare(sentence: str) -> str:
 
 
 def is_ack(text: str) -> bool:
-    """Whether a text is only an "ok, makes sense"."""
+    """Returns whether a text is only an "ok, makes sense"."""
     found = _ACK.match(text)
     return found is not None and found.end() == len(text)
 
 
 def is_errand(text: str) -> bool:
-    """Whether a sentence orders only something immediate: to run, show, commit."""
+    """Returns whether a sentence orders only something immediate: to run, show, commit."""
     return _ERRAND.match(text) is not None
 
 
 def is_inquiry(sentence: str) -> bool:
-    """Whether a sentence asks without requesting anything: "can you keep it?" is no inquiry."""
+    """Returns whether a sentence asks without requesting anything: "can you keep it?" is no inquiry."""
     text = unquoted(bare(sentence) or sentence)
     return (is_question(sentence) or _ASKS.search(text) is not None) and not _WISH.match(text)
 
@@ -205,13 +205,13 @@ _TOPIC = late(r"^([\w./ -]{2,30}?)\s?[:：]\s*(?=\S)")
 
 
 def _is_news(text: str) -> bool:
-    """Whether a sentence only reports what has just happened; text after a colon is not part of that."""
+    """Returns whether a sentence only reports what has just happened; text after a colon is not part of that."""
     found = _NEWS.search(text)
     return found is not None and not re.search(r"[:：]\s", text[found.end() :])
 
 
 def on_topic(text: str, previous: str) -> bool:
-    """Whether a reply settles a point of the message before, by its name: "slugs: write the function"."""
+    """Returns whether a reply settles a point of the message before, by its name: "slugs: write the function"."""
     topic = _TOPIC.match(text)
     return topic is not None and bool(stems(topic[1])) and stems(topic[1]) <= stems(previous[-1_000:])
 
@@ -264,7 +264,7 @@ _STRICT = late(
 
 
 def _replaces(text: str, cues: Cues) -> bool:
-    """Whether a sentence says what to do, and what not only in addition: "fix the hook, don't add a sleep"."""
+    """Returns whether a sentence says what to do, and what not only in addition: "fix the hook, don't add a sleep"."""
     parts = _CLAUSE.split(text, maxsplit=1)
     if len(parts) < 2:
         return False
@@ -281,7 +281,7 @@ def _replaces(text: str, cues: Cues) -> bool:
 
 
 def _names_program(text: str, command: str) -> bool:
-    """Whether a sentence names the program that was just run: it says how to work, and does not limit the project."""
+    """Returns whether a sentence names the program that was just run: it says how to work, and limits nothing."""
     programs = {part.strip().split(" ")[0] for part in re.split(r"&&|\|\||;|\|", command)[:20]}
     return any(
         1 < len(name) < 40 and re.search(rf"\b(?:use|run|call|with)\b[^.]*\b{re.escape(name)}\b", text, re.IGNORECASE)

@@ -72,7 +72,7 @@ _LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops
 
 
 def _stopped(dialogue: Dialogue) -> bool:
-    """Whether one of the person's last turns orders to stop, and only clean-up followed."""
+    """Returns whether one of the person's last turns orders to stop, and only clean-up followed."""
     for place, message in dialogue.users[-_LAST_TURNS:]:
         if place < max([-1, *dialogue.edits]) or len(message.text) > _ORDERED:
             continue
@@ -124,13 +124,13 @@ def _unfinished(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequen
 
 
 def _named(text: str, request: str) -> bool:
-    """Whether a next step is part of the request: "rest: navigation, tables, pdf preview"."""
+    """Returns whether a next step is part of the request: "rest: navigation, tables, pdf preview"."""
     parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", request)[1:] if len(stems(part)) >= 2]
     return any(stems(part) <= stems(text) for part in parts)
 
 
 def _only_asked(dialogue: Dialogue) -> bool:
-    """Whether nothing was to be done: only greetings, questions, and words between them."""
+    """Returns whether nothing was to be done: only greetings, questions, and words between them."""
     if len(dialogue.runs) > 3:
         return False
     if is_trivial(dialogue):
@@ -153,7 +153,7 @@ _GREETING = 24  # stems of all that is answered to a greeting
 
 
 def is_trivial(dialogue: Dialogue) -> bool:
-    """Whether there was only a greeting."""
+    """Returns whether there was only a greeting."""
     if any(isinstance(turn, ToolCall) for turn in dialogue.turns):
         return False
     if sum(len(stems(message.text)) for _, message in dialogue.assistants[:40]) > _GREETING:

@@ -58,7 +58,7 @@ def completed(offered: str, found: SessionOutcome) -> str:
 
 
 def _is_said(text: str, said: Iterable[frozenset[str]]) -> bool:
-    """Whether a line has two thirds of the content words of a text, and all that contain digits."""
+    """Returns whether a line has two thirds of the content words of a text, and all that contain digits."""
     words = stems(text)
     values = {word for word in words if any(c.isdigit() for c in word)}
     return any(values <= line and 3 * len(words & line) >= 2 * len(words) for line in said)

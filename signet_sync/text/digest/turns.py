@@ -41,7 +41,7 @@ DigestTurn = SpokenMessage | ToolCall | HarnessNote
 
 
 def _closes(line: str, fence: str) -> bool:
-    """Whether a line closes a fence: as many of its signs or more, nothing else, and not far from the margin."""
+    """Returns whether a line closes a fence: at least as many of its signs, nothing else, near the margin."""
     signs = line.lstrip(" \t")
     return len(line) - len(signs) <= _INDENT and signs.startswith(fence) and not signs.rstrip(" \t").strip(fence[0])
 

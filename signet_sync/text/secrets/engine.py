@@ -64,7 +64,7 @@ _LEADS = (
 
 
 def _is_plain(text: str) -> bool:
-    """Whether nothing that leads to a secret is in a text."""
+    """Returns whether nothing that leads to a secret is in a text."""
     raw = text.encode("latin-1", "replace")
     low = raw.lower().decode("latin-1")
     if any(map(low.__contains__, _LEADS)):
@@ -75,7 +75,7 @@ def _is_plain(text: str) -> bool:
 
 
 def suspects(text: str) -> bool:
-    """Whether `redact` would replace anything (note `secret-suspected`)."""
+    """Returns whether `redact` would replace anything (note `secret-suspected`)."""
     return any(True for _ in _all(text))
 
 

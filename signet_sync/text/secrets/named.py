@@ -138,7 +138,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
 
 
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
-    """Whether the value repeats the name: `CHALLENGE_PASSWORD = "challengePassword"`."""
+    """Returns whether the value repeats the name: `CHALLENGE_PASSWORD = "challengePassword"`."""
     value = _plain(text[slice(*span)])
     return _plain(text[name.start : name.end]).endswith(value) or (
         value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
@@ -311,7 +311,7 @@ def _below(text: str, name: Name, below: re.Match[str]) -> tuple[int, int] | Non
 
 
 def _is_argument(text: str, name: Name, before: str) -> bool:
-    """Whether a program gets it, not a call: `--set a=1,auth.password=X`, `-e PASSWORD=X`, `"DB_PASSWORD=X"`."""
+    """Returns whether a program gets it, no call: `--set a=1,auth.password=X`, `-e PASSWORD=X`, `"DB_PASSWORD=X"`."""
     if not before or before not in "-= ,:\"'\t":
         return False
     head = text[max(text.rfind("\n", max(0, name.start - 100), name.start) + 1, name.start - 100) : name.start]
@@ -410,7 +410,7 @@ def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | N
 
 
 def _names_pair(text: str, name: Name) -> bool:
-    """Whether it is `name: DB_PASSWORD` before `value: …`: a variable of Kubernetes, a property, a parameter."""
+    """Returns whether it is `name: DB_PASSWORD` before `value: …`: a Kubernetes variable, a property, a parameter."""
     head = text[max(0, name.start - 24) : name.start].rstrip("\"'\\ \t")
     return head.lower().endswith(
         ("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":')
@@ -524,7 +524,7 @@ def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
 
 
 def _is_bare_pass(text: str, name: Name) -> bool:
-    """Whether `pass` is a verb: «Pass "x"»."""
+    """Returns whether `pass` is a verb: «Pass "x"»."""
     return text[name.start : name.end].lower() == "pass"
 
 

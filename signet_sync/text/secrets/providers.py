@@ -69,7 +69,7 @@ class TokenForm:
 
     @cached_property
     def is_strict(self) -> bool:
-        """Whether no words fit its pieces."""
+        """Returns whether no words fit its pieces."""
         return not {piece[1] for piece in PIECE.finditer(self.form)} & set("uvsqg")
 
     @property
@@ -463,7 +463,7 @@ _PIECES = late(r"[-_.\n/:]")
 
 
 def _is_token(form: TokenForm, head: str, body: str) -> bool:
-    """Whether it was generated, not written: no placeholder, and no words where words could fit."""
+    """Returns whether it was generated, not written: no placeholder, and no words where words could fit."""
     if _STAND_IN.search(body):
         return False
     if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:

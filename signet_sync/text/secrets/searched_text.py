@@ -14,7 +14,7 @@ SHORT = 2000
 
 
 def has_run(raw: bytes) -> bool:
-    """Whether a run is as long as a token's, or as encoded text."""
+    """Returns whether a run is as long as a token's, or as encoded text."""
     if len(raw) < 16:
         return False
     if b"aaaaaaaaaaaaaaaa" in raw.translate(_RUNS):
@@ -70,11 +70,11 @@ class SearchedText:
         return _runs(self.encoded_map, least)
 
     def has_run(self, least: int) -> bool:
-        """Whether there is such a run."""
+        """Returns whether there is such a run."""
         return b"a" * least in self._run_map
 
     def has_encoded_run(self, least: int) -> bool:
-        """Whether there is such a run."""
+        """Returns whether there is such a run."""
         return b"a" * least in self.encoded_map
 
     @cached_property

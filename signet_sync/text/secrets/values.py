@@ -99,7 +99,7 @@ class Where(IntEnum):
 
 @lru_cache(maxsize=512)
 def is_placeholder(value: str) -> bool:
-    """Whether a value is a stand-in for a secret: a variable, a template, a sample."""
+    """Returns whether a value is a stand-in for a secret: a variable, a template, a sample."""
     if _REFERENCE.match(value) or value.endswith(("...", "…")) or _ANYWHERE.search(value):
         return True
     if len(set(value)) < 4 and len(value) > 3 and not value.isdigit():
@@ -110,7 +110,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_vocabulary(value: str) -> bool:
-    """Whether a value has only words of labels and documentation."""
+    """Returns whether a value has only words of labels and documentation."""
     if len(value) > 80:
         return False
     return not _VOCABULARY.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
@@ -130,7 +130,7 @@ def _classes(text: str) -> int:
 
 
 def is_mixed(text: str) -> bool:
-    """Whether a text has both cases and digits."""
+    """Returns whether a text has both cases and digits."""
     return _classes(text) == 3
 
 
@@ -142,7 +142,7 @@ _ODD_PAIR = late(
 
 
 def looks_random(letters: str) -> bool:
-    """Whether letters form no words: pairs that no word has, or cases that change all the time."""
+    """Returns whether letters form no words: pairs that no word has, or cases that change all the time."""
     found = len(_ODD_PAIR.findall(letters.lower()))
     if found * 7 >= len(letters):
         return True
@@ -152,7 +152,7 @@ def looks_random(letters: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether a value mixes letters and digits and has at least six different characters."""
+    """Returns whether a value mixes letters and digits and has at least six different characters."""
     return len(set(value)) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
@@ -165,12 +165,12 @@ def _is_number(value: str) -> bool:
 
 
 def _is_odd(value: str) -> bool:
-    """Whether there is a digit or a strong mark within."""
+    """Returns whether there is a digit or a strong mark within."""
     return any(c.isdigit() or c in "!#$^~@&*%+=<>{}|?" for c in value[:-1])
 
 
 def is_password(value: str, where: Where) -> bool:
-    """Whether a value may be a password under a password's name."""
+    """Returns whether a value may be a password under a password's name."""
     if len(value) < 4 or is_placeholder(value):
         return False
     if " " in value:
@@ -216,7 +216,7 @@ _OWN_WORD = late(r"pass|pwd|secret|token|key|cred|auth", re.I)
 
 
 def _typed(value: str) -> bool:
-    """Whether a value is the name of a type or a variable: `SecretStr`, `userPassword`, `accessToken`."""
+    """Returns whether a value is the name of a type or a variable: `SecretStr`, `userPassword`, `accessToken`."""
     return not value.islower() and not value.isupper() and not looks_random(value)
 
 
@@ -224,7 +224,7 @@ _DOTTED = late(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
 def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -> bool:
-    """Whether a value may be a token under a token's name; `words`: the name is so clear that even words count."""
+    """Returns whether a value may be a token under a token's name; `words`: the name is so clear that words count."""
     if len(value) < least or " " in value or is_placeholder(value) or _is_number(value) or "://" in value:
         return False
     if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or not any(map(str.isalpha, value)):
@@ -265,12 +265,12 @@ _DIGESTS = (32, 40, 48, 64)
 
 
 def is_key(value: str) -> bool:
-    """Whether a value under a bare `key` cannot be anything else: long, of both cases and digits."""
+    """Returns whether a value under a bare `key` cannot be anything else: long, of both cases and digits."""
     return len(value) >= 20 and is_mixed(value) and is_token(value, Where.CODE) and not _UUID.fullmatch(value)
 
 
 def fits(value: str, proof: Proof, where: Where) -> bool:
-    """Whether a value may be the secret that its name indicates."""
+    """Returns whether a value may be the secret that its name indicates."""
     if proof is Proof.PASSWORD:
         return is_password(value, where)
     if proof is Proof.SECRET:
@@ -293,12 +293,12 @@ _COMPOUND = late(
 
 
 def is_compound(value: str) -> bool:
-    """Whether a value is a compound word of natural language."""
+    """Returns whether a value is a compound word of natural language."""
     return _COMPOUND.search(value) is not None and not any(map(str.isdigit, value))
 
 
 def is_phrase(value: str) -> bool:
-    """Whether a value is words joined by `-` or `_` as in no natural language: `lantern-orbit-walrus`."""
+    """Returns whether a value is words joined by `-` or `_` as in no natural language: `lantern-orbit-walrus`."""
     return (
         len(value) >= 12
         and value.count("-") + value.count("_") > 1
@@ -310,7 +310,7 @@ def is_phrase(value: str) -> bool:
 
 
 def cannot_be_word(value: str) -> bool:
-    """Whether a value in a sentence cannot be a word: letters with digits or marks among them."""
+    """Returns whether a value in a sentence cannot be a word: letters with digits or marks among them."""
     value = value.strip("*_`'\"()")
     if len(value) < 6 or (value.isalpha() and (len(value) < 12 or (value.islower() and len(value) < 16))):
         return False

@@ -40,22 +40,22 @@ class Axis(NamedTuple):
 
     @property
     def first_us(self) -> int:
-        """The first microsecond."""
+        """Returns the first microsecond."""
         return self.cells[0].first_us
 
     @property
     def last_us(self) -> int:
-        """The last microsecond."""
+        """Returns the last microsecond."""
         return self.cells[-1].last_us
 
     @property
     def slot_us(self) -> int:
-        """The length of a slot in microseconds: sessions are counted by slots, and every cell has several."""
+        """Returns the length of a slot in microseconds: sessions are counted by slots, and every cell has several."""
         return _SLOTS[self.level]
 
     @property
     def slots(self) -> int:
-        """How many slots there are."""
+        """Returns how many slots there are."""
         return (self.last_us + 1 - self.first_us) // self.slot_us
 
     def key_of(self, us: int) -> str:

@@ -42,7 +42,7 @@ class Stretch(NamedTuple):
 
     @property
     def opening(self) -> str:
-        """The file that opens it."""
+        """Returns the file that opens it."""
         return self.paths.get("transcript") or next(iter(self.paths.values()))
 
 

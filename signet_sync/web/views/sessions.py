@@ -31,7 +31,7 @@ class FilterForm(NamedTuple):
 
     @property
     def is_filter(self) -> bool:
-        """Whether any filter is set."""
+        """Returns whether any filter is set."""
         return self.wanted != SessionFilter()
 
 

@@ -1,17 +1,20 @@
-"""Defines what the index holds for a judged file: the known state, the row, the seal, notes."""
+"""Declares what the index holds for a judged file: its verdict, known state, row, seal and notes."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from signet_sync.formats.snapshot import Signature
+
+# `tombstoned` is a file of a removed session, `tombstone` the file that records the removal.
+Verdict = Literal["indexed", "invalid", "violation", "ignored", "tombstoned", "tombstone"]
 
 
 class Known(NamedTuple):
     """What the index knew of a path before the pass."""
 
     signature: Signature | None
-    verdict: str
+    verdict: Verdict
     code: str
 
 
