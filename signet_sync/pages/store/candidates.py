@@ -14,6 +14,7 @@ from signet_sync.facts.store import future, supersession
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import nodes
+from signet_sync.graph.threads_stage import past
 from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
@@ -207,7 +208,8 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         (agent_id, view.id, now_us),
     )
     thread = Thread(agent_id, view.id, "", "", view.project, view.session_key)
-    then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
+    outdated = past(database, thread, sessions)
+    then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None, outdated)
     return view._replace(
         harness=then.harness,
         status=then.status,
