@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.injected_block import neutral
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
 from signet_sync.pages.sections import (
     TEXT_LENGTH,
@@ -16,11 +18,11 @@ from signet_sync.pages.sections import (
     ThreadView,
     entity_line,
     fact_line,
-    inert,
     memory_line,
     plain,
     thread_line,
 )
+from signet_sync.pages.statements import Said
 from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 Size = Callable[[str], int]
@@ -36,6 +38,13 @@ _HEADINGS = {
     "question": "Open questions:", "note": "Notes:",
 }  # fmt: skip
 _NO_TITLE = ""
+# A preference with one of these says nothing of other projects.
+_OF_ONE_PROJECT = late(
+    r"\b(?:this|our) (?:repo(?:sitory)?|project|code ?base|package|branch)\b|\b(?:diesem|dieses|unserem) (?:repo\w*|projekt)"
+    r"|\beste (?:repo\w*|proyecto)|\bce (?:dépôt|projet)|\bэто\w* (?:репозитори|проект)|这个?(?:仓库|项目)"
+    r"|この(?:リポジトリ|プロジェクト)",
+    re.IGNORECASE,
+)
 
 
 class ProjectInputs(NamedTuple):
@@ -121,13 +130,13 @@ def project_text(
 
 def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     today = day_start(now_us)
-    stated: set[str] = set()
+    said = Said()
 
     def fresh(lines: Iterable[ContextLine]) -> list[ContextLine]:
         found = []
         for line in lines:
-            if line.statement not in stated:
-                stated.add(line.statement)
+            if not said.holds(line.statement):
+                said.add(line.statement)
                 found.append(line)
         return found
 
@@ -149,9 +158,11 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
 
     threads = []
     for view in seen.threads[:_OWN_THREADS]:
-        threads.append(ContextLine(view.id, thread_line(view, today), view.id, view.path))
+        text = thread_line(view, today, at_hand=True)
+        threads.append(ContextLine(view.id, text, view.id, view.path))
+        said.add(text, sentence=True)
         if view.next_action:
-            stated.add(_statement(view.next_action))
+            said.add(_statement(view.next_action))
     name = flatten_cell(basename(project), 60)
     yield _Part(
         f"=== Project {name} ===" if name else "=== Project ===",
@@ -167,7 +178,9 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     )
     memories = sorted(seen.memories, key=lambda v: (not seen.uses.get(v.id, UNUSED).pinned, -v.created_us, v.id))
     own = {view.project for view in seen.threads}
-    preferences = ranked(v for v in seen.personal if v.aspect != "person")
+    preferences = ranked(
+        v for v in seen.personal if v.aspect != "person" and (v.project in own or not _OF_ONE_PROJECT.search(v.text))
+    )
     preferences.sort(key=lambda v: v.project not in own)
     people = [v for v in seen.personal if v.aspect == "person"]
     yield _Part(
@@ -261,4 +274,4 @@ def _cost(lines: Iterable[str], size: Size) -> int:
 
 
 def _statement(text: str) -> str:
-    return inert(plain(text)).casefold().rstrip(" .!…")
+    return plain(text)

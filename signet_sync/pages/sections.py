@@ -296,13 +296,13 @@ def _of_entity(view: EntityEntry) -> SectionLine:
     return SectionLine(view.id, entity_line(view))
 
 
-def thread_line(view: ThreadView, today_us: int) -> str:
-    """Returns `**lantern** (Mar 28, 4 sessions): Its outcome. Blocked: … Next: …`."""
-    lead, parts = _thread_parts(view, today_us)
+def thread_line(view: ThreadView, today_us: int, *, at_hand: bool = False) -> str:
+    """Returns `**lantern** (Mar 28, 4 sessions): Its outcome. Blocked: … Next: …`; all of it if `at_hand`."""
+    lead, parts = _thread_parts(view, today_us, at_hand=at_hand)
     return "".join([lead, *(text for _, text in parts)])
 
 
-def _thread_parts(view: ThreadView, today_us: int) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Returns a thread's outcome, then what blocks it and what is next, each with its statement.
 
     A thread at rest has only its outcome. A status is named if the parts do not show it.
@@ -310,7 +310,7 @@ def _thread_parts(view: ThreadView, today_us: int) -> tuple[str, tuple[tuple[str
     name, day = thread_name(view), short_day(view.latest_us, today_us)
     outcome, named = _split(view.sample)
     outcome = without_name(outcome, basename(view.project))
-    if today_us - view.latest_us > QUIET_AFTER:
+    if today_us - view.latest_us > QUIET_AFTER and not at_hand:
         return f"**{name}** (quiet since {day}): {_ended(shortened(plain(outcome), QUIET_LENGTH))}", ()
     blocker = _blocker(view, named)
     steps = [

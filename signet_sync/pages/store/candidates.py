@@ -14,8 +14,8 @@ from signet_sync.facts.store import future, supersession
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import nodes
-from signet_sync.graph.threads_stage import past
 from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
+from signet_sync.graph.threads_stage import past
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
