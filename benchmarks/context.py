@@ -85,7 +85,8 @@ def measure(lines: Sequence[str], moment: Moment, misses: list[str]) -> Counter[
     earlier = moment.earlier
     wishes = [one["keys"] for session in moment.anywhere for one in session["gold"]["preferences"]]
     counts: Counter[str] = Counter()
-    valid, retired = [], []
+    valid: list[Item] = []
+    retired: list[Item] = []
     for item in items_of(earlier):
         place = earlier.index(item.session)
         (retired if is_retired(item, earlier[place + 1 :]) else valid).append(item)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from signet_sync.facts.subjects import NAMED, claims
+from signet_sync.facts.subjects import NAMED, VALUED, claims, clauses
 from signet_sync.formats.fact import Aspect, Claim, Item
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import flatten
@@ -16,6 +16,7 @@ ITEMS_PER_ARTIFACT = 400
 SECTION_LINES = 4_000
 ITEM_LENGTH = 280
 SLOT_WORDS, SLOT_LENGTH = 4, 40
+NEW_VALUES = 3
 
 _TITLES: dict[Aspect, str] = {
     "decision": "decision|decisions|key decision|key decisions|decided",
@@ -40,6 +41,13 @@ _REPORTED_TITLES = frozenset(
      "summary", "progress", "work done", "implemented", "fixed", "resolved", "shipped", "updates", "highlights",
      "ergebnis", "ergebnisse", "erledigt", "resultado", "hecho", "итог", "сделано", "结果", "成果", "完成", "完了"]
 )  # fmt: skip
+
+# How many of these there are is no decision.
+_COUNTED = frozenset(
+    """
+    test tests spec specs check checks case cases file files line lines row rows error errors warning warnings commits
+    """.split()
+)
 
 _Kind = TypeVar("_Kind")
 
@@ -129,10 +137,33 @@ def _bare(text: str) -> str:
     return _EDGES.sub("", text)
 
 
+def with_new_values(found: tuple[Item, ...], body: str) -> tuple[Item, ...]:
+    """Adds what was done as decisions where it says that something has another value now, and no item says it."""
+    said = [normal(item.text) for item in found]
+    more = [item for item in _new_values(body) if not any(normal(item.text) in one for one in said)]
+    return (*found, *more[:NEW_VALUES])[:ITEMS_PER_ARTIFACT]
+
+
+def _new_values(body: str) -> Iterator[Item]:
+    for begun, words in _numbered_reports(body):
+        for clause in clauses(words):
+            if not _COUNTED.intersection(clause.casefold().split()):
+                found = claims(clause)
+                if any(claim.changed and claim.subject.startswith(VALUED) for claim in found):
+                    yield Item("decision", flatten(clause, ITEM_LENGTH), begun, claims=found)
+
+
 def reported_lines(body: str) -> Iterator[str]:
     """Yields list items and paragraphs in front of the headings, and under those of what was done."""
+    return (words for _, words in _numbered_reports(body))
+
+
+def _numbered_reports(body: str) -> Iterator[tuple[int, str]]:
+    """Yields them with their lines."""
     for _, text, line in _under(body, _is_reported, True):
-        yield from (words for _, words, _ in _listed(text, line) if not words.startswith("*A digest made by rules"))
+        for begun, words, _ in _listed(text, line):
+            if not words.startswith("*A digest made by rules"):
+                yield begun, words
 
 
 def _is_reported(line: str) -> bool:

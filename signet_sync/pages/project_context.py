@@ -40,9 +40,9 @@ _HEADINGS = {
 _NO_TITLE = ""
 # A preference with one of these says nothing of other projects.
 _OF_ONE_PROJECT = late(
-    r"\b(?:this|our) (?:repo(?:sitory)?|project|code ?base|package|branch)\b|\b(?:diesem|dieses|unserem) (?:repo\w*|projekt)"
-    r"|\beste (?:repo\w*|proyecto)|\bce (?:dépôt|projet)|\bэто\w* (?:репозитори|проект)|这个?(?:仓库|项目)"
-    r"|この(?:リポジトリ|プロジェクト)",
+    r"\b(?:this|our) (?:repo(?:sitory)?|project|code ?base|package|branch)\b"
+    r"|\b(?:diesem|dieses|unserem) (?:repo\w*|projekt)|\beste (?:repo\w*|proyecto)|\bce (?:dépôt|projet)"
+    r"|\bэто\w* (?:репозитори|проект)|这个?(?:仓库|项目)|この(?:リポジトリ|プロジェクト)",
     re.IGNORECASE,
 )
 
@@ -163,6 +163,9 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
         said.add(text, sentence=True)
         if view.next_action:
             said.add(_statement(view.next_action))
+    own = {view.project for view in seen.threads}
+    wishes = [view for view in seen.personal if view.aspect != "person"]
+    local = ranked(v for v in wishes if v.project in own and _OF_ONE_PROJECT.search(v.text))
     name = flatten_cell(basename(project), 60)
     yield _Part(
         f"=== Project {name} ===" if name else "=== Project ===",
@@ -174,13 +177,11 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
                 )
                 for aspect, title in _HEADINGS.items()
             ),
+            _Heading("Preferences:", fresh(_of_fact(one, today) for one in local)),
         ],
     )
     memories = sorted(seen.memories, key=lambda v: (not seen.uses.get(v.id, UNUSED).pinned, -v.created_us, v.id))
-    own = {view.project for view in seen.threads}
-    preferences = ranked(
-        v for v in seen.personal if v.aspect != "person" and (v.project in own or not _OF_ONE_PROJECT.search(v.text))
-    )
+    preferences = ranked(v for v in wishes if not _OF_ONE_PROJECT.search(v.text))
     preferences.sort(key=lambda v: v.project not in own)
     people = [v for v in seen.personal if v.aspect == "person"]
     yield _Part(

@@ -21,8 +21,10 @@ Said = Sequence[tuple[str, str]]
 
 START: Said = (
     ("u", "The nightly upload of windmill loses reports when the archive is slow. Please make uploads retry."),
-    ("a", "src/upload.py gives up after the first timeout, so a slow archive loses the report. How often should it try?"),
+    ("a", "src/upload.py gives up after the first timeout, so a slow archive loses the report. How often should it"
+          " try?"),
     ("u", "Let's retry an upload 3 times. And never delete a report before the archive has confirmed it."),
+    ("e", "src/upload.py"),
     ("a", "I added the retries to src/upload.py. Uploads are retried 3 times now, with a pause of 2 s between them, and"
           " the local report is kept until the archive has confirmed it. All 41 tests pass.\n\n"
           "Next step: write a load test for the upload queue."),
@@ -30,49 +32,59 @@ START: Said = (
 MORE_RETRIES: Said = (
     ("u", "3 was not enough, last night the archive was away for ten minutes. Make it 5, and send the reports to the"
           " new archive bucket."),
+    ("e", "src/upload.py"),
     ("a", "Uploads are retried 5 times now, the pause doubles each time (src/upload.py). For the bucket I need write"
           " access: the upload fails with AccessDenied."),
     ("u", "Right, Priya has to grant that. Leave it there until she has."),
-    ("a", "Then I stop here. The retry limit is changed and tested; the bucket code is on the branch archive-bucket.\n\n"
-          "Blocked: we wait for Priya to grant write access to the archive bucket."),
+    ("a", "Uploads are retried 5 times now instead of 3, with a doubling pause; the bucket code is on the branch"
+          " archive-bucket.\n\nBlocked: we wait for Priya to grant write access to the archive bucket."),
 )  # fmt: skip
 TABLE: Said = (
     ("u", "The table of reports in web/ shows the newest report last, turn it around."),
     ("a", "web/src/ReportTable.tsx sorts by name; I sort it by date instead, newest first. Shall I run npm test?"),
     ("u", "Always use pnpm in this repository, please, never npm."),
-    ("a", "Ran pnpm test: 18 tests pass. The table of reports in web/src/ReportTable.tsx lists the newest report first."),
+    ("e", "web/src/ReportTable.tsx"),
+    ("a", "The table of reports in web/src/ReportTable.tsx lists the newest report first. pnpm test: 18 tests pass."),
 )  # fmt: skip
 ELSEWHERE: Said = (
     ("u", "The search page of tern-docs is empty in Safari, can you look?"),
+    ("e", "assets/search.js"),
     ("a", "The index was fetched with a relative URL, which Safari resolves against the wrong base. I made it absolute"
           " in assets/search.js; the search page of tern-docs shows results in Safari 17 now."),
+    ("u", "thanks. And please answer me in short sentences from now on."),
+    ("a", "I will."),
 )  # fmt: skip
 GRANTED: Said = (
     ("u", "Priya granted write access to the archive bucket this morning. Please finish the bucket upload."),
+    ("e", "src/upload.py"),
     ("a", "The write access works. I merged the branch archive-bucket: src/upload.py sends reports to the new archive"
           " bucket, and last night's 12 reports were uploaded there. All 44 tests pass."),
 )  # fmt: skip
 AGAIN: Said = (
-    ("u", "The archive people changed their maintenance window, it takes half an hour now. 5 retries are over too soon."),
-    ("a", "With the doubling pause, 5 retries cover two minutes and 7 cover eight; only a longer first pause covers half"
-          " an hour. I would take 7 retries and a first pause of 15 s."),
+    ("u", "The archive's maintenance window takes half an hour now, 5 retries are over too soon."),
+    ("a", "With the doubling pause, 5 retries cover two minutes and 7 cover eight; only a longer first pause covers"
+          " half an hour. I would take 7 retries and a first pause of 15 s."),
     ("u", "ok, do that. We also no longer use CSV for the reports, use Parquet: the archive charges by size."),
+    ("e", "src/report.py"),
     ("a", "Done. Uploads are retried 7 times now, the first pause is 15 s, and reports are written as Parquet by"
           " src/report.py. All 47 tests pass.\n\nNext step: convert the CSV reports of February to Parquet."),
 )  # fmt: skip
 LOAD: Said = (
     ("u", "Let's do the load test for the upload queue that we planned."),
+    ("e", "tests/load/test_queue.py"),
     ("a", "I have a first version in tests/load/test_queue.py, but it needs a fake archive that is slow on purpose."),
 )  # fmt: skip
 RESUMED: Said = (
     *LOAD,
     ("u", "go on with it, a fake archive is fine"),
-    ("a", "The load test for the upload queue is done: tests/load/test_queue.py sends 10,000 reports through a slow fake"
-          " archive, and none is lost. It found one bug, the queue dropped reports over 64 MB, which I fixed in"
+    ("e", "src/queue.py"),
+    ("a", "The load test for the upload queue is done: tests/load/test_queue.py sends 10,000 reports through a slow"
+          " fake archive, and none is lost. It found one bug, the queue dropped reports over 64 MB, which I fixed in"
           " src/queue.py."),
 )  # fmt: skip
 LAST: Said = (
     ("u", "Add the size of each report to the nightly mail."),
+    ("e", "src/mail.py"),
     ("a", "The nightly mail of windmill lists the size of each report now (src/mail.py), in MB with one decimal."
           " All 49 tests pass.\n\nNext step: ask Priya which reports may be left out of the mail."),
 )  # fmt: skip
@@ -93,7 +105,10 @@ STORY: tuple[tuple[int, str, str, str, Said], ...] = (
 
 def document(number: int, hour: str, harness: str, project: str, said: Said) -> Mapping[str, Any]:
     """The input of `session end`."""
-    names = {"u": "## User", "a": "## Assistant"}
+    shown = {
+        "u": "## User · {}\n\n{}", "a": "## Assistant · {}\n\n{}", "e": "## Assistant · {}\n\n- `Edit` {}",
+    }  # fmt: skip
+    turns = [shown[kind].format(f"{hour}:{5 + minute:02d}:00.000Z", text) for minute, (kind, text) in enumerate(said)]
     return {
         "session_id": f"5e551{number:03d}-0000-4000-8000-0000000000{number:02d}",
         "harness": harness,
@@ -103,7 +118,7 @@ def document(number: int, hour: str, harness: str, project: str, said: Said) -> 
         "captured_at": f"{hour}:40:00.000Z",
         "started_at": f"{hour}:05:00.000Z",
         "ended_at": f"{hour}:40:00.000Z",
-        "transcript": "\n\n".join(f"{names[who]}\n\n{words}" for who, words in said) + "\n",
+        "transcript": "\n\n".join(turns) + "\n",
     }
 
 
