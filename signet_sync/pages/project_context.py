@@ -27,7 +27,7 @@ from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 Size = Callable[[str], int]
 
-_OWN_THREADS, _OTHER_THREADS = 3, 40
+_OWN_THREADS, _OTHER_THREADS = 3, 12
 _ROUND = 4  # lines of a heading before the next heading gets some
 # Of the budget, what the person and other projects may take if the project at hand needs all of it.
 _OF_PERSON, _OF_OTHERS = 0.3, 0.1
@@ -240,6 +240,9 @@ def _lines(part: _Part) -> Iterator[ContextLine]:
 def _fitted(part: _Part, room: int, size: Size) -> tuple[list[str], list[ContextLine]]:
     """Returns a part within a limit, and the lines in it; nothing if no line fits."""
     every = list(_lines(part))
+    whole = _rendered(part, every, 0)
+    if _cost(whole, size) <= room:
+        return whole, every
     kept: list[ContextLine] = []
     left = room - _cost(["", part.title, "", f"[{len(every):,} more lines are left out]"], size)
     titles = {line.id: heading.title for heading in part.headings for line in heading.lines}
