@@ -158,3 +158,58 @@ def test_the_page_and_the_context_read_as_they_must(told: list[tuple[str, str]],
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, "utf-8")
         assert text == path.read_text("utf-8"), f"after ending {number}"
+
+
+def without_log(page: str) -> str:
+    """The page above its session log, which keeps what was said then."""
+    return page.partition("## Session Ledger")[0]
+
+
+@pytest.mark.parametrize(
+    "words, first, last",
+    [
+        ("retried 3 times", 1, 1),
+        ("retried 5 times", 2, 5),
+        ("retried 7 times", 6, 9),
+        ("Priya to grant write access", 2, 4),
+        ("load test for the upload queue is done", 8, 8),
+        ("Always use pnpm", 3, 9),
+    ],
+)
+def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], words: str, first: int, last: int) -> None:
+    shown = [number for number, (_, context) in enumerate(told, 1) if words in context]
+    assert shown == list(range(first, last + 1))
+    pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
+    assert pages == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last", "listed"), [("write a load test", 1, 7, 5), ("convert the", 6, 9, 8)]
+)
+def test_a_next_step_is_shown_until_it_is_done(
+    told: list[tuple[str, str]], words: str, first: int, last: int, listed: int
+) -> None:
+    contexts = [number for number, (_, context) in enumerate(told, 1) if words in context]
+    assert contexts == list(range(first, last + 1))
+    # A page has the newest list of next steps only.
+    pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
+    assert pages == list(range(first, listed + 1))
+
+
+def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
+    for number in (7, 8):
+        assert "6 sessions" in told[number - 1][1]
+
+
+def test_wishes_for_one_repository_stay_in_it(told: list[tuple[str, str]]) -> None:
+    own, person, _ = told[8][1].split("\n\n")
+    assert "pnpm" in own and "short sentences" in person and "pnpm" not in person
+
+
+def test_thread_page_and_context_name_the_same_next_step(told: list[tuple[str, str]]) -> None:
+    for page, context in told:
+        thread = next(line for line in context.splitlines() if line.startswith("- **windmill**"))
+        assert (
+            thread.partition("Next: ")[2]
+            == next(line for line in page.splitlines() if line.startswith("- **windmill**")).partition("Next: ")[2]
+        )

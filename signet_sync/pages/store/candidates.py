@@ -120,12 +120,13 @@ def section_inputs(
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)
     facts = _rows(database, _SOME_FACTS, agent_id, now_us, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
-    facts |= future.facts(database, agent_id, now_us)
+    present = future.facts(database, agent_id, now_us)
+    facts |= present
     wanted = json.dumps(sorted({*_of(best, "m"), *_of(ids, "m"), *promoted}))
     memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
-        [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
+        [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us, present) for row in threads.values()))],
         _with_replaced(database, agent_id, [FactView(*row) for row in facts.values()]),
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
@@ -187,8 +188,13 @@ def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[A
     return _rows(database, newest, agent_id, limit).values()
 
 
-def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> ThreadView | None:
-    """Returns a thread as it is at `now_us`: a session dated in the future must neither hide nor replace the others."""
+def _as_of(
+    database: Database, agent_id: str, view: ThreadView, now_us: int, present: Mapping[str, tuple[Any, ...]]
+) -> ThreadView | None:
+    """Returns a thread as it is at `now_us`: a session dated in the future must neither hide nor replace the others.
+
+    `present` are the facts that only such sessions change.
+    """
     if view.latest_us <= now_us:
         return view
     sessions = [
@@ -208,7 +214,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         (agent_id, view.id, now_us),
     )
     thread = Thread(agent_id, view.id, "", "", view.project, view.session_key)
-    outdated = past(database, thread, sessions)
+    outdated = past(database, thread, sessions).difference(text for _, _, text, *_ in present.values())
     then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None, outdated)
     return view._replace(
         harness=then.harness,
