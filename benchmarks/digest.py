@@ -82,21 +82,39 @@ def records(session: Record) -> Iterator[Record]:
             yield record("user", [result], turn["at"])
 
 
+class Workspace(NamedTuple):
+    """A workspace, and the environment in which it is the usual one."""
+
+    root: Path
+    environment: Mapping[str, str]
+
+    def run(self, *command: str) -> None:
+        """Runs a command on it."""
+        called = [sys.executable, "-m", "signet_sync", *command]
+        subprocess.run(called, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+
+    def take(self, sessions: Sequence[Record]) -> None:
+        """Imports sessions."""
+        with tempfile.TemporaryDirectory(dir=self.root.parent) as source:
+            for session in sessions:
+                lines = "".join(json.dumps(record) + "\n" for record in records(session))
+                Path(source, f"{session['id']}.jsonl").write_text(lines, "utf-8")
+            self.run("import", "claude-code", source)
+
+
 @contextmanager
-def workspace(sessions: Sequence[Record]) -> Iterator[tuple[Path, Mapping[str, str]]]:
-    """A workspace into which the sessions were imported, and the environment in which it is the usual one."""
+def workspace(sessions: Sequence[Record]) -> Iterator[Workspace]:
+    """A workspace into which the sessions were imported."""
     with tempfile.TemporaryDirectory() as folder:
-        source, root = Path(folder, "transcripts"), Path(folder, "workspace")
-        source.mkdir()
-        for session in sessions:
-            lines = "".join(json.dumps(record) + "\n" for record in records(session))
-            (source / f"{session['id']}.jsonl").write_text(lines, "utf-8")
+        root = Path(folder, "workspace")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SIGNET_", "XDG_"))}
-        environment = {**kept, "HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_WORKSPACE": str(root)}
-        for command in (["init"], ["import", "claude-code", str(source)]):
-            called = [sys.executable, "-m", "signet_sync", *command]
-            subprocess.run(called, env=environment, check=True, stdout=subprocess.DEVNULL)
-        yield root, environment
+        made = Workspace(
+            root, {**kept, "HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_WORKSPACE": str(root)}
+        )
+        made.run("init")
+        if sessions:
+            made.take(sessions)
+        yield made
 
 
 def imported(sessions: Sequence[Record]) -> dict[str, Given]:

@@ -56,7 +56,9 @@ def context(
     shared = scope == "shared"
     at = os.path.abspath(os.path.expanduser(project)) if project else _working_directory()
     composed = (
-        pages_operations.at_start(context.place(), context.agent, shared=shared, budget=budget, project=at)
+        pages_operations.at_start(
+            context.place(), context.agent, shared=shared, budget=budget, project=at, now=context.now_us
+        )
         if prompt is None
         else pages_operations.at_prompt(context.place(), context.agent, prompt, shared=shared, budget=budget)
     )

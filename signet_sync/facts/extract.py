@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_sync.facts.items import items
+from signet_sync.facts.items import items, with_new_values
 from signet_sync.facts.mentions import mentions
 from signet_sync.facts.relations import relations
 from signet_sync.facts.reports import reports
@@ -26,4 +26,6 @@ def distil(body: str, *, project: str | None, sentence: str | None = None) -> Di
         scanned = body[:SCANNED].rpartition("\n")[0] or body[:SCANNED].rpartition(" ")[0]
     mentioned = mentions(scanned, project, listed)
     reported = reports(scanned, sentence, listed) if sentence is not None else ()
+    if sentence is not None:
+        listed = with_new_values(listed, scanned)
     return Distilled(listed, mentioned, relations(scanned, listed, mentioned), reported)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from signet_sync.facts.subjects import NAMED, claims
+from signet_sync.facts.subjects import NAMED, VALUED, claims, clauses, content
 from signet_sync.formats.fact import Aspect, Claim, Item
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import flatten
@@ -16,6 +17,7 @@ ITEMS_PER_ARTIFACT = 400
 SECTION_LINES = 4_000
 ITEM_LENGTH = 280
 SLOT_WORDS, SLOT_LENGTH = 4, 40
+NEW_VALUES = 3
 
 _TITLES: dict[Aspect, str] = {
     "decision": "decision|decisions|key decision|key decisions|decided",
@@ -41,6 +43,13 @@ _REPORTED_TITLES = frozenset(
      "ergebnis", "ergebnisse", "erledigt", "resultado", "hecho", "итог", "сделано", "结果", "成果", "完成", "完了"]
 )  # fmt: skip
 
+# How many of these there are is no decision.
+_COUNTED = frozenset(
+    """
+    test tests spec specs check checks case cases file files line lines row rows error errors warning warnings commits
+    """.split()
+)
+
 _Kind = TypeVar("_Kind")
 
 _HEADING_OR_FENCE = late(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
@@ -49,6 +58,7 @@ _TITLE_END = late(r"[\W_]+$")
 _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
 _STRUCK = late(r"~~(?!~)([^~]+)~~")
+_POINTING = late(r"\b(?:it|this|that|these|those|them|they|she|he|both)\b", re.IGNORECASE)
 _WORDS = late(r"\w\W*\w\W*\w")
 # What would start a heading, quote, fence, list or task inside the list item that shows the text.
 _BLOCK = late(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)*")
@@ -129,10 +139,33 @@ def _bare(text: str) -> str:
     return _EDGES.sub("", text)
 
 
+def with_new_values(found: tuple[Item, ...], body: str) -> tuple[Item, ...]:
+    """Adds what was done as decisions where it says that something has another value now, and no item says it."""
+    said = [normal(item.text) for item in found]
+    more = [item for item in _new_values(body) if not any(normal(item.text) in one for one in said)]
+    return (*found, *more[:NEW_VALUES])[:ITEMS_PER_ARTIFACT]
+
+
+def _new_values(body: str) -> Iterator[Item]:
+    for begun, words in _numbered_reports(body):
+        for clause in clauses(words):
+            if not _COUNTED.intersection(clause.casefold().split()):
+                found = claims(clause)
+                if any(claim.changed and claim.subject.startswith(VALUED) for claim in found):
+                    yield Item("decision", flatten(clause, ITEM_LENGTH), begun, claims=found)
+
+
 def reported_lines(body: str) -> Iterator[str]:
     """Yields list items and paragraphs in front of the headings, and under those of what was done."""
+    return (words for _, words in _numbered_reports(body))
+
+
+def _numbered_reports(body: str) -> Iterator[tuple[int, str]]:
+    """Yields them with their lines."""
     for _, text, line in _under(body, _is_reported, True):
-        yield from (words for _, words, _ in _listed(text, line) if not words.startswith("*A digest made by rules"))
+        for begun, words, _ in _listed(text, line):
+            if not words.startswith("*A digest made by rules"):
+                yield begun, words
 
 
 def _is_reported(line: str) -> bool:
@@ -192,7 +225,7 @@ def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
             flat = flatten(said, ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = flat[block.end() :] if block is not None else flat
-            if _says_something(shown):
+            if _says_something(shown) and not (aspect in _RULES and _only_points(shown)):
                 yield Item(aspect, shown, begun, ticked or struck, claims_of(aspect, shown))
 
 
@@ -200,6 +233,11 @@ def _says_something(text: str) -> bool:
     if text.startswith("…") and _LEFT_OUT.fullmatch(text):
         return False
     return _WORDS.search(text) is not None and (len(text) > 30 or normal(text) not in _NOTHING)
+
+
+def _only_points(text: str) -> bool:
+    """Returns whether a rule is about something that only its session knows: "leave it there until she has"."""
+    return text.isascii() and len(_POINTING.findall(text)) > 1 and len(content(text)) < 2
 
 
 def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:

@@ -100,6 +100,7 @@ _NUMBERED = late(
     r"tenant|shard|region|line|row|week|day|schritt|zeile|paso)\s$",
     re.IGNORECASE,
 )
+_NAMED_NUMBER = late(r"\w\s[A-Z]\w*\s$")  # "Safari 17"
 _PLAIN = frozenset(
     "the a an our we is are be will should must now only just to der die das ist sind el la los es son".split()
 )
@@ -119,19 +120,24 @@ def claims(text: str, name: str | None = None) -> tuple[Claim, ...]:
         value = said.partition(":" if ":" in said else "：")[2].strip()
         every = list(_of_name(name, value, changed))
     else:
-        clauses = _clauses(said)
-        every = [claim for clause in clauses for claim in _of_clause(clause, changed)]
-        if clauses:
-            every += _of_amount(clauses[0], changed)
-            every += _of_work(clauses[0])
+        parts = _bare_clauses(said)
+        every = [claim for clause in parts for claim in _of_clause(clause, changed)]
+        if parts:
+            every += _of_amount(parts[0], changed)
+            every += _of_work(parts[0])
     for claim in every:
         found.setdefault(claim.subject, claim)
     return tuple(found.values())[:CLAIMS]
 
 
-def _clauses(text: str) -> list[str]:
-    parts = (_MARK.sub("", part.strip(" ,:")).strip(" ,:.!") for part in _CLAUSE_END.split(text)[:CLAUSES])
-    return [part for part in parts if part]
+def clauses(text: str) -> list[str]:
+    """Lists the first clauses of a statement."""
+    return [part for part in (part.strip(" ,:") for part in _CLAUSE_END.split(text)[:CLAUSES]) if part]
+
+
+def _bare_clauses(text: str) -> list[str]:
+    """Lists the clauses of a statement, without what only says that it is a change."""
+    return [part for part in (_MARK.sub("", part).strip(" ,:.!") for part in clauses(text)) if part]
 
 
 def _of_name(name: str, value: str, changed: bool) -> Iterator[Claim]:
@@ -159,12 +165,15 @@ def _of_clause(clause: str, changed: bool) -> Iterator[Claim]:
 
 
 def _of_amount(clause: str, changed: bool) -> Iterator[Claim]:
-    """Yields the claim of a clause with one number: of all its other words."""
+    """Yields the claim of a clause with one number, or one in front of its first comma: of all its other words."""
     if "?" in clause:
         return
     bare = _FORMER_NUMBER.sub(" ", clause)
     found = list(_QUANTITY.finditer(bare))
-    if len(found) != 1 or _NUMBERED.search(bare[: found[0].start()]):
+    if len(found) > 1:
+        bare = _FORMER_NUMBER.sub(" ", clause.partition(", ")[0])
+        found = list(_QUANTITY.finditer(bare))
+    if len(found) != 1 or _NUMBERED.search(bare[: found[0].start()]) or _NAMED_NUMBER.search(bare[: found[0].start()]):
         return
     left = f"{bare[: found[0].start()]} {bare[found[0].end() :]}"
     words = [_stem(word) for word in map(str.casefold, _TOKEN.findall(left)) if word not in _PLAIN]

@@ -9,7 +9,7 @@ from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import ArtifactStatements
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import nodes_stage
-from signet_sync.graph.nodes_stage import SessionDerivation
+from signet_sync.graph.nodes_stage import WEEK, SessionDerivation
 from signet_sync.graph.store import wordings
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
@@ -55,7 +55,10 @@ class Facts(Deriver):
     ) -> Change:
         """Replaces what sessions stated before."""
         settled = facts.settle(database, *statements.replace(database, *prepared))
-        return Change({Source(FACT, *key) for key in settled})
+        change = Change({Source(FACT, *key) for key in settled})
+        # The summary of a thread shows only what still holds.
+        change.sources |= {Source(WEEK, *week) for week in facts.weeks(database, settled)}
+        return change
 
 
 def _with_extracted(database: Database, stated: ArtifactStatements) -> ArtifactStatements:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from signet_sync.formats.body import js_trim
@@ -277,12 +277,12 @@ def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
     return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
 
 
-def left_open(newest: Sequence[ThreadSession]) -> OpenItems:
-    """Returns what sessions (newest first) leave open, without what a later one marks as done.
+def left_open(newest: Sequence[ThreadSession], past: Iterable[str] = ()) -> OpenItems:
+    """Returns what sessions (newest first) leave open, without what a later one marks as done and what is `past`.
 
     A newer list of next steps replaces older ones; blockers are those of the newest three sessions.
     """
-    closed: set[str] = set()
+    closed = set(map(item_key, past))
     loops: dict[str, str] = {}
     blockers: dict[str, str] = {}
     planned = False
@@ -316,24 +316,40 @@ def _add_open(found: dict[str, str], texts: Iterable[str], closed: Collection[st
             found.setdefault(key, text)
 
 
-def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:
-    """Returns the decisions of sessions (newest first), each once."""
+def decided(newest: Iterable[ThreadSession], past: Iterable[str] = ()) -> tuple[str, ...]:
+    """Returns the decisions of sessions (newest first), each once, without those that are `past`."""
     found: dict[str, str] = {}
+    closed = set(map(item_key, past))
     for session in newest:
-        _add_open(found, session.decisions, ())
+        _add_open(found, session.decisions, closed)
     return tuple(found.values())
 
 
+def stated(sessions: Iterable[ThreadSession]) -> Iterator[tuple[Aspect, str]]:
+    """Yields what sessions decide and leave open."""
+    for session in sessions:
+        yield from (("decision", text) for text in session.decisions)
+        yield from (("next", text) for text in (*session.next_steps, *session.loops))
+        yield from (("question", text) for text in session.loops)
+        yield from (("blocker", text) for text in session.blockers)
+
+
 def summarize(
-    thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int, arc: str | None
+    thread: Thread,
+    newest: Sequence[ThreadSession],
+    sessions: int,
+    earliest_us: int,
+    arc: str | None,
+    past: Collection[str] = (),
 ) -> ThreadSummary:
     """Summarizes a thread from its newest sessions (at least one; at most `SUMMARY_SESSIONS` are used).
 
-    `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id.
+    `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id. `past` are
+    statements of theirs that do not hold any more.
     """
     counted = newest_first(newest)[:SUMMARY_SESSIONS]
     latest = counted[0]
-    left = left_open(counted)
+    left = left_open(counted, past)
     return ThreadSummary(
         thread.agent_id,
         thread.id,
@@ -351,7 +367,7 @@ def summarize(
         latest.source_ref,
         latest.sentence,
         left.next_action,
-        decided(counted)[:SUMMARY_DECISIONS],
+        decided(counted, past)[:SUMMARY_DECISIONS],
         left.loops[:SUMMARY_LOOPS],
         left.blockers[:SUMMARY_BLOCKERS],
         (*(session.node_id for session in counted[:SUMMARY_REFS]), *([arc] if arc else [])),

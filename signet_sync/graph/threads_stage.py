@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from signet_sync.facts.store import statements
 from signet_sync.formats.calendar import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
+from signet_sync.graph.facts_stage import Facts
 from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.nodes_stage import WEEK, Graph, with_progress
 from signet_sync.graph.store import nodes, wordings
@@ -24,12 +26,16 @@ _Condensed = tuple[GraphNode, tuple[GraphEdge, ...]]
 
 
 class Threads(Deriver):
-    """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
+    """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions.
+
+    A summary leaves out what facts show to be superseded, resolved or done.
+    """
 
     name = "threads"
+    version = "2"
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
-    after = (Graph.name,)
+    after = (Graph.name, Facts.name)
     batch = 5000
     concludes = frozenset({NODE})
 
@@ -105,8 +111,16 @@ def _settle_head(database: Database, thread: Thread) -> None:
         nodes.drop_summary(database, thread.agent_id, thread.id)
         return
     count, earliest = nodes.extent(database, thread.agent_id, thread.id)
-    head = threads.summarize(thread, newest, count, earliest, nodes.newest_arc(database, thread.agent_id, thread.id))
+    arc = nodes.newest_arc(database, thread.agent_id, thread.id)
+    head = threads.summarize(thread, newest, count, earliest, arc, past(database, thread, newest))
     nodes.store_summary(database, head)
+
+
+def past(database: Database, thread: Thread, sessions: Sequence[ThreadSession]) -> set[str]:
+    """Returns what sessions of a thread state and does not hold any more; only projects have later reports."""
+    if thread.project is None:
+        return set()
+    return statements.outdated(database, thread.agent_id, thread.project, threads.stated(sessions))
 
 
 def _condensed(database: Database, agent_id: str, node_id: str, made: _Condensed | None) -> str:

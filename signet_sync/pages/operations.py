@@ -20,12 +20,19 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 
 def at_start(
-    place: IndexPlace, agent_id: str, *, shared: bool = False, budget: int | None = None, project: str | None = None
+    place: IndexPlace,
+    agent_id: str,
+    *,
+    shared: bool = False,
+    budget: int | None = None,
+    project: str | None = None,
+    now: int | None = None,
 ) -> SessionContext:
     """Returns what memory holds of the project at a path, the person and other projects, and the identity files.
 
-    With `shared` the identity files only. In at most `budget` tokens (else the setting). If the index cannot be read,
-    MEMORY.md takes the place of what is made of it. Raises `WorkspaceError`.
+    `now` is in microseconds since 1970 (default: the present). With `shared` the identity files only. In at most
+    `budget` tokens (else the setting). If the index cannot be read, MEMORY.md takes the place of what is made of it.
+    Raises `WorkspaceError`.
     """
     trouble = []
     memory = None
@@ -34,7 +41,7 @@ def at_start(
         with reading(place) as database:
             if not shared:
                 _, belongs = of_path(project)
-                instant = now_us()
+                instant = now_us() if now is None else now
                 memory = of_rows(project_inputs(database, agent_id, instant, belongs), project, instant)
     except DatabaseError as error:
         if os.path.exists(place.database):

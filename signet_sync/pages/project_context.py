@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.injected_block import neutral
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
 from signet_sync.pages.sections import (
     TEXT_LENGTH,
@@ -16,16 +18,16 @@ from signet_sync.pages.sections import (
     ThreadView,
     entity_line,
     fact_line,
-    inert,
     memory_line,
     plain,
     thread_line,
 )
+from signet_sync.pages.statements import Said
 from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 Size = Callable[[str], int]
 
-_OWN_THREADS, _OTHER_THREADS = 3, 40
+_OWN_THREADS, _OTHER_THREADS = 3, 12
 _ROUND = 4  # lines of a heading before the next heading gets some
 # Of the budget, what the person and other projects may take if the project at hand needs all of it.
 _OF_PERSON, _OF_OTHERS = 0.3, 0.1
@@ -36,6 +38,13 @@ _HEADINGS = {
     "question": "Open questions:", "note": "Notes:",
 }  # fmt: skip
 _NO_TITLE = ""
+# A preference with one of these says nothing of other projects.
+_OF_ONE_PROJECT = late(
+    r"\b(?:this|our) (?:repo(?:sitory)?|project|code ?base|package|branch)\b"
+    r"|\b(?:diesem|dieses|unserem) (?:repo\w*|projekt)|\beste (?:repo\w*|proyecto)|\bce (?:dépôt|projet)"
+    r"|\bэто\w* (?:репозитори|проект)|这个?(?:仓库|项目)|この(?:リポジトリ|プロジェクト)",
+    re.IGNORECASE,
+)
 
 
 class ProjectInputs(NamedTuple):
@@ -125,13 +134,13 @@ def project_text(
 
 def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     today = day_start(now_us)
-    stated: set[str] = set()
+    said = Said()
 
     def fresh(lines: Iterable[ContextLine]) -> list[ContextLine]:
         found = []
         for line in lines:
-            if line.statement not in stated:
-                stated.add(line.statement)
+            if not said.holds(line.statement):
+                said.add(line.statement)
                 found.append(line)
         return found
 
@@ -153,8 +162,14 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
 
     threads = []
     for view in seen.threads[:_OWN_THREADS]:
-        threads.append(ContextLine(view.id, thread_line(view, today, whole=True), view.id, view.path))
-        stated.update(_statement(said) for said in (view.next_action, view.blocker) if said)
+        text = thread_line(view, today, at_hand=True)
+        threads.append(ContextLine(view.id, text, view.id, view.path))
+        said.add(text, sentence=True)
+        for one in filter(None, (view.next_action, view.blocker)):
+            said.add(_statement(one))
+    own = {view.project for view in seen.threads}
+    wishes = [view for view in seen.personal if view.aspect != "person"]
+    local = ranked(v for v in wishes if v.project in own and _OF_ONE_PROJECT.search(v.text))
     name = flatten_cell(basename(project), 60)
     yield _Part(
         f"=== Project {name} ===" if name else "=== Project ===",
@@ -166,11 +181,11 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
                 )
                 for aspect, title in _HEADINGS.items()
             ),
+            _Heading("Preferences:", fresh(_of_fact(one, today) for one in local)),
         ],
     )
     memories = sorted(seen.memories, key=lambda v: (not seen.uses.get(v.id, UNUSED).pinned, -v.created_us, v.id))
-    own = {view.project for view in seen.threads}
-    preferences = ranked(v for v in seen.personal if v.aspect != "person")
+    preferences = ranked(v for v in wishes if not _OF_ONE_PROJECT.search(v.text))
     preferences.sort(key=lambda v: v.project not in own)
     people = [v for v in seen.personal if v.aspect == "person"]
     yield _Part(
@@ -229,6 +244,9 @@ def _lines(part: _Part) -> Iterator[ContextLine]:
 def _fitted(part: _Part, room: int, size: Size) -> tuple[list[str], list[ContextLine]]:
     """Returns a part within a limit, and the lines in it; nothing if no line fits."""
     every = list(_lines(part))
+    whole = _rendered(part, every, 0)
+    if _cost(whole, size) <= room:
+        return whole, every
     kept: list[ContextLine] = []
     left = room - _cost(["", part.title, "", f"[{len(every):,} more lines are left out]"], size)
     titles = {line.id: heading.title for heading in part.headings for line in heading.lines}
@@ -264,4 +282,4 @@ def _cost(lines: Iterable[str], size: Size) -> int:
 
 
 def _statement(text: str) -> str:
-    return inert(plain(text)).casefold().rstrip(" .!…")
+    return plain(text)

@@ -303,22 +303,22 @@ def _of_entity(view: EntityEntry) -> SectionLine:
     return SectionLine(view.id, entity_line(view))
 
 
-def thread_line(view: ThreadView, today_us: int, *, whole: bool = False) -> str:
-    """Returns `**lantern** (Mar 28, 4 sessions): Its outcome. Blocked: … Next: …`; `whole` even if it is at rest."""
-    lead, parts = _thread_parts(view, today_us, whole=whole)
+def thread_line(view: ThreadView, today_us: int, *, at_hand: bool = False) -> str:
+    """Returns `**lantern** (Mar 28, 4 sessions): Its outcome. Blocked: … Next: …`; all of it if `at_hand`."""
+    lead, parts = _thread_parts(view, today_us, at_hand=at_hand)
     return "".join([lead, *(text for _, text in parts)])
 
 
-def _thread_parts(view: ThreadView, today_us: int, *, whole: bool = False) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Returns a thread's outcome, then what blocks it and what is next, each with its statement.
 
-    A thread at rest has only its outcome, unless it is wanted `whole`. A status is named if the parts do not show it.
+    A thread at rest has only its outcome, unless it is `at_hand`. A status is named if the parts do not show it.
     What an earlier session said has a handle of that session, so that its removal finds the line.
     """
     name, day = thread_name(view), short_day(view.latest_us, today_us)
     outcome, named = _split(view.sample)
     outcome = without_name(outcome, basename(view.project))
-    if not whole and today_us - view.latest_us > QUIET_AFTER:
+    if today_us - view.latest_us > QUIET_AFTER and not at_hand:
         return f"**{name}** (quiet since {day}): {_ended(shortened(plain(outcome), QUIET_LENGTH))}", ()
     blocker = _blocker(view, named)
     steps = [

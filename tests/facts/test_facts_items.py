@@ -12,12 +12,48 @@ from benchmarks.digest import digest
 from signet_sync.facts.items import (
     ITEM_LENGTH,
     ITEMS_PER_ARTIFACT,
+    claims_of,
     items,
     normal,
     slot_of,
+    with_new_values,
 )
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.text.digest.summary import LIMIT
+
+REPORT = """# Uploads
+
+## Outcome
+
+- Uploads are retried 7 times now, the first pause is 15 s. All 47 tests pass now, in 3 s.
+- The search page shows results in Safari 17 now.
+
+## Decisions
+
+- {}
+"""
+
+
+def test_a_value_that_is_reported_as_new_is_a_decision():
+    for decision, more in (
+        ("Keep it simple", 1),
+        ("Uploads are retried 7 times now, the first pause is 15 s; fine", 0),
+    ):
+        body = REPORT.format(decision)
+        found = with_new_values(items(body), body)
+        added = [item for item in found if item not in items(body)]
+        assert [(item.aspect, item.text, item.line) for item in added] == [
+            ("decision", "Uploads are retried 7 times now, the first pause is 15 s", 5)
+        ][:more]
+    earlier = claims_of("decision", "Uploads are retried 3 times, with a pause of 2 s between them")
+    assert {claim.subject for claim in earlier} & {
+        claim.subject for claim in claims_of("decision", REPORT.split("- ")[1])
+    }
+
+
+def test_what_only_points_is_no_rule():
+    body = "## Decisions\n\n- Leave it there until she has.\n- Skip them\n- Never put it in this log\n"
+    assert said(body) == [("decision", "Skip them"), ("decision", "Never put it in this log")]
 
 
 def said(body: str) -> list[tuple[str, str]]:

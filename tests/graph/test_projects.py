@@ -285,3 +285,17 @@ def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vau
         assert len(session_list.page(database, "default", SessionFilter(project=session_list.NONE)).entries) == 2
         assert session_list.projects(database, "default") == [(None, 2), (ORIGIN, 2)]
         assert session_list.harnesses(database, "default") == ["codex", "gemini"]
+
+
+def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(database: Database) -> None:
+    first = "# One\n\n## Decisions\n\n- The retry limit is 5\n\n## Blockers\n\n- waiting for the signing key from ops\n"
+    then = "# Two\n\nThe signing key from ops arrived.\n\n## Decisions\n\n- The retry limit is 7\n"
+    _, later = grown(database, session(1, "/home/ada/lantern", body=first), session(9, "/home/ada/lantern", body=then))
+    told = "select told ->> '$.decisions', told ->> '$.blockers' from memory_thread_heads"
+    assert [*database.execute(told)] == [('["The retry limit is 7"]', "[]")]
+    stages = pipeline()
+    drop(database, later)
+    follow(database, stages, later)
+    assert [*database.execute(told)] == [('["The retry limit is 5"]', '["waiting for the signing key from ops"]')]
+    before = rows(database, stages)
+    assert rebuilt(database, stages) == before

@@ -25,6 +25,7 @@ from signet_sync.graph.threads import (
     lineage_of,
     row_of,
     session_of,
+    stated,
     summarize,
     thread_of,
 )
@@ -365,3 +366,12 @@ def test_columns_are_those_of_the_tables():
         "blockers": [], "decisions": ["Größe: 灯"], "loops": [], "refs": ["s-1", "a-1"], "said_by": ["", ""]
     }  # fmt: skip
     assert row_of(ThreadSummary, list(row)) == found
+
+
+def test_what_is_past_is_in_no_summary():
+    sessions = [
+        session(1, next_steps=("oil it", "trim it"), blockers=("no oil",), decisions=("Lamp: gas", "Night watch"))
+    ]
+    made = summarize(LANTERN, sessions, 1, T, None, {"oil it", "no oil", "Lamp: gas"})
+    assert (made.next_action, made.blockers, made.decisions) == ("trim it", (), ("Night watch",))
+    assert {("next", "oil it"), ("blocker", "no oil"), ("decision", "Lamp: gas")} <= set(stated(sessions))

@@ -125,3 +125,30 @@ def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monke
     assert "=== Project lantern ===" not in vault.call("context").out
     assert vault.call("context", "--project", "lantern").out == here
     assert vault.call("context", "--project", str(project), "--json").json["sources"][0].startswith("memory/")
+
+
+def test_other_projects_take_no_room_that_the_one_at_hand_needs():
+    others = tuple(thread(n, f"/x/o{n}") for n in range(1, 40))
+    seen = ProjectInputs((thread(0, "/x/lantern"),), tuple(fact(n) for n in range(9)), others=others)
+    whole = 0
+    for limit in range(100, 700, 7):
+        own, _, elsewhere = project_text(seen, "/x/lantern", NOW, limit, estimate_tokens).text.partition("\n\n")
+        whole += "left out" not in own
+        assert "left out" not in own or estimate_tokens(elsewhere) <= limit * 0.1
+    assert whole > 20
+
+
+def test_the_project_at_hand_is_shown_in_full_although_it_is_at_rest():
+    resting = thread(30, "/x/lantern", "Measure it")
+    seen = ProjectInputs((resting,), (fact(1, "next", "Measure it."),), others=(thread(40, "/x/other", "Paint it"),))
+    text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
+    assert text.count("Measure it") == 1 and "quiet since" in text.partition("=== Other")[2]
+    assert "Paint it" not in text
+
+
+def test_a_preference_for_one_repository_is_shown_there_only():
+    wish = fact(1, "preference", "Always use pnpm in this repository.")
+    seen = ProjectInputs((thread(0, "/x/lantern"),), personal=(wish,))
+    assert "pnpm" in project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
+    elsewhere = seen._replace(threads=(thread(0, "/x/other"),))
+    assert "pnpm" not in project_text(elsewhere, "/x/other", NOW, 2_000, estimate_tokens).text

@@ -8,7 +8,7 @@ runs in the caller's transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.facts.store import endings, supersession
@@ -79,6 +79,14 @@ _DROP_ENTITIES = """
     delete from entities where entity in (select value from json_each(?))
         and not exists (select 1 from entity_mentions m where m.entity = entities.entity)"""
 
+_WEEKS = """
+    select distinct t.thread_id, t.week from json_each(?2) k
+    cross join entity_attributes f on f.agent_id = ?1 and f.id = k.value
+    cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
+    cross join sessions n on n.session = s.session
+    cross join thread_sessions t on t.agent_id = n.agent_id and t.session_token = n.session_token
+        and t.session_id = n.session_id"""
+
 
 def settle(
     database: Database,
@@ -100,6 +108,18 @@ def settle(
     database.execute(_DROP_FACTS, (settled,))
     database.execute(_STORE_FACTS, (settled,))
     return changed | supersession.settle(database, facts) | endings.settle(database, facts, come, gone)
+
+
+def weeks(database: Database, keys: Iterable[Key]) -> set[tuple[str, str, str]]:
+    """Returns agent, thread and week of the sessions that stated some facts last."""
+    by_agent: dict[str, list[str]] = {}
+    for agent_id, one in keys:
+        by_agent.setdefault(agent_id, []).append(one)
+    return {
+        (agent_id, *row)
+        for agent_id, some in by_agent.items()
+        for row in database.execute(_WEEKS, (agent_id, json.dumps(sorted(some))))
+    }
 
 
 # ── recall lines ──

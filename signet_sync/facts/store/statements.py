@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from signet_sync.facts.items import normal
 from signet_sync.facts.mentions import project_of
 from signet_sync.facts.store.facts import Key
-from signet_sync.formats.fact import Distilled, EntityKind, Mention
+from signet_sync.formats.fact import Aspect, Distilled, EntityKind, Mention
 from signet_sync.formats.handle import id_of
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
@@ -117,14 +117,14 @@ class _KeyedStatements(NamedTuple):
 
 def _keyed(one: ArtifactStatements) -> _KeyedStatements:
     agent = one.agent_id
-    owner = project_of(one.project) or Mention("agent", agent, agent, 1)
+    owner = _owner(agent, one.project)
     mentions: dict[Key, Mention] = {}
     for mention in (*one.distilled.mentions, owner) if one.distilled.items else one.distilled.mentions:
         mentions.setdefault((agent, entity_id(agent, mention.kind, mention.norm)), mention)
     about = agent, entity_id(agent, owner.kind, owner.norm)
     items: dict[Key, tuple[Key, Any]] = {}
     for item in one.distilled.items:
-        items.setdefault((agent, id_of("f", agent, about[1], item.aspect, normal(item.text))), (about, item))
+        items.setdefault((agent, _fact_id(about, item.aspect, item.text)), (about, item))
     relations: dict[tuple[Key, str, Key], int] = {}
     for kind, start, end, line in one.distilled.relations:
         ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
@@ -133,10 +133,31 @@ def _keyed(one: ArtifactStatements) -> _KeyedStatements:
     return _KeyedStatements(one, about, mentions, items, relations)
 
 
+def _owner(agent_id: str, project: str | None) -> Mention:
+    return project_of(project) or Mention("agent", agent_id, agent_id, 1)
+
+
+def _fact_id(about: Key, aspect: Aspect, text: str) -> str:
+    return id_of("f", *about, aspect, normal(text))
+
+
 @lru_cache(maxsize=1_000)
 def entity_id(agent_id: str, kind: EntityKind, norm: str) -> str:
     """Returns the id of a topic; facts are about a `project`, or about the `agent` if there is none."""
     return id_of("x", agent_id, kind, norm)
+
+
+def outdated(database: Database, agent_id: str, project: str, stated: Iterable[tuple[Aspect, str]]) -> set[str]:
+    """Returns those of some statements about a project that were superseded, resolved or done since."""
+    owner = _owner(agent_id, project)
+    about = agent_id, entity_id(agent_id, owner.kind, owner.norm)
+    texts = {_fact_id(about, aspect, text): text for aspect, text in stated}
+    rows = database.execute(
+        "select f.id from json_each(?) k cross join entity_attributes f on f.agent_id = ? and f.id = k.value"
+        " where f.status <> 'active'",
+        (json.dumps(sorted(texts)), agent_id),
+    )
+    return {texts[one] for (one,) in rows}
 
 
 class _Numbers(dict[Key, int]):

@@ -15,6 +15,7 @@ from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
+from signet_sync.graph.threads_stage import past
 from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
@@ -120,12 +121,13 @@ def section_inputs(
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)
     facts = _rows(database, _SOME_FACTS, agent_id, now_us, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
-    facts |= future.facts(database, agent_id, now_us)
+    present = future.facts(database, agent_id, now_us)
+    facts |= present
     wanted = json.dumps(sorted({*_of(best, "m"), *_of(ids, "m"), *promoted}))
     memories = _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, wanted)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
-        [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
+        [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us, present) for row in threads.values()))],
         _with_replaced(database, agent_id, [FactView(*row) for row in facts.values()]),
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [
@@ -190,8 +192,13 @@ def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[A
     return _rows(database, newest, agent_id, limit).values()
 
 
-def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> ThreadView | None:
-    """Returns a thread as it is at `now_us`: a session dated in the future must neither hide nor replace the others."""
+def _as_of(
+    database: Database, agent_id: str, view: ThreadView, now_us: int, present: Mapping[str, tuple[Any, ...]]
+) -> ThreadView | None:
+    """Returns a thread as it is at `now_us`: a session dated in the future must neither hide nor replace the others.
+
+    `present` are the facts that only such sessions change.
+    """
     if view.latest_us <= now_us:
         return view
     sessions = [
@@ -211,7 +218,8 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         (agent_id, view.id, now_us),
     )
     thread = Thread(agent_id, view.id, "", "", view.project, view.session_key)
-    then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
+    outdated = past(database, thread, sessions).difference(text for _, _, text, *_ in present.values())
+    then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None, outdated)
     return view._replace(
         harness=then.harness,
         status=then.status,

@@ -1,0 +1,215 @@
+"""Four weeks of one repository in two harnesses: the page and the context after each session, as they must read.
+
+`WRITE_GOLDEN=1 pytest -n 0 tests/pages/test_golden_story.py` writes them; read what changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import Vault
+
+GOLDEN = Path(__file__).parent / "golden" / "story"
+ROOT, DOCS = "/home/ada/code/windmill", "/home/ada/code/tern-docs"
+
+Said = Sequence[tuple[str, str]]
+
+START: Said = (
+    ("u", "The nightly upload of windmill loses reports when the archive is slow. Please make uploads retry."),
+    ("a", "src/upload.py gives up after the first timeout, so a slow archive loses the report. How often should it"
+          " try?"),
+    ("u", "Let's retry an upload 3 times. And never delete a report before the archive has confirmed it."),
+    ("e", "src/upload.py"),
+    ("a", "I added the retries to src/upload.py. Uploads are retried 3 times now, with a pause of 2 s between them, and"
+          " the local report is kept until the archive has confirmed it. All 41 tests pass.\n\n"
+          "Next step: write a load test for the upload queue."),
+)  # fmt: skip
+MORE_RETRIES: Said = (
+    ("u", "3 was not enough, last night the archive was away for ten minutes. Make it 5, and send the reports to the"
+          " new archive bucket."),
+    ("e", "src/upload.py"),
+    ("a", "Uploads are retried 5 times now, the pause doubles each time (src/upload.py). For the bucket I need write"
+          " access: the upload fails with AccessDenied."),
+    ("u", "Right, Priya has to grant that. Leave it there until she has."),
+    ("a", "Uploads are retried 5 times now instead of 3, with a doubling pause; the bucket code is on the branch"
+          " archive-bucket.\n\nBlocked: we wait for Priya to grant write access to the archive bucket."),
+)  # fmt: skip
+TABLE: Said = (
+    ("u", "The table of reports in web/ shows the newest report last, turn it around."),
+    ("a", "web/src/ReportTable.tsx sorts by name; I sort it by date instead, newest first. Shall I run npm test?"),
+    ("u", "Always use pnpm in this repository, please, never npm."),
+    ("e", "web/src/ReportTable.tsx"),
+    ("a", "The table of reports in web/src/ReportTable.tsx lists the newest report first. pnpm test: 18 tests pass."),
+)  # fmt: skip
+ELSEWHERE: Said = (
+    ("u", "The search page of tern-docs is empty in Safari, can you look?"),
+    ("e", "assets/search.js"),
+    ("a", "The index was fetched with a relative URL, which Safari resolves against the wrong base. I made it absolute"
+          " in assets/search.js; the search page of tern-docs shows results in Safari 17 now."),
+    ("u", "thanks. And please answer me in short sentences from now on."),
+    ("a", "I will."),
+)  # fmt: skip
+GRANTED: Said = (
+    ("u", "Priya granted write access to the archive bucket this morning. Please finish the bucket upload."),
+    ("e", "src/upload.py"),
+    ("a", "The write access works. I merged the branch archive-bucket: src/upload.py sends reports to the new archive"
+          " bucket, and last night's 12 reports were uploaded there. All 44 tests pass."),
+)  # fmt: skip
+AGAIN: Said = (
+    ("u", "The archive's maintenance window takes half an hour now, 5 retries are over too soon."),
+    ("a", "With the doubling pause, 5 retries cover two minutes and 7 cover eight; only a longer first pause covers"
+          " half an hour. I would take 7 retries and a first pause of 15 s."),
+    ("u", "ok, do that. We also no longer use CSV for the reports, use Parquet: the archive charges by size."),
+    ("e", "src/report.py"),
+    ("a", "Done. Uploads are retried 7 times now, the first pause is 15 s, and reports are written as Parquet by"
+          " src/report.py. All 47 tests pass.\n\nNext step: convert the CSV reports of February to Parquet."),
+)  # fmt: skip
+LOAD: Said = (
+    ("u", "Let's do the load test for the upload queue that we planned."),
+    ("e", "tests/load/test_queue.py"),
+    ("a", "I have a first version in tests/load/test_queue.py, but it needs a fake archive that is slow on purpose."),
+)  # fmt: skip
+RESUMED: Said = (
+    *LOAD,
+    ("u", "go on with it, a fake archive is fine"),
+    ("e", "src/queue.py"),
+    ("a", "The load test for the upload queue is done: tests/load/test_queue.py sends 10,000 reports through a slow"
+          " fake archive, and none is lost. It found one bug, the queue dropped reports over 64 MB, which I fixed in"
+          " src/queue.py."),
+)  # fmt: skip
+LAST: Said = (
+    ("u", "Add the size of each report to the nightly mail."),
+    ("e", "src/mail.py"),
+    ("a", "The nightly mail of windmill lists the size of each report now (src/mail.py), in MB with one decimal."
+          " All 49 tests pass.\n\nNext step: ask Priya which reports may be left out of the mail."),
+)  # fmt: skip
+
+# Number of the session, day and hour of its end, harness, folder, what was said. One number twice: it was resumed.
+STORY: tuple[tuple[int, str, str, str, Said], ...] = (
+    (1, "2026-03-02T10", "claude-code", ROOT, START),
+    (2, "2026-03-05T15", "codex", ROOT, MORE_RETRIES),
+    (3, "2026-03-09T09", "claude-code", f"{ROOT}/web", TABLE),
+    (4, "2026-03-12T17", "claude-code", DOCS, ELSEWHERE),
+    (5, "2026-03-16T11", "codex", ROOT, GRANTED),
+    (6, "2026-03-19T14", "claude-code", ROOT, AGAIN),
+    (7, "2026-03-23T16", "claude-code", ROOT, LOAD),
+    (7, "2026-03-24T10", "claude-code", ROOT, RESUMED),
+    (8, "2026-03-27T09", "codex", ROOT, LAST),
+)
+
+
+def document(number: int, hour: str, harness: str, project: str, said: Said) -> Mapping[str, Any]:
+    """The input of `session end`."""
+    shown = {
+        "u": "## User · {}\n\n{}", "a": "## Assistant · {}\n\n{}", "e": "## Assistant · {}\n\n- `Edit` {}",
+    }  # fmt: skip
+    turns = [shown[kind].format(f"{hour}:{5 + minute:02d}:00.000Z", text) for minute, (kind, text) in enumerate(said)]
+    return {
+        "session_id": f"5e551{number:03d}-0000-4000-8000-0000000000{number:02d}",
+        "harness": harness,
+        "project": project,
+        "repository_root": DOCS if project == DOCS else ROOT,
+        "repository_path": project.removeprefix(ROOT).lstrip("/") if project != DOCS else "",
+        "captured_at": f"{hour}:40:00.000Z",
+        "started_at": f"{hour}:05:00.000Z",
+        "ended_at": f"{hour}:40:00.000Z",
+        "transcript": "\n\n".join(turns) + "\n",
+    }
+
+
+def after(vault: Vault, number: int) -> tuple[str, str]:
+    """The page and the context after so many endings."""
+    hour = STORY[number - 1][1]
+    now = f"{hour}:45:00.000Z"
+    vault.reindex(now=now)
+    context = vault.call("context", "--project", ROOT, "--now", now)
+    assert context.code == 0, context
+    return vault.page(), context.out
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
+    """Page and context after each ending."""
+    folder = tmp_path_factory.mktemp("story")
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        patch.setenv("SIGNET_STATE", str(folder / "state"))
+        patch.setenv("SIGNET_CONFIG", str(folder / "settings.toml"))
+        vault = Vault(folder / "vault")
+        for number, one in enumerate(STORY, 1):
+            (folder / "input.json").write_text(json.dumps(document(*one)), "utf-8")
+            answer = vault.call("session", "end", "--json", "--input", str(folder / "input.json"))
+            assert answer.code == 0, answer
+            found.append(after(vault, number))
+    return found
+
+
+@pytest.mark.parametrize("number", range(1, len(STORY) + 1))
+def test_the_page_and_the_context_read_as_they_must(told: list[tuple[str, str]], number: int) -> None:
+    for kind, text in zip(("page.md", "context.txt"), told[number - 1], strict=True):
+        path = GOLDEN / f"{number}-{kind}"
+        if os.environ.get("WRITE_GOLDEN"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+        assert text == path.read_text("utf-8"), f"after ending {number}"
+
+
+def without_log(page: str) -> str:
+    """The page above its session log, which keeps what was said then."""
+    return page.partition("## Session Ledger")[0]
+
+
+@pytest.mark.parametrize(
+    "words, first, last",
+    [
+        ("retried 3 times", 1, 1),
+        ("retried 5 times", 2, 5),
+        ("retried 7 times", 6, 9),
+        ("Priya to grant write access", 2, 4),
+        ("load test for the upload queue is done", 8, 8),
+        ("Always use pnpm", 3, 9),
+    ],
+)
+def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], words: str, first: int, last: int) -> None:
+    shown = [number for number, (_, context) in enumerate(told, 1) if words in context]
+    assert shown == list(range(first, last + 1))
+    pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
+    assert pages == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last", "listed"), [("write a load test", 1, 7, 5), ("convert the", 6, 9, 8)]
+)
+def test_a_next_step_is_shown_until_it_is_done(
+    told: list[tuple[str, str]], words: str, first: int, last: int, listed: int
+) -> None:
+    contexts = [number for number, (_, context) in enumerate(told, 1) if words in context]
+    assert contexts == list(range(first, last + 1))
+    # A page has the newest list of next steps only.
+    pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
+    assert pages == list(range(first, listed + 1))
+
+
+def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
+    for number in (7, 8):
+        assert "6 sessions" in told[number - 1][1]
+
+
+def test_wishes_for_one_repository_stay_in_it(told: list[tuple[str, str]]) -> None:
+    own, person, _ = told[8][1].split("\n\n")
+    assert "pnpm" in own and "short sentences" in person and "pnpm" not in person
+
+
+def test_thread_page_and_context_name_the_same_next_step(told: list[tuple[str, str]]) -> None:
+    for page, context in told:
+        thread = next(line for line in context.splitlines() if line.startswith("- **windmill**"))
+        assert (
+            thread.partition("Next: ")[2]
+            == next(line for line in page.splitlines() if line.startswith("- **windmill**")).partition("Next: ")[2]
+        )
