@@ -8,7 +8,7 @@ from signet_sync.recall.query import Query
 from signet_sync.recall.rank import RecallCandidate, Tier
 
 # The least share of a prompt's words, weighed by rarity, that a hit anywhere contains close together.
-FLOOR = 0.5
+FLOOR = 0.6
 # The same if the prompt asks about earlier work: anywhere, and in the project at hand.
 ASKED_FLOOR, OWN_FLOOR = 0.27, 0.04
 # A hit anywhere contains at least this many times the weight of a word that is in one artifact only.
