@@ -118,7 +118,7 @@ def _without_ours(text: str) -> str:
         if 0 <= closing < look:
             closing = text.find(CLOSING, look)
         ours, following = _is_ours(text, look), text.find(OPENING, look)
-        if not ours and (closing < 0 or 0 <= following < closing or not _BREAK.match(text, look)):
+        if not ours and (closing < 0 or 0 <= following < closing):
             continue
         kept.append(text[at:start])
         at = look = closing + len(CLOSING) if closing >= 0 else len(text)
