@@ -183,9 +183,7 @@ class _HookEvent:
         self.answered = True
         _print(text)
 
-    def _context(
-        self, agent: str, project: str | None, payload: Mapping[str, object], words: str, budget: int
-    ) -> str:
+    def _context(self, agent: str, project: str | None, payload: Mapping[str, object], words: str, budget: int) -> str:
         """Returns the caller's context; the state folder, where it is recorded, moves when a workspace gets its id."""
         from signet_sync.capture.hook_session import HookSession  # most events need none
 
@@ -372,7 +370,7 @@ def _prompt_words(value: object) -> str:
 
 
 def _beginning(prompt: str) -> str:
-    """Returns a prompt, of a very long one the beginning in whole lines, or in whole words, so that no secret is cut."""
+    """Returns a prompt; of a very long one the beginning in whole lines, else words, so that no secret is cut."""
     if len(prompt) <= LONGEST_PROMPT:
         return prompt
     ends = prompt.rfind("\n", LONGEST_PROMPT // 2, LONGEST_PROMPT)

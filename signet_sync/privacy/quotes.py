@@ -1,9 +1,10 @@
 """Finds passages of removed sessions that artifacts of the agent's other sessions quote, and redacts them.
 
-A session that still runs is searched, too, but not redacted: its harness has the transcript. A passage is a run of words that the session contains, no earlier session does, and only a few later ones repeat: common
+A passage is a run of words that the session contains, no earlier session does, and only a few later ones repeat: common
 text is a template, and earlier text is not the session's own. Code and tool output are excluded, since two sessions
 that read the same file contain the same text. But where another session shows output of our own tools (in transcripts
-of older versions), every line of the session counts, and the whole output is redacted.
+of older versions), every line of the session counts, and the whole output is redacted. A session that still runs is
+searched, too, but not redacted: its transcript is its harness's.
 """
 
 from __future__ import annotations
@@ -219,7 +220,8 @@ def _texts(workspace: Workspace, agent_id: str, scopes: Sequence[Scope]) -> Iter
     yield from session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes)
     for key, session_id, *_ in live.sessions(workspace.database, agent_id):
         session = token_of(agent_id, key), session_id or key
-        if any(session[0] == token and (not ids or session[1] in ids) for _, token, ids in scopes):
+        # Turns with only a key may be of any session of it.
+        if any(session[1] in ids or (session[0] == token and not (ids and session_id)) for _, token, ids in scopes):
             continue
         turns = live.transcript(workspace.database, agent_id, key, session_id)
         # It is captured later than anything that is there, whatever it said first.
