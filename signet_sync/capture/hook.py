@@ -62,7 +62,10 @@ _VARIABLES = ("SIGNET_AGENTS_PROJECTS", "SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: some harnesses give their hooks only three
-_MOVES = 5  # of the state folder while a job is written; even one is rare
+_MOVES = 5  # of the state folder during one event; even one is rare
+# Characters of a prompt that are kept: sanitizing the worst text takes a second for so many, and harnesses wait five.
+LONGEST_PROMPT = 64 * 1024
+CUT = "[No more of this prompt was kept.]"
 LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 # A folder's path without any of these holds no secret; any other is sanitized, which costs an import.
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
@@ -171,21 +174,7 @@ class _HookEvent:
             words = searched(_prompt_words(payload.get("prompt")))
             if not words:
                 return
-        from signet_sync.capture.hook_session import HookSession  # as above
-
-        session_id = payload.get("session_id")
-        known = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
-        session = HookSession(
-            self.root,
-            self.folder,
-            os.path.expanduser(os.environ.get("SIGNET_DB") or self.folder.database),
-            agent,
-            self.harness,
-            known or "",
-            project,
-            is_shared(self.harness, payload),
-        )
-        text = self.context(session, words, _word(payload.get("source")), budget)
+        text = self._context(agent, project, payload, words, budget)
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -193,6 +182,32 @@ class _HookEvent:
             text = json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
         self.answered = True
         _print(text)
+
+    def _context(self, agent: str, project: str | None, payload: Mapping[str, object], words: str, budget: int) -> str:
+        """Returns the caller's context; the state folder, where it is recorded, moves when a workspace gets its id."""
+        from signet_sync.capture.hook_session import HookSession  # most events need none
+
+        session_id = payload.get("session_id")
+        known = session_name(session_id) if isinstance(session_id, str) and session_id != TRIAL else None
+        for _ in range(_MOVES):
+            session = HookSession(
+                self.root,
+                self.folder,
+                os.path.expanduser(os.environ.get("SIGNET_DB") or self.folder.database),
+                agent,
+                self.harness,
+                known or "",
+                project,
+                is_shared(self.harness, payload),
+            )
+            try:
+                return self.context(session, words, _word(payload.get("source")), budget)
+            except FileNotFoundError:
+                present = locations.locate(self.root)
+                if present == self.folder:
+                    raise
+                self.folder = present
+        raise _Refused("the state folder keeps moving")
 
     def _job(self, event: str, agent: str, project: str | None, payload: Mapping[str, object]) -> spool.Job | None:
         session_id = payload.get("session_id")
@@ -351,7 +366,17 @@ def _prompt_words(value: object) -> str:
         return ""
     from signet_sync.capture.harnesses.texts import prompt_of  # as above
 
-    return prompt_of(value)
+    return _beginning(prompt_of(value))
+
+
+def _beginning(prompt: str) -> str:
+    """Returns a prompt; of a very long one the beginning in whole lines, else words, so that no secret is cut."""
+    if len(prompt) <= LONGEST_PROMPT:
+        return prompt
+    ends = prompt.rfind("\n", LONGEST_PROMPT // 2, LONGEST_PROMPT)
+    if ends < 0:
+        ends = max(prompt.rfind(blank, 0, LONGEST_PROMPT) for blank in " \t\n")
+    return f"{prompt[: max(ends, 0)]}\n\n{CUT}"
 
 
 def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:

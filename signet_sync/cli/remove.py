@@ -54,7 +54,8 @@ def remove(
     Other sessions of the agent may quote it: contain text that appeared in this session first. Their files are listed
     (quoted_in), and nothing is removed until --quoting says what to do with them: redact replaces each passage by
     [REDACTED:removed], with a new hash and seal; keep leaves them. Code, tool output and text that appears in many
-    sessions do not count.
+    sessions do not count. A session that still runs may quote it, too (running session ID): it cannot be redacted
+    before it has ended, so redact refuses, and keep leaves its words to be captured.
 
     --purge-history rewrites every commit that contains the session, empties the reflogs and deletes every object that
     is no longer needed. Hashes change, and copies that you pushed or cloned are yours to clean. Text that people wrote
@@ -85,16 +86,16 @@ def remove(
         quoted = quotes.quoted(workspace, plans)
         if dry_run:
             purges = [removals.preview(workspace, plan, context.now_us) for plan in plans] if purge_history else []
-            _preview(context, plans, quoted.paths, purges)
+            _preview(context, plans, quoted.places, purges)
             return 0
         if reason is None and not all(plan.earlier for plan in plans):
             raise click.UsageError("--reason is required; it is recorded in the tombstone")
-        if quoted.paths and quoting is None:
-            raise _quoted(quoted.paths)
+        if quoted.places and quoting is None:
+            raise _quoted(quoted.places)
         _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)
         redacting = quoting == "redact"
         rewrite = quotes.redact(workspace, quoted, reason or "", context.now_us) if redacting else removals.unchanged
-        remove_one = partial(removals.remove, purge_history=purge_history, quoted_in=quoted.paths, rewrite=rewrite)
+        remove_one = partial(removals.remove, purge_history=purge_history, quoted_in=quoted.places, rewrite=rewrite)
         done = [remove_one(workspace, plan, reason or "", context.now_us) for plan in plans]
     documents = [_document(one) for one in done]
 
@@ -120,10 +121,10 @@ def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
 
 
 def _quoted(paths: Sequence[str]) -> UsageError:
-    shown = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
+    shown = ", ".join(map(display, paths[:4])) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
     return UsageError(
-        f"it is quoted in {counted(len(paths), 'file')} of other sessions: {shown}; nothing was removed",
-        hint="--quoting redact redacts the passages, --quoting keep leaves them; --dry-run lists all files",
+        f"it is quoted in {counted(len(paths), 'place')} of other sessions: {shown}; nothing was removed",
+        hint="--quoting redact redacts the passages, --quoting keep leaves them; --dry-run lists all of them",
         code="quoted",
         details={"quoted_in": list(paths)},
     )
@@ -157,7 +158,7 @@ def _preview(
     def show() -> None:
         _list(plans)
         for path in quoted_in:
-            click.echo(f"  of another session, quotes it: {path}")
+            click.echo(f"  of another session, quotes it: {display(path)}")
         for one in purges:
             purge.show_preview(one)
         click.echo("nothing was removed (--dry-run)")
@@ -198,7 +199,7 @@ def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
         if redacted:
             click.echo(f"  quoted it, redacted: {path}")
         else:
-            click.secho(f"  of another session, still quotes it: {path}", fg="yellow")
+            click.secho(f"  of another session, still quotes it: {display(path)}", fg="yellow")
     for path in done.foreign:
         click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
     if done.memories:

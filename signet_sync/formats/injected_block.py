@@ -2,6 +2,9 @@
 
 # MEMORY.md must never feed on itself.
 OPENING, CLOSING = "<signet-memory>", "</signet-memory>"
+# How the line below the opening begins, of what hooks inject and of what the MCP server answers.
+BACKGROUND = "Background from earlier sessions, kept by signet-sync in "
+STORED = "Stored text of earlier sessions, kept by signet-sync."
 
 
 def neutral(text: str) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from signet_sync.formats.filename import segment_of
-from signet_sync.formats.handle import handle, short_handle
+from signet_sync.formats.handle import handle, sharing_short, short_handle
 from signet_sync.memories.score import rank
 from signet_sync.pages.sections import SECTIONS, SectionCandidate, SectionLine, link_to
 from signet_sync.pages.statements import Said
@@ -46,14 +46,14 @@ class _Line(NamedTuple):
 class _Filling:
     """Lines chosen so far."""
 
-    def __init__(self, named: Collection[str]) -> None:
+    def __init__(self, named: Collection[str], whole: Collection[str]) -> None:
         self.chosen: dict[str, list[_Line]] = {key: [] for key, _ in SECTIONS}
         self.left: Counter[str] = Counter()
         self.used = 0
         self.shown: set[str] = set()
         self.named = set(named)
         self._in_rows = frozenset(named)
-        self._handles: set[str] = set()
+        self._whole = whole  # ids that are shown whole
         self._groups: set[str] = set()
         self._projects: Counter[tuple[str, str]] = Counter()
         self._said = Said()
@@ -86,8 +86,7 @@ class _Filling:
     def _made(self, entry: SectionCandidate, line: SectionLine, scope: str) -> tuple[_Line, int]:
         """Returns a line and its cost, without that of its section's heading."""
         more = "".join(text for own, text in line.parts if not self._said.holds(own, scope))
-        ending = short_handle(entry.id)
-        ending = handle(entry.id) if ending in self._handles else ending
+        ending = handle(entry.id) if entry.id in self._whole else short_handle(entry.id)
         stem = "" if entry.path is None else segment_of(entry.path)
         named_by_handle = stem in self._in_rows and entry.newest != ""
         if named_by_handle:
@@ -110,7 +109,6 @@ class _Filling:
             self._unlink(segment_of(made.link))
         self.chosen[entry.section].append(made)
         self.shown.add(entry.id)
-        self._handles.add(made.handle)
         self._groups.add(entry.group)
         if made.grouped:
             self._projects[entry.section, entry.project] += 1
@@ -155,11 +153,12 @@ def fill(
     `SectionInputs`.
     """
     ranked = sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned))
+    whole = sharing_short(entry.id for entry in ranked)
     rest = Counter(unread or {})
-    filling = _Filling(named)
+    filling = _Filling(named, whole)
     filling.add(ranked, budget)
     if filling.left or rest:
-        filling = _Filling(named)
+        filling = _Filling(named, whole)
         filling.add(ranked, budget - len({entry.section for entry in ranked}) * _more_cost(_MANY))
     lines: dict[str, list[str]] = {}
     for key, chosen in filling.chosen.items():

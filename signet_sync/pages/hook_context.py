@@ -13,7 +13,7 @@ from signet_sync.capture.hook_session import HookSession
 from signet_sync.pages import context, own_project, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
 from signet_sync.pages.session_context import SessionContext
-from signet_sync.pages.store.readable_index import readable_index
+from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_index
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
@@ -65,10 +65,15 @@ def _record(session: HookSession) -> AbstractContextManager[Injections]:
 
 
 def _composed(session: HookSession, record: Injections | None, budget: int) -> SessionContext:
-    """Returns what `record` (None: nothing) does not contain yet."""
+    """Returns what `record` (None: nothing) does not contain yet; nothing of memory while a removal is unfinished."""
     from signet_sync.text.token_estimate import estimate_tokens
 
-    seen, own = (None, set[str]()) if session.shared else _inputs(session, of_itself=record is not None)
+    shared, seen, own = session.shared, None, set[str]()
+    if not shared:
+        try:
+            seen, own = _inputs(session, of_itself=record is not None)
+        except RemovalUnfinished:
+            shared = True
 
     def known(text: str) -> bool:
         return record is not None and record.knows(text)
@@ -80,7 +85,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
         return session_context.compose(
             session.root,
             session.agent_id,
-            shared=session.shared,
+            shared=shared,
             limit=limit,
             size=estimate_tokens,
             memory=None if seen is None else session_context.of_rows(seen, session.project, _now_us(), skip),
@@ -93,7 +98,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
 def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:
     """Returns what the context may show, None if the index cannot be read; and, if asked, the session's own files."""
     seen, own = None, set[str]()
-    with readable_index(session.database) as database:
+    with readable_index(session.database, session.root) as database:
         if database is not None:
             from signet_sync.pages.store import project_inputs
 
@@ -109,7 +114,7 @@ def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | N
 
 def _hits(session: HookSession, words: str) -> list[PromptHit]:
     found: list[PromptHit] = []
-    with readable_index(session.database) as database:
+    with suppress(RemovalUnfinished), readable_index(session.database, session.root) as database:
         if database is not None:
             from signet_sync.pages.prompt_context import worth_injecting
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.handle import short_handle
+from signet_sync.formats.handle import handle, sharing_short, short_handle
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
@@ -65,18 +65,24 @@ class ProjectInputs(NamedTuple):
 
 
 class ContextLine(NamedTuple):
-    """A line, and what it is about: `path` is the artifact it comes from. `text` has neither bullet nor handle."""
+    """A line, and what it is about: `path` is the artifact it comes from. `text` has neither bullet nor handle.
+
+    `is_ambiguous`: its short handle leads to another line, too.
+    """
 
     id: str
     text: str
     statement: str
     path: str | None
     expands: bool = True
+    is_ambiguous: bool = False
 
     @property
     def whole(self) -> str:
         """Returns the line as it is shown."""
-        return neutral(f"- {self.text} {short_handle(self.id)}" if self.expands else f"- {self.text}")
+        if not self.expands:
+            return neutral(f"- {self.text}")
+        return neutral(f"- {self.text} {(handle if self.is_ambiguous else short_handle)(self.id)}")
 
 
 class _Heading(NamedTuple):
@@ -112,7 +118,7 @@ def project_text(
 
     `size` measures one line, and a newline counts one. Of what does not fit, each part says how many lines it is.
     """
-    parts = [_wanted(part, skip) for part in _parts(seen, project, now_us)]
+    parts = [_wanted(part, skip) for part in _told_apart([*_parts(seen, project, now_us)])]
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     limit -= _cost(warning, size)
     needs = [_cost(_rendered(part, list(_lines(part)), 0), size) for part in parts]
@@ -130,6 +136,22 @@ def project_text(
     shown_ids = {line.id for line in kept}
     left_out = (line.whole for part in parts for line in _lines(part) if line.id not in shown_ids)
     return ContextText("\n".join(lines).strip("\n"), tuple(kept), tuple(left_out))
+
+
+def _told_apart(parts: Sequence[_Part]) -> Sequence[_Part]:
+    """Marks the lines whose short handles would be ambiguous."""
+    ambiguous = sharing_short(line.id for part in parts for line in _lines(part) if line.expands)
+    if not ambiguous:
+        return parts
+    return [
+        part._replace(
+            headings=[
+                one._replace(lines=[line._replace(is_ambiguous=line.id in ambiguous) for line in one.lines])
+                for one in part.headings
+            ]
+        )
+        for part in parts
+    ]
 
 
 def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:

@@ -3,7 +3,8 @@
 A passage is a run of words that the session contains, no earlier session does, and only a few later ones repeat: common
 text is a template, and earlier text is not the session's own. Code and tool output are excluded, since two sessions
 that read the same file contain the same text. But where another session shows output of our own tools (in transcripts
-of older versions), every line of the session counts, and the whole output is redacted.
+of older versions), every line of the session counts, and the whole output is redacted. A session that still runs is
+searched, too, but not redacted: its transcript is its harness's.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ from dataclasses import dataclass, field
 
 from signet_sync.capture.harnesses.own_calls import TOOLS, is_own_tool, runs_us
 from signet_sync.errors import UsageError
+from signet_sync.formats.paths import display
+from signet_sync.formats.session_token import token_of
 from signet_sync.memories.store import session_texts
 from signet_sync.memories.store.session_texts import SessionText
 from signet_sync.privacy import redact as privacy_redact
 from signet_sync.privacy.remove import SessionRemoval
+from signet_sync.sessions.store import live
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve, phrases
 from signet_sync.text.redaction import REMOVED, Cleaning
 
 LEAST_WORDS, LEAST = 8, 40
+RUNNING = "running session "
+_LATEST = 1 << 62  # microseconds
 _MOST = 4_000  # passages to search for; of a longer text as many, evenly spaced
 _MOST_LINES = 4_000
 _TEMPLATE = 5  # sessions; text that more of them repeat belongs to none
@@ -54,7 +60,17 @@ class Quotes:
     @property
     def paths(self) -> tuple[str, ...]:
         """Returns the artifacts that quote."""
-        return tuple(sorted(self.found))
+        return tuple(sorted(one for one in self.found if not one.startswith(RUNNING)))
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Returns the sessions that quote and still run, as `running session ID`."""
+        return tuple(sorted(one for one in self.found if one.startswith(RUNNING)))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Returns everything that quotes."""
+        return self.paths + self.running
 
     @property
     def cleaning(self) -> Cleaning:
@@ -175,8 +191,16 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
 def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Callable[[str, bytes], bytes]:
     """Redacts the passages in the artifacts that quote; returns what redacts older versions of these.
 
-    Raises `UsageError` if one of them cannot be written: then nothing may be removed yet.
+    Raises `UsageError` if one of them cannot be written, or a running session quotes: then nothing may be removed yet.
     """
+    if quotes.running:
+        shown = ", ".join(map(display, quotes.running))
+        raise UsageError(
+            f"what a session says while it runs cannot be redacted, and is captured when it ends: {shown}",
+            hint="end it, then remove again; or remove with --quoting keep",
+            code="quoted",
+            details={"quoted_in": list(quotes.places)},
+        )
     paths, cleaning = quotes.paths, quotes.cleaning
     done = privacy_redact.redact(workspace, paths, why, now_us, cleaning=cleaning)
     if done.left:
@@ -191,13 +215,26 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Calla
     return lambda path, raw: privacy_redact.redacted_version(path, raw, cleaning) if path in paths else raw
 
 
+def _texts(workspace: Workspace, agent_id: str, scopes: Sequence[Scope]) -> Iterator[SessionText]:
+    """Yields the texts of an agent's other sessions, at last what running ones have said so far."""
+    yield from session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes)
+    for key, session_id, *_ in live.sessions(workspace.database, agent_id):
+        session = token_of(agent_id, key), session_id or key
+        # Turns with only a key may be of any session of it.
+        if any(session[1] in ids or (session[0] == token and not (ids and session_id)) for _, token, ids in scopes):
+            continue
+        turns = live.transcript(workspace.database, agent_id, key, session_id)
+        # It is captured later than anything that is there, whatever it said first.
+        yield SessionText(f"{RUNNING}{session[1]}", session, _LATEST, "\n\n".join(turn.content for turn in turns))
+
+
 def _search(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us: int, quotes: Quotes) -> None:
     passages, lines = Sieve(quotes.passages), Sieve(quotes.lines)
     places: dict[bytes, set[tuple[str, str]]] = {}
     common: set[bytes] = set()
     hits: dict[str, set[bytes]] = {}
     shown: dict[str, set[bytes]] = {}
-    for other in session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes):
+    for other in _texts(workspace, agent_id, scopes):
         raw = _bytes(other.text)
         caught = passages.caught(raw)
         if other.captured_us < since_us:

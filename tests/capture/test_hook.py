@@ -460,6 +460,54 @@ def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monke
     assert spool.jobs(before.spool) == []
 
 
+def test_the_context_follows_a_workspace_that_gets_its_id_meanwhile(vault, transcript, monkeypatch, capfd):
+    before = locations.locate(str(vault.root))
+    asked = []
+
+    def context(session, words, source, budget):
+        asked.append(session.folder.path)
+        if len(asked) == 1:
+            establish(str(vault.root))
+            raise FileNotFoundError(session.folder.path)
+        return "found"
+
+    given = {"source": "startup", "session_id": "s"}
+    event = hook._HookEvent("opencode", str(vault.root), context)
+    event._print_context("SessionStart", "default", None, given, 2_000)
+    assert asked == [before.path, locations.locate(str(vault.root)).path] and asked[0] != asked[1]
+    assert capfd.readouterr().out == "found\n"
+
+
+def test_a_folder_that_has_not_moved_is_not_asked_twice(vault):
+    def context(*_):
+        asked.append(1)
+        raise FileNotFoundError("none")
+
+    asked = []
+    event = hook._HookEvent("opencode", str(vault.root), context)
+    with pytest.raises(FileNotFoundError):
+        event._print_context("SessionStart", "default", None, {"session_id": "s"}, 2_000)
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("blank", ["\n", " "])
+def test_of_a_very_long_prompt_the_beginning_is_kept_in_whole_words(blank):
+    secret = "ghp_" + "Ab3dEf7hIj9kLm1nOp5qRs7tUv9wXy2zAb4d"
+    before = f"word{blank}" * ((hook.LONGEST_PROMPT - 20) // 5)
+    kept = hook._prompt(f"{before}{secret} and more " + "x" * 1_000_000)
+    words, _, cut = kept.rpartition("\n\n")
+    assert cut == hook.CUT and len(kept) <= hook.LONGEST_PROMPT + len(hook.CUT) + 2
+    assert set(words.split()) == {"word"} and len(words) > hook.LONGEST_PROMPT - 40
+    assert hook._prompt("x" * 1_000_000).strip() == hook.CUT
+    assert hook._prompt("x" * 1_000) == "x" * 1_000
+
+
+def test_the_worst_prompt_is_sanitized_within_the_harness_patience():
+    begun = time.process_time()
+    assert hook._prompt(f"{'password=' * 100}\n" * 1_100)
+    assert time.process_time() - begun < 4
+
+
 def test_the_log_is_bounded(listened):
     (listened.state / "logs").mkdir(parents=True, exist_ok=True)
     path = listened.state / "logs" / "hook.log"

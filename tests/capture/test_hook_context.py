@@ -443,6 +443,36 @@ def test_nothing_that_hooks_injected_returns_to_the_vault(tmp_path: Path) -> Non
         assert all(CANARY not in entry.text for entry in conversation.entries)
 
 
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_nothing_of_memory_is_shown_while_a_removal_is_unfinished(vault: Vault, mirrored: bool) -> None:
+    """A removal was killed behind its tombstone: MEMORY.md and the rows have the words still."""
+    first = next(path for path in vault.memory.glob("*--*--summary.md") if "five tries" in path.read_text())
+    token = first.name.split("--")[1]
+    text = (
+        f"---\nkind: tombstone\nagent_id: default\nsession_token: {token}\nremoved_at: '2026-03-30T10:00:00.000Z'\n"
+        "reason: private\nremoved_paths: []\n---\n"
+    )
+    assert "five tries" in start(vault, "claude-code") and "five tries" in (vault / "MEMORY.md").read_text()
+    if mirrored:
+        with vault.database(readonly=False) as database, database.transaction():
+            database.execute(
+                "insert into memory_artifact_tombstones(agent_id, session_token, removed_at, reason, removed_paths)"
+                " values('default', ?, '2026-03-30T10:00:00.000Z', 'private', '[]')",
+                (token,),
+            )
+    else:
+        (vault.memory / "tombstones").mkdir()
+        (vault.memory / "tombstones" / f"default--{token}.md").write_text(text)
+    for number, source in enumerate(("startup", "resume")):
+        given = fire(vault, "claude-code", "SessionStart", f"n-{number}", source=source)
+        assert "likes tea" in given and "five tries" not in given and "British" not in given
+    assert prompt(vault, "claude-code", QUESTION, "n-9") == ""
+    if not mirrored:
+        vault.reindex()
+        given = fire(vault, "claude-code", "SessionStart", "n-8", source="startup")
+        assert "British" in given and "five tries" not in given
+
+
 def test_answers_are_of_one_agent(vault: Vault) -> None:
     start(vault, "claude-code")
     folder = state_dir.locate(str(vault.root))

@@ -116,12 +116,12 @@ def test_lines_of_one_project_stand_below_its_name_and_each_session_is_linked_on
     ]
 
 
-def test_of_two_ids_with_one_beginning_the_second_is_whole():
+def test_two_ids_with_one_beginning_are_shown_whole():
     facts = [
         FactView(f"f-aaaaaa{letter * 6}", "decision", f"It is {letter}", None, NOW_US, path(n))
         for n, letter in enumerate("bc")
     ]
-    assert re.findall(r"\^\S+", shown(SectionInputs(facts=facts))) == ["^f-aaaaaa", "^f-aaaaaacccccc"]
+    assert re.findall(r"\^\S+", shown(SectionInputs(facts=facts))) == ["^f-aaaaaabbbbbb", "^f-aaaaaacccccc"]
 
 
 def test_a_short_handle_is_the_beginning_of_an_id_but_a_memory_keeps_all_of_its():

@@ -187,6 +187,38 @@ def test_quotes_may_be_kept(vault, monkeypatch):
     assert not leaks(vault, "qwzmillstone") and vault.hits("xqlantern")
 
 
+@pytest.mark.parametrize("session_id", ["", TWO])
+def test_a_session_that_still_runs_is_asked_about_and_not_redacted(vault, session_id):
+    said_in(vault, 5, SAID)
+    vault.reindex()
+    given = ["--session-key", "agent:main", *(["--session-id", session_id] if session_id else [])]
+    turn = json.dumps(
+        {"turn": 1, "role": "assistant", "at": "2026-03-28T22:34:06Z", "text": f"As I know: {SAID}"}
+    ).encode()
+    appended = vault.spawn("transcript", "append", "--json", *given, input=turn + b"\n")
+    assert appended.code == 0, appended
+    running = [f"running session {session_id or 'agent:main'}"]
+    assert quoted_in(vault, 5) == running
+
+    given = ("remove", numbered(5)["session_id"], "--reason", "x", "--yes", "--json", "--now", NOW)
+    asked = vault.call(*given).json
+    assert asked["error"]["code"] == "quoted" and asked["quoted_in"] == running
+    refused = vault.call(*given, "--quoting", "redact")
+    assert refused.code == 2 and refused.json["quoted_in"] == running and "end it" in refused.json["error"]["hint"]
+    assert not (vault / "memory/tombstones").exists()
+    done = vault.call(*given, "--quoting", "keep")
+    assert done.code == 0 and done.json["quoted_in"] == running
+
+
+def test_what_the_session_itself_says_while_it_runs_is_no_quote(vault):
+    said_in(vault, 5, SAID)
+    vault.reindex()
+    key = numbered(5)["session_id"]
+    turn = json.dumps({"turn": 1, "role": "user", "at": "2026-03-28T22:34:06Z", "text": SAID}).encode()
+    assert vault.spawn("transcript", "append", "--session-key", key, input=turn + b"\n").code == 0
+    assert quoted_in(vault, 5) == []
+
+
 def said_in(vault: Vault, number: int, *lines: str, **given: object) -> str:
     who = numbered(number) | {"body": "# It\n\n" + "\n".join(lines) + "\n"} | given
     vault.put(made.transcript(**who))

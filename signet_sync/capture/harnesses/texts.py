@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING, STORED
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
@@ -20,6 +20,8 @@ _DETAILS = ("command", "cmd", "file_path", "absolute_path", "notebook_path", "pa
 _MORE_DETAILS = ("url", "skill", "subject", "title", "name", "question", "description", "prompt", "message")
 _PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _STEM = late(r"[^/\\]*$")
+# Also within JSON.
+_BREAK = late(r"[ \t]*(?:\r?\n|\\n|\\r\\n)\s*")
 UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -49,20 +51,17 @@ def joined(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part.strip())
 
 
-def without_spans(text: str, opening: str, closing: str, *, to_end: bool = False) -> str:
-    """Removes everything from each `opening` to the next `closing`; linear.
-
-    A span that never closes is kept; with `to_end` it extends to the end.
-    """
+def without_spans(text: str, opening: str, closing: str) -> str:
+    """Removes everything from each `opening` to the next `closing`; a span that never closes is kept. Linear."""
     if opening not in text:
         return text
     kept, at = [], 0
     while (start := text.find(opening, at)) >= 0:
         end = text.find(closing, start + len(opening))
-        if end < 0 and not to_end:
+        if end < 0:
             break
         kept.append(text[at:start])
-        at = end + len(closing) if end >= 0 else len(text)
+        at = end + len(closing)
     kept.append(text[at:])
     return "".join(kept)
 
@@ -104,8 +103,38 @@ class Tags:
 def without_injected(text: str) -> str:
     """Removes what we (and hooks in general) injected into the conversation."""
     # Ours first: a page that mentions the other tag must not end its span early.
-    text = without_spans(text, OPENING, CLOSING, to_end=True)
+    text = _without_ours(text)
     return without_spans(text, "<hook_context>", "</hook_context>")
+
+
+def _without_ours(text: str) -> str:
+    """Removes our blocks, to the end where a harness cut one off. A mark that somebody wrote is a word; linear."""
+    if OPENING not in text:
+        return text
+    kept, at, look = [], 0, 0
+    closing = text.find(CLOSING)
+    while (start := text.find(OPENING, look)) >= 0:
+        look = start + len(OPENING)
+        if 0 <= closing < look:
+            closing = text.find(CLOSING, look)
+        ours, following = _is_ours(text, look), text.find(OPENING, look)
+        if not ours and (closing < 0 or 0 <= following < closing):
+            continue
+        kept.append(text[at:start])
+        at = look = closing + len(CLOSING) if closing >= 0 else len(text)
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+def _is_ours(text: str, start: int) -> bool:
+    """Returns whether our explaining line is at a position, or its beginning, where a harness cut the text there."""
+    gap = _BREAK.match(text, start)
+    start = gap.end() if gap else start
+    rest = text[start : start + len(BACKGROUND)].rstrip()
+    return any(
+        text.startswith(line, start) or (rest and len(text) - start < len(line) and line.startswith(rest))
+        for line in (BACKGROUND, STORED)
+    )
 
 
 def prompt_of(text: str) -> str:

@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 _WAIT_MS = 500
 
 
+class RemovalUnfinished(Exception):
+    """A removal has begun and not ended: neither the index nor a page may be shown."""
+
+
 @contextmanager
-def readable_index(path: str) -> Iterator[Database | None]:
-    """Opens the index read-only; None if it cannot be read, or a removal is unfinished. Errors end the block."""
+def readable_index(path: str, root: str) -> Iterator[Database | None]:
+    """Opens the index of a workspace read-only; None if it cannot be read. Errors end the block.
+
+    Raises `RemovalUnfinished`.
+    """
     if not os.path.exists(path):
         yield None
         return
@@ -33,6 +40,23 @@ def readable_index(path: str) -> Iterator[Database | None]:
         return
     with suppress(apsw.Error, DatabaseError):
         try:
-            yield None if half_enforced(database) else database
+            if half_enforced(database) or _has_new_tombstones(database, root):
+                raise RemovalUnfinished
+            yield database
         finally:
             database.connection.close()
+
+
+def _has_new_tombstones(database: Database, root: str) -> bool:
+    """Returns whether a tombstone lies in the workspace that no pass has read yet."""
+    from signet_sync.formats.filename import tombstone_name  # only where there is an index
+    from signet_sync.formats.paths import TOMBSTONES  # as above
+
+    try:
+        names = [name for name in os.listdir(os.path.join(root, TOMBSTONES)) if tombstone_name(name)]
+    except OSError:
+        return False
+    if not names:
+        return False
+    judged = database.execute("select path from files where path between ? and ?", (f"{TOMBSTONES}/", f"{TOMBSTONES}0"))
+    return not {f"{TOMBSTONES}/{name}" for name in names} <= {path for (path,) in judged}
