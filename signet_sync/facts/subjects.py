@@ -109,6 +109,8 @@ _PROPERTY = late(
 _BRANDED = late(r"(?:-\w+ed|[a-z]ized|[a-z]able|-(?:first|only|driven|ready|free|safe|based))$", re.IGNORECASE)
 _NAME_WORD = late(r"[^\W\d_a-z][\w.+#/-]*|v?\d+(?:\.\w+)*")
 _SMALL_NAME = late(r"[^\W\d_][\w.+#@/-]*")
+# Behind a name: "JSON files".
+_HOLDERS = frozenset("file files table tables database db server cluster queue store".split())
 _LIKE_NUMBER = late(r"^(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|half|hundred)\b")
 _AMOUNT = late(r"[-~≈]?[$€£]?\d+(?:[.,:_/×x-]\d+)*\s?(?P<unit>%|°|[^\W\d_]{0,14})")
 _UNITS = {
@@ -341,6 +343,8 @@ def _of_value(
     if named is None or _PERSONAL.search(subject) or _is_narrow(rest[len(more) :]):
         return
     sort = _sort(value, subject)
+    if sort == "" and name is None and len(value) > 1 and value.isupper() and not _has_role(subject):
+        sort = " A"  # "is FIFO" says how it is, and no name
     if sort is not None and groups.get("w") is not None and not sort.startswith(" ?") and not _has_role(subject):
         sort = None
     if sort is not None:
@@ -427,12 +431,14 @@ def _sort(value: str, subject: str) -> str | None:
     if measure is not None:
         return f" #{_unit(measure['unit'])}"
     words = value.strip(" .!;,。").split()
+    if len(words) == 2 and words[1].casefold() in _HOLDERS:
+        words.pop()
     if len(words) > 3 or _LIKE_NUMBER.match(said) or _is_topic(subject):
         return None
     if all(map(_NAME_WORD.fullmatch, words)) and not words[0][0].isdigit():
         if any(map(_BRANDED.search, words)):
             return None
-        return " A" if len(words[0]) > 1 and words[0].isupper() else ""
+        return ""
     is_small = len(words) == 1 and _SMALL_NAME.fullmatch(words[0]) is not None
     return "" if is_small and not _PROPERTY.search(said) else None
 
