@@ -1,9 +1,9 @@
 """Finds what a statement gives a value to and what it retires, so that a later one can replace an earlier one.
 
-The rules are narrow, since a decision that is hidden wrongly is worse than an outdated one that is shown: two statements
-about different things must never have the same subject, so that a statement with a condition, a question or a long
-subject has none; a value replaces only one of its sort; and what holds only in some place replaces only what holds in
-the same place. English first; German, Spanish, Russian, Chinese and Japanese by a few
+The rules are narrow, since a decision that is hidden wrongly is worse than an outdated one that is shown. Two
+statements about different things must never have the same subject, so that a statement with a condition, a question or
+a long subject has none; a value replaces only one of its sort; and what holds only in some place replaces only what
+holds in the same place. English first; German, Spanish, Russian, Chinese and Japanese by a few
 forms each.
 """
 
@@ -146,9 +146,9 @@ _MARK = late(
 # The number of a clause that has one, and what it was before.
 _ASIDE = late(r"\s*(?:,?\s+(?:because|since|instead of|rather than|weil|statt|porque)\b|\()", re.IGNORECASE)
 _MEASURED = late(
-    r"(?:(?P<bound>at most|at least|no more than|no less than|max(?:imum)?|min(?:imum)?|up to|below|under|above|over)\s+)?"
-    r"(?P<v>[-~≈]?[$€£]?\d+(?:[.,:_/×x-]\d+)*(?:\s?(?:%|°|(?!(?:not|and|or|for|in|on|at|per|to|of|with|by|as|when|an?|um|pro"
-    r"|und|por|на)\b)[^\W\d_]{1,14}))?)(?![\w])(?P<rest>.*)$",
+    r"(?:(?P<bound>at most|at least|no more than|no less than|max(?:imum)?|min(?:imum)?|up to|below|under|above"
+    r"|over)\s+)?(?P<v>[-~≈]?[$€£]?\d+(?:[.,:_/×x-]\d+)*(?:\s?(?:%|°|(?!(?:not|and|or|for|in|on|at|per|to|of|with|by|as"
+    r"|when|an?|um|pro|und|por|на)\b)[^\W\d_]{1,14}))?)(?![\w])(?P<rest>.*)$",
     re.IGNORECASE,
 )
 _FORMER_NUMBER = late(
@@ -171,8 +171,8 @@ _NUMBERED = late(
 _NAMED_NUMBER = late(r"\w\s[A-Z]\w*\s$")  # "Safari 17"
 # A number without a unit is an amount only directly behind one of these, in a clause that names a limit.
 _LIMIT = late(
-    r"\b(?:limit\w*|timeouts?|retries|tries|attempts|budget|threshold|quota|at most|at least|max\w*|min(?:imum)?|cap|capped"
-    r"|up to|no more than|interval|ttl|size|length|rate|depth)\b",
+    r"\b(?:limit\w*|timeouts?|retries|tries|attempts|budget|threshold|quota|at most|at least|max\w*|min(?:imum)?|cap"
+    r"|capped|up to|no more than|interval|ttl|size|length|rate|depth)\b",
     re.IGNORECASE,
 )
 _COUNTED_BY = late(
@@ -273,9 +273,9 @@ def _of_amount(clause: str, changed: bool) -> Iterator[Claim]:
     measure = _AMOUNT.match(found[0][0].strip())
     unit = measure["unit"] if measure is not None else ""
     before = bare[: found[0].start()]
-    if not unit and not found[0][0].startswith(("$", "€", "£")):
-        if not _LIMIT.search(clause) or not (_COUNTED_BY.search(before) or not before.strip()) or _is_year(found[0][0]):
-            return
+    is_limit = _LIMIT.search(clause) and (_COUNTED_BY.search(before) or not before.strip())
+    if not unit and not found[0][0].startswith(("$", "€", "£")) and (not is_limit or _is_year(found[0][0])):
+        return
     words = [_stem(word) for word in map(str.casefold, _TOKEN.findall(left)) if word not in _PLAIN]
     if not _IDENTITIES.isdisjoint(words):
         return
