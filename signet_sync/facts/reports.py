@@ -92,8 +92,8 @@ _GENERIC = frozenset(
     ещё ждём ждет пришёл пришла получен получена нужен нужна исправлен решён
     """.split()
 )
-# A name in the middle of a sentence.
-_PROPER = late(r"(?<=[\w,)] )[A-Z]\w+")
+# A name in the middle of a sentence, but not of who is to do something: that it was done is enough.
+_PROPER = late(r"(?<=[\w,)] )[A-Z]\w+\b(?! to\b)")
 _SHARE, _BLOCKER_SHARE = 0.65, 0.5
 
 
