@@ -346,6 +346,15 @@ def test_one_subject_in_two_folders_of_a_repository_is_two(database):
     assert outdated == {"Database: Postgres", "Database: DuckDB"}
 
 
+def test_what_is_stated_in_two_folders_is_not_replaced_in_one(database):
+    put(database, stated("## Decisions\n- Database: Postgres\n", 1, inside="services/api"))
+    put(database, stated("## Decisions\n- Database: Postgres\n", 2, inside="services/worker"))
+    put(database, stated("## Decisions\n- Database: SQLite\n", 3, inside="services/worker"))
+    assert held(database) == {"Database: Postgres": ("active", 2), "Database: SQLite": ("active", 1)}
+    drop(database, session(1))
+    assert held(database) == {"Database: Postgres": ("superseded", 1), "Database: SQLite": ("active", 1)}
+
+
 # ── the same however it came to be ──
 
 WORDS = st.sampled_from(["oil", "gas", "wax", "**Oil**", "src/a.py", "#12"])
