@@ -279,18 +279,23 @@ def _without_labels(found: list[Item]) -> tuple[Item, ...]:
 
     Two numbers, or a value and its change, are a contradiction instead.
     """
-    named: dict[str, list[Item]] = {}
+    named: dict[tuple[str, str], list[Item]] = {}
     for item in found:
-        if item.claims and item.claims[0].subject.startswith(NAMED) and not item.done:
-            named.setdefault(item.claims[0].subject, []).append(item)
-    labels = {subject for subject, some in named.items() if len(some) > 1 and not _is_contradiction(some)}
-    return tuple(
-        item._replace(claims=()) if item.claims and item.claims[0].subject in labels else item for item in found
-    )
+        name = _label(item)
+        if name is not None and not item.done:
+            named.setdefault(name, []).append(item)
+    labels = {name for name, some in named.items() if len(some) > 1 and not _is_contradiction(some)}
+    return tuple(item._replace(claims=()) if item.claims and _label(item) in labels else item for item in found)
+
+
+def _label(item: Item) -> tuple[str, str] | None:
+    """Returns the name of an item, and its aspect if it is replaced only within it."""
+    name = slot_of(item.text) if item.aspect in _RULES or item.aspect in _NAMED_ONLY else None
+    return None if name is None else (item.aspect if item.aspect in _NAMED_ONLY else "", name)
 
 
 def _is_contradiction(some: Sequence[Item]) -> bool:
-    first = [item.claims[0] for item in some]
-    return len(some) == 2 and (
+    first = [item.claims[0] for item in some if item.claims]
+    return len(some) == len(first) == 2 and (
         all(claim.value[:1].isdigit() for claim in first) or first[0].changed is not first[1].changed
     )

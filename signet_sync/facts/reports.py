@@ -76,7 +76,29 @@ _SAME_WORK = """
     ask send mail ping
 """
 _GROUP = {base_of(word): place for place, line in enumerate(_SAME_WORK.strip().splitlines()) for word in line.split()}
+# Words that say that something waits, fails or came to an end: no part of what it is about.
+_GENERIC = frozenset(
+    base_of(word)
+    for word in """
+    wait waits waiting block blocks blocked blocker need needs needed pending open missing lack lacks fail fails failed
+    failing broken break breaks down unavailable unreachable sent received yet still merged approved approval unblocked
+    arrived fixed resolved solved granted grant confirmed released landed delivered answered answer answers available back
+    reachable work works working issued provided signed accepted enabled restored renewed settled cleared lifted over ended
+    got gave given came here green done shipped published rotated replied reply unlocked closed completed complete
+    repaired gone finished wrote written ran run running pass passes passed ready now again finally today longer no
+    not access get hope hopefully since until please made success successfully stable up online flaky
+    noch nicht fehlt wurde wurden ist wird wartet warten gelöst behoben freigegeben angekommen eingetroffen genehmigt
+    gemergt gemerged erledigt bestätigt geliefert fertig falta está fue fueron ya llegó llegaron
+    ещё ждём ждет пришёл пришла получен получена нужен нужна исправлен решён
+    """.split()
+)
+# A name in the middle of a sentence, but not of who is to do something: that it was done is enough.
+_PROPER = late(r"(?<=[\w,)] )[A-Z]\w+\b(?! to\b)")
 _SHARE, _BLOCKER_SHARE = 0.65, 0.5
+
+
+# With one of these a report says that something waits no longer, and its other words may be what did.
+_WAITING = frozenset(map(base_of, ("wait", "waiting", "blocked", "block")))
 
 
 class OpenWords(NamedTuple):
@@ -86,6 +108,7 @@ class OpenWords(NamedTuple):
     words: tuple[str, ...]
     issues: frozenset[str]
     waits: bool  # it names something else that comes first
+    names: frozenset[str] = frozenset()
 
 
 def reports(body: str, sentence: str, items: Sequence[Item]) -> tuple[Report, ...]:
@@ -132,7 +155,8 @@ def open_words(aspect: str, text: str) -> OpenWords | None:
     words = tuple(_words(text[:end] if aspect == "next" else text))
     if len(words) < 2 and not issues:
         return None
-    return OpenWords(aspect, words, issues, _AFTER.search(text) is not None)
+    names = frozenset(map(base_of, map(str.casefold, _PROPER.findall(text)))).intersection(words)
+    return OpenWords(aspect, words, issues, _AFTER.search(text) is not None, names)
 
 
 def ends(open_: OpenWords, report: Report) -> bool:
@@ -143,7 +167,11 @@ def ends(open_: OpenWords, report: Report) -> bool:
         return True
     own = dict.fromkeys(open_.words)
     shared = [word for word in own if word in told]
-    if len(shared) < 2 or _name_others(own, told):
+    if len(shared) < 2 or _name_others(own, told) or not told.issuperset(open_.names):
+        return False
+    # The verb of a step may be another one for the same work.
+    verbs = {open_.words[0], *(word for word in told if _same_work(open_.words[0], [word]))} if is_step else set()
+    if _WAITING.isdisjoint(shared) and _is_of_another(own.keys() - verbs, told - verbs):
         return False
     share, more = len(shared) / len(own), len(told) - len(shared)
     if not is_step:
@@ -162,6 +190,12 @@ def _name_others(some: Iterable[str], others: Iterable[str]) -> bool:
     """Returns whether both have names with digits or signs, but none in common."""
     named, also = ({word for word in words if not word.isalpha()} for words in (some, others))
     return bool(named and also) and named.isdisjoint(also)
+
+
+def _is_of_another(own: Iterable[str], told: Iterable[str]) -> bool:
+    """Returns whether a report says something else in place of a word: the login schema, and not the billing schema."""
+    some, others = ({word for word in words if not _CJK.search(word)} - _GENERIC for words in (own, told))
+    return bool(some - others and others - some)
 
 
 def _side_by_side(some: Sequence[str], others: Sequence[str]) -> bool:

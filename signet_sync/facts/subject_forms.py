@@ -27,7 +27,8 @@ _USE = (
 )
 _SPANISH_USE = r"usar|usamos|usaremos|utilizamos|utilizar"
 
-# Groups: `s` has the value `v`; `a` is retired; `b` is chosen, for `s` if there is one; `n`: only if `b` is a number.
+# Groups: `s` has the value `v`; `a` is retired, by a `rule` if it is none that was chosen before; `b` is chosen, for `s`
+# if there is one; `n`: only if `b` is a number.
 # Each form is tried only on a clause with one of its words.
 FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
     (frozenset(words.split()), late(form, re.IGNORECASE))
@@ -91,12 +92,12 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
         (
             "instead place rather not",
             rf"^{_LEAD}(?:now\s+)?(?:(?:{_USE}|switch to|switched to|move to|moved to)\s+)(?P<b>[^,]{{1,60}}?),?\s+"
-            r"(?:instead of|in place of|rather than|not)\s+(?P<a>.+)$",
+            r"(?:instead of|in place of|rather than|(?P<rule>not))\s+(?P<a>.+)$",
         ),
         # no longer A; A is dropped
         (
             "longer don't not stop stopped never",
-            rf"^{_LEAD}(?:no longer|don't|do not|stop|stopped|never)\s+(?:{_USE}|rely on|relying on|want|need|support)\s+"
+            rf"^{_LEAD}(?:no longer|(?P<rule>don't|do not|never)|stop|stopped)\s+(?:{_USE}|rely on|relying on|want|need|support)\s+"
             r"(?P<a>[^,]{1,60}?)(?:\s+(?:anymore|any more))?(?:,\s*(?:but|rather|we (?:now )?use|use)?\s*(?P<b>[^,]+?)"
             r"(?:\s+(?:instead|now))?)?$",
         ),

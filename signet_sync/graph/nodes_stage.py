@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from signet_sync.facts.extract import distil
 from signet_sync.facts.items import claims_of
 from signet_sync.facts.store.statements import ArtifactStatements
+from signet_sync.formats.body import js_trim
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
@@ -144,11 +145,18 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
             source.source_path,
             source.membership_us,
             distilled[source.source_path],
+            _folder_inside(source),
         )
         for source in sources
         if source.source_path in distilled
     )
     return SessionDerivation(session, thread, made, place, stated, threads.former_id(sources))
+
+
+def _folder_inside(source: Artifact) -> str:
+    """Returns the folder that a session worked in, below the top of its project; empty at the top."""
+    folder, top = js_trim(source.project or "").rstrip("/"), source.found.top.rstrip("/")
+    return folder[len(top) + 1 :] if top and folder.startswith(f"{top}/") else ""
 
 
 def _reporting(source: Artifact) -> str | None:

@@ -223,7 +223,7 @@ def test_what_is_open_claims_nothing():
 
 def test_two_numbers_of_a_name_contradict_each_other():
     body = "## Decisions\n- Lamps: 5\n- Lamps: 7\n## Constraints\n- Wicks: 3\n- Wicks: now 4\n- Oil: old\n- Oil: bad\n"
-    assert [name(item) for item in items(body)] == [":lamps", ":lamps", ":wicks", ":wicks", None, None]
+    assert [name(item) for item in items(body)] == [":lamps #", ":lamps #", ":wicks #", ":wicks #", None, None]
 
 
 @pytest.mark.parametrize(

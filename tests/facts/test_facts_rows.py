@@ -31,14 +31,20 @@ PROJECT = "/code/lantern"
 
 
 def stated(
-    body: str, number: int = 1, *, agent: str = "default", day: int | None = None, project: str | None = PROJECT
+    body: str,
+    number: int = 1,
+    *,
+    agent: str = "default",
+    day: int | None = None,
+    project: str | None = PROJECT,
+    inside: str = "",
 ) -> ArtifactStatements:
     """What the artifact of a session with this body states, on a day that is the session's number unless given."""
     at_us = (number if day is None else day) * DAY
     path = f"memory/{agent}-{number}--summary.md"
     return ArtifactStatements(
         agent, f"token{number}", f"id{number}", "t-lantern", project, path, at_us,
-        distil(body, project=project, sentence=""),
+        distil(body, project=project, sentence=""), inside,
     )  # fmt: skip
 
 
@@ -327,6 +333,26 @@ def test_ten_thousand_values_of_one_subject_cost_what_a_change_touches(database)
     before = dump(database)
     settled = facts.settle(database, range(1, count), (), ())
     assert len(settled) >= count - 9 and dump(database) == before
+
+
+def test_one_subject_in_two_folders_of_a_repository_is_two(database):
+    put(database, stated("## Decisions\n- Database: Postgres\n- Never use eval.\n", 1, inside="services/api"))
+    put(database, stated("## Decisions\n- Database: SQLite\n- Use eval again.\n", 2, inside="services/worker"))
+    put(database, stated("## Decisions\n- Database: DuckDB\n", 3))
+    assert {status for status, _ in held(database).values()} == {"active"}
+    put(database, stated("## Decisions\n- Database: MySQL\n", 4, inside="services/api"))
+    put(database, stated("## Decisions\n- Database: MariaDB\n", 5))
+    outdated = {text for text, (status, _) in held(database).items() if status == "superseded"}
+    assert outdated == {"Database: Postgres", "Database: DuckDB"}
+
+
+def test_what_is_stated_in_two_folders_is_not_replaced_in_one(database):
+    put(database, stated("## Decisions\n- Database: Postgres\n", 1, inside="services/api"))
+    put(database, stated("## Decisions\n- Database: Postgres\n", 2, inside="services/worker"))
+    put(database, stated("## Decisions\n- Database: SQLite\n", 3, inside="services/worker"))
+    assert held(database) == {"Database: Postgres": ("active", 2), "Database: SQLite": ("active", 1)}
+    drop(database, session(1))
+    assert held(database) == {"Database: Postgres": ("superseded", 1), "Database: SQLite": ("active", 1)}
 
 
 # ── the same however it came to be ──

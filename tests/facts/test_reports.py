@@ -18,6 +18,9 @@ def ended(aspect: str, text: str, sentence: str = "", body: str = "") -> bool:
 
 
 BLOCKERS = [
+    ("Waiting for Jo's review of the billing schema.", "Jo's review of the billing schema is merged."),
+    ("Waiting for the Stripe API key from Ops.", "The Stripe API key arrived from Ops."),
+    ("We wait for Priya to grant write access to the archive bucket.", "The write access works."),
     ("The harbour office has not sent the tide tables yet.", "The tide tables arrived from the harbour office."),
     ("Waits for the review of #118 by the security group.", "#118 was merged, and the cache is keyed by lock file."),
     ("Waits for the staging key from the harbour team", "The harbour team's staging key is here, so alerts were sent."),
@@ -38,6 +41,12 @@ STILL_BLOCKED = [
     ("Waits for the review of #118", "#118 is still open; #119 was merged."),
     ("Integration tests need the new pier cluster", "Fixed the integration tests of the importer."),
     ("Flaky login tests", "Fixed a typo in the login tests page."),
+    ("Waiting for Jo's review of the billing schema.", "Jo's review of the login schema is merged."),
+    ("Waiting for the Stripe API key from Ops.", "The OpenAI API key from Ops arrived."),
+    ("Waiting for the Stripe API key from Ops.", "The key from Ops arrived."),
+    ("The staging database is down.", "The staging database was created."),
+    ("The release is blocked by a failing Windows build.", "The Linux build of the release passes."),
+    ("Need legal approval for the export of customer data.", "Design approval for the export page arrived."),
     ("The harbour office has not sent the tide tables yet.", "Rendered tide tables as SVG for the web page."),
 ]  # fmt: skip
 STEPS = [
@@ -51,6 +60,10 @@ STEPS = [
     ("观察三天的重复数", "已完成观察三天的重复数。"),
 ]  # fmt: skip
 STILL_OPEN = [
+    ("Fix the flaky login test.", "The flaky checkout test is fixed."),
+    ("Write tests for the refund path.", "Tests for the refund mail were written."),
+    ("Add retries to the mail sender.", "Retries were added to the webhook sender."),
+    ("Document the export command.", "The import command is documented."),
     ("Document the fog horn table", "Added the fog horn table."),
     ("Add a test for the fog horn", "Added a test for the lamp."),
     ("Move the schedules into the database", "Did not move the schedules into the database."),

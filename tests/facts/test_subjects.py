@@ -40,7 +40,7 @@ def replaces(later: str, earlier: str, aspects: tuple[str, str] = ("decision", "
         ("We went with tallow-9", "Drop tallow-9 in favour of paraffin"),
         ("We went with tallow-9", "paraffin-2 replaces tallow-9"),
         ("light the lamp at dusk", "We no longer light"),
-        ("poll the tide gauge hourly", "Drop polling and go to webhooks"),
+        ("use polling for the tide gauge", "Drop polling and go to webhooks"),
         ("Signal colour checks are enabled", "Signal colour checks are now off"),
         ("The keeper day is Monday", "The keeper day is Friday"),
         ("we no longer use tallow", "use tallow again"),

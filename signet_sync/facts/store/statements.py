@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from signet_sync.facts.items import normal
 from signet_sync.facts.mentions import project_of
 from signet_sync.facts.store.facts import Key
-from signet_sync.formats.fact import Aspect, Distilled, EntityKind, Mention
+from signet_sync.formats.fact import Aspect, Claim, Distilled, EntityKind, Mention
 from signet_sync.formats.handle import id_of
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
@@ -32,7 +32,10 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 class ArtifactStatements(NamedTuple):
-    """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC."""
+    """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC.
+
+    `inside` is the folder below the top of its project: one subject in two folders is two.
+    """
 
     agent_id: str
     session_token: str
@@ -42,6 +45,7 @@ class ArtifactStatements(NamedTuple):
     source_path: str
     at_us: int
     distilled: Distilled
+    inside: str = ""
 
     @property
     def session(self) -> Session:
@@ -124,13 +128,18 @@ def _keyed(one: ArtifactStatements) -> _KeyedStatements:
     about = agent, entity_id(agent, owner.kind, owner.norm)
     items: dict[Key, tuple[Key, Any]] = {}
     for item in one.distilled.items:
-        items.setdefault((agent, _fact_id(about, item.aspect, item.text)), (about, item))
+        placed = item._replace(claims=tuple(_inside(claim, one.inside) for claim in item.claims))
+        items.setdefault((agent, _fact_id(about, item.aspect, item.text)), (about, placed))
     relations: dict[tuple[Key, str, Key], int] = {}
     for kind, start, end, line in one.distilled.relations:
         ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
         if ends[0] in mentions and ends[1] in mentions:
             relations.setdefault((ends[0], kind, ends[1]), line)
     return _KeyedStatements(one, about, mentions, items, relations)
+
+
+def _inside(claim: Claim, folder: str) -> Claim:
+    return claim._replace(subject=f"{claim.subject} @{folder}") if folder else claim
 
 
 def _owner(agent_id: str, project: str | None) -> Mention:

@@ -33,6 +33,12 @@ _STATED = """
     cross join attribute_sources s on s.fact = f.fact and s.done = 0
         and s.at_us = (select max(t.at_us) from attribute_sources t where t.fact = f.fact and t.done = 0)
     order by (select source_path from memory_artifacts where id = s.artifact)"""
+# Facts that are stated in several folders of a project: what replaces them in one says nothing of the others.
+_FOLDER = """(case when instr(s.claims, ' @') = 0 then '' else substr(s.claims, instr(s.claims, ' @'),
+    instr(substr(s.claims, instr(s.claims, ' @')), '"')) end)"""
+_SCATTERED = f"""
+    select s.fact from json_each(?) k cross join attribute_sources s on s.fact = k.value and s.done = 0
+    where s.claims is not null group by s.fact having min{_FOLDER} <> max{_FOLDER}"""
 # Parameters: topic, subject of the claim that came or went, subject that it replaces, place.
 _BEFORE = """
     select distinct c.fact from json_each(?) k cross join fact_claims c
@@ -79,9 +85,11 @@ def settle(database: Database, facts: Collection[int]) -> set[tuple[str, str]]:
 def _stated(database: Database, facts: str) -> set[tuple[int, str, int, int, str]]:
     """Returns the claims of some facts by their sources."""
     newest = {row[0]: row for row in database.execute(_STATED, (facts,))}
+    scattered = {fact for (fact,) in database.execute(_SCATTERED, (facts,))}
     return {
         (entity, subject, 2 * at_us + bool(changed), fact, value)
         for fact, entity, at_us, claims in newest.values()
+        if fact not in scattered
         for subject, value, changed in json.loads(claims or "[]")
     }
 
