@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -25,8 +26,11 @@ class Place(NamedTuple):
 
 
 def make_place(project: str | None, root: str | None, origin: str | None) -> Place:
-    """Returns a place as texts that are equal for equal folders."""
-    return Place(_folder(project), _folder(root), js_trim(origin or "") if root else "")
+    """Returns a place as texts that are equal for equal folders. What is no root of a repository is left out."""
+    folder = _folder(root)
+    if not folder.strip("/") or posixpath.normpath(folder) != folder or not folder.startswith("/"):
+        return Place(_folder(project), "", "")
+    return Place(_folder(project), folder, js_trim(origin or ""))
 
 
 def _folder(path: str | None) -> str:
@@ -35,16 +39,20 @@ def _folder(path: str | None) -> str:
 
 
 def possible_roots(place: Place) -> Iterator[str]:
-    """Yields the roots that a place without an origin may belong to, the nearest first: its own, else those above."""
+    """Yields the roots that a place without an origin may belong to, the nearest first: its own, else those above.
+
+    A folder at the top of the file system, or where homes are, holds unrelated projects, whatever a file says.
+    """
     if place.root:
         yield place.root
         return
     path = place.folder
     for _ in range(_PARENTS):
-        if not path.strip("/"):
+        above = path.rpartition("/")[0]
+        if above in ("", "/home", "/Users"):
             return
         yield path
-        path = path.rpartition("/")[0]
+        path = above
 
 
 class Project(NamedTuple):
