@@ -32,7 +32,7 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a thread by its id, and a week.
 WEEK = "week"
 # Changes whenever the same artifacts would give another graph.
-VERSION = f"3 digest {digest_mark.VERSION}"
+VERSION = f"4 digest {digest_mark.VERSION}"
 # Characters of the longest segment that may be small talk, and segments of a session that are looked at.
 SLIGHT, SEGMENTS = 400, 12
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
@@ -48,7 +48,7 @@ class SessionDerivation:
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[ArtifactStatements, ...]
-    alias: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
 class Graph(Deriver):
@@ -92,7 +92,7 @@ class Graph(Deriver):
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
-        nodes.store_aliases(database, {session: one.alias for session, one in prepared.items()})
+        nodes.store_aliases(database, {session: one.aliases for session, one in prepared.items()})
         return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
@@ -144,11 +144,12 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
             source.source_path,
             source.membership_us,
             distilled[source.source_path],
+            source.found.former,
         )
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated, threads.former_id(sources))
+    return SessionDerivation(session, thread, made, place, stated, threads.former_ids(sources, thread))
 
 
 def _reporting(source: Artifact) -> str | None:

@@ -56,10 +56,14 @@ def possible_roots(place: Place) -> Iterator[str]:
 
 
 class Project(NamedTuple):
-    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none."""
+    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none.
+
+    `former` are the identities that it had before other sessions or its own files named its repository or its origin.
+    """
 
     identity: str
     top: str
+    former: tuple[str, ...] = ()
 
 
 def top_of(place: Place, inside: str | None) -> str:
@@ -69,7 +73,7 @@ def top_of(place: Place, inside: str | None) -> str:
 
 def rebased(found: Distilled, project: Project) -> Distilled:
     """Returns what an artifact states with the project's identity in place of the folder that its paths begin with."""
-    identity, top = project
+    identity, top, _ = project
     if identity == top or not top:
         return found
 
