@@ -16,6 +16,7 @@ from signet_sync.pages.sections import (
     FactView,
     MemoryView,
     ThreadView,
+    distinct_names,
     entity_line,
     fact_line,
     memory_line,
@@ -160,17 +161,19 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
 
         return sorted(views, key=place)
 
+    names = distinct_names(view.project for view in (*seen.threads, *seen.others, *seen.personal))
     threads = []
-    for view in seen.threads[:_OWN_THREADS]:
+    for view in (one._replace(name=names.get(one.project or "", "")) for one in seen.threads[:_OWN_THREADS]):
         text = thread_line(view, today, at_hand=True)
         threads.append(ContextLine(view.id, text, view.id, view.path))
         said.add(text, sentence=True)
         for one in filter(None, (view.next_action, view.blocker)):
             said.add(_statement(one))
     own = {view.project for view in seen.threads}
-    wishes = [view for view in seen.personal if view.aspect != "person"]
+    personal = [view._replace(name=names.get(view.project or "", "")) for view in seen.personal]
+    wishes = [view for view in personal if view.aspect != "person"]
     local = ranked(v for v in wishes if v.project in own and _OF_ONE_PROJECT.search(v.text))
-    name = flatten_cell(basename(project), 60)
+    name = flatten_cell(names.get(project) or basename(project), 60)
     yield _Part(
         f"=== Project {name} ===" if name else "=== Project ===",
         [
@@ -187,7 +190,7 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     memories = sorted(seen.memories, key=lambda v: (not seen.uses.get(v.id, UNUSED).pinned, -v.created_us, v.id))
     preferences = ranked(v for v in wishes if not _OF_ONE_PROJECT.search(v.text))
     preferences.sort(key=lambda v: v.project not in own)
-    people = [v for v in seen.personal if v.aspect == "person"]
+    people = [v for v in personal if v.aspect == "person"]
     yield _Part(
         "=== For every project ===",
         [
@@ -207,7 +210,12 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     for view in seen.others:
         if view.project and view.project not in named and len(others) < _OTHER_THREADS:
             named.add(view.project)
-            short = view._replace(sample=flatten(view.sample, _SHORT), next_action=None, blocker=None)
+            short = view._replace(
+                sample=flatten(view.sample, _SHORT),
+                next_action=None,
+                blocker=None,
+                name=names.get(view.project, ""),
+            )
             others.append(ContextLine(view.id, thread_line(short, today), view.id, view.path))
     yield _Part("=== Other projects ===", [_Heading(_NO_TITLE, others)])
 
