@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ class Place(NamedTuple):
 def make_place(project: str | None, root: str | None, origin: str | None) -> Place:
     """Returns a place as texts that are equal for equal folders. What is no root of a repository is left out."""
     folder = _folder(root)
-    if not folder.strip("/") or posixpath.normpath(folder) != folder or not folder.startswith("/"):
+    if not re.match("/[^/]", folder) or posixpath.normpath(folder) != folder:
         return Place(_folder(project), "", "")
     return Place(_folder(project), folder, js_trim(origin or ""))
 

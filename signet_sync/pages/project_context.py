@@ -161,7 +161,9 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
 
         return sorted(views, key=place)
 
-    names = distinct_names(view.project for view in (*seen.threads, *seen.others, *seen.personal))
+    names = distinct_names(
+        [*(view.project for view in (*seen.threads, *seen.others)), *(view.project for view in seen.personal)]
+    )
     threads = []
     for view in (one._replace(name=names.get(one.project or "", "")) for one in seen.threads[:_OWN_THREADS]):
         text = thread_line(view, today, at_hand=True)

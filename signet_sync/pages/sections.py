@@ -225,7 +225,7 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
         return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line, project or "", path)
 
     planned = _planned(seen)
-    names = distinct_names(v.project for v in (*seen.threads, *seen.facts))
+    names = distinct_names([*(v.project for v in seen.threads), *(v.project for v in seen.facts)])
     facts = [
         v._replace(name=names.get(v.project or "", ""))
         for v in seen.facts

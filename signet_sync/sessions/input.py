@@ -162,7 +162,7 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
         raise _bad("repository_root", "must be given with repository_origin or repository_path")
     if root is not None:
         root = values["repository_root"] = root.rstrip("/") or "/"
-        if not root.startswith("/") or posixpath.normpath(root) != root:
+        if not root.startswith("/") or root.startswith("//") or posixpath.normpath(root) != root:
             raise _bad("repository_root", "must be an absolute path without . and ..")
         if origin is not None:
             origin = js_trim(origin)

@@ -74,6 +74,11 @@ def test_places() -> None:
     assert make_place(None, "/r/", " o ") == ("", "/r", "o")
     assert make_place("/", None, None) == ("/", "", "")
     assert [*possible_roots(make_place("/a/b/c", None, None))] == ["/a/b/c", "/a/b"]
+    assert [*possible_roots(make_place("/home/ada/x", None, None))] == ["/home/ada/x"]
+    assert [*possible_roots(make_place("/Users/ada", None, None))] == []
+    for wrong in ("/", "//", "~", "x/y", "/a/../b", "/a/./b", "//a/b", " "):
+        assert make_place("/x/y", wrong, "o") == ("/x/y", "", ""), wrong
+    assert make_place("/app/x", "/app", "o") == ("/app/x", "/app", "o")
     assert [*possible_roots(make_place("/a/b/c", "/r", None))] == ["/r"]
     assert [*possible_roots(make_place("/", None, None))] == [*possible_roots(make_place("", None, None))] == []
     assert len([*possible_roots(make_place("/x" * 9_999, None, None))]) == 64
