@@ -76,7 +76,7 @@ _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|
 InjectedContext = Callable[["HookSession", str, str | None, int], str]
 
 
-class _Refused(Exception):
+class _RefusedEvent(Exception):
     """Why an event is refused, without words of the payload."""
 
 
@@ -89,7 +89,7 @@ def main(arguments: list[str], context: InjectedContext) -> int:
         if not _guarded(os.environ):
             call = _HookEvent(harness, locations.locate_workspace(workspace), context)
             call.run()
-    except (_Refused, SignetSyncError) as error:
+    except (_RefusedEvent, SignetSyncError) as error:
         trouble = display(str(error))
     except OSError as error:
         trouble = f"failed: {error.strerror or type(error).__name__}"
@@ -140,13 +140,13 @@ class _HookEvent:
         self.folder = locations.locate(root)
 
     def run(self) -> None:
-        """Handles the event and prints the answer. Raises `_Refused`, `SignetSyncError`, `OSError`."""
+        """Handles the event and prints the answer. Raises `_RefusedEvent`, `SignetSyncError`, `OSError`."""
         if self.harness not in HARNESSES:
-            raise _Refused("no such harness; one of: " + ", ".join(HARNESSES))
+            raise _RefusedEvent("no such harness; one of: " + ", ".join(HARNESSES))
         payload = _payload()
         name = payload.get("hook_event_name")
         if not isinstance(name, str):
-            raise _Refused("hook_event_name is missing")
+            raise _RefusedEvent("hook_event_name is missing")
         event = EVENTS.get(name)
         if event is None or payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
             return
@@ -207,7 +207,7 @@ class _HookEvent:
                 if present == self.folder:
                     raise
                 self.folder = present
-        raise _Refused("the state folder keeps moving")
+        raise _RefusedEvent("the state folder keeps moving")
 
     def _job(self, event: str, agent: str, project: str | None, payload: Mapping[str, object]) -> spool.Job | None:
         session_id = payload.get("session_id")
@@ -215,12 +215,12 @@ class _HookEvent:
             return None
         session_id = session_name(session_id) if isinstance(session_id, str) else None
         if not is_session_id(session_id):
-            raise _Refused("session_id is missing or blank")
+            raise _RefusedEvent("session_id is missing or blank")
         path = payload.get("transcript_path")
         if path is None and self.harness == "codex":
             return None  # an ephemeral session, which is not to be kept
         if path is None and self.harness not in _IN_STORES:
-            raise _Refused("transcript_path is missing")
+            raise _RefusedEvent("transcript_path is missing")
         if path is not None:
             # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
             may_be_absent = event in ("session-start", "stop") or (
@@ -232,7 +232,7 @@ class _HookEvent:
             # At a session's first prompt its file does not exist yet.
             path = str(path) if event == "stop" else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
-            raise _Refused("there is no workspace; create it with: signet-sync init")
+            raise _RefusedEvent("there is no workspace; create it with: signet-sync init")
         return spool.Job(
             event=event,
             harness=self.harness,
@@ -277,7 +277,7 @@ class _HookEvent:
             if put is not None:
                 spool.finish(put)
             self.folder = present
-        raise _Refused("the state folder keeps moving")
+        raise _RefusedEvent("the state folder keeps moving")
 
 
 # ── input ──
@@ -286,15 +286,15 @@ class _HookEvent:
 def _payload() -> dict[str, object]:
     data = _read_stdin(time.monotonic() + PATIENCE)
     if not data:
-        raise _Refused("stdin is empty")
+        raise _RefusedEvent("stdin is empty")
     if len(data) > PAYLOAD_LIMIT:
-        raise _Refused(f"more than {PAYLOAD_LIMIT >> 20} MiB on stdin")
+        raise _RefusedEvent(f"more than {PAYLOAD_LIMIT >> 20} MiB on stdin")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        raise _Refused("stdin is not JSON") from None
+        raise _RefusedEvent("stdin is not JSON") from None
     if not isinstance(value, dict):
-        raise _Refused("stdin is not a JSON object")
+        raise _RefusedEvent("stdin is not a JSON object")
     return value
 
 
@@ -315,19 +315,19 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
     import stat
 
     if not isinstance(path, str) or not path.startswith("/"):
-        raise _Refused("transcript_path is not an absolute path")
+        raise _RefusedEvent("transcript_path is not an absolute path")
     try:
         status = os.lstat(path)
     except FileNotFoundError:
         if may_be_absent:
             return None
-        raise _Refused("there is no file at transcript_path") from None
+        raise _RefusedEvent("there is no file at transcript_path") from None
     except (OSError, ValueError):
-        raise _Refused("transcript_path cannot be examined") from None
+        raise _RefusedEvent("transcript_path cannot be examined") from None
     if not stat.S_ISREG(status.st_mode):
-        raise _Refused("transcript_path is not a regular file")
+        raise _RefusedEvent("transcript_path is not a regular file")
     if status.st_uid != os.geteuid():
-        raise _Refused("the file at transcript_path belongs to another user")
+        raise _RefusedEvent("the file at transcript_path belongs to another user")
     return path
 
 

@@ -34,7 +34,8 @@ session_key      the harness's name for the session, if it is not its id
 summary          default: a digest of the transcript
 repository_root  the folder of the project's git repository (its main one, if this is a worktree);
                  sessions of one origin (host/path, no credentials), else of one root, are one
-                 project; repository_path is the subfolder
+                 project; repository_path is the subfolder; ignored if it is the home folder
+                 or above it
 memory_sentence  the session's line in MEMORY.md; generated if it is missing or says too little
 idempotency_key  a repeated key returns the first answer and writes nothing
 

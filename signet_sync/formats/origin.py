@@ -8,33 +8,38 @@ from signet_sync.formats.lazy_pattern import late
 
 _LENGTH = 1_000  # characters
 _STANDARD_PORTS = {"https": "443", "http": "80", "ssh": "22", "git+ssh": "22", "ssh+git": "22", "git": "9418"}
-_URL = late(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)", re.IGNORECASE)
-_SCP = late(r"(?:[^/:@]*@)?(\[[0-9a-f:.]+\]|[^/:@\[\]]+):(.*)", re.IGNORECASE)
-_HOST = late(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
+# Whatever else is written may hide a credential: only these forms are read, character by character.
+_HOST = r"([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?\.?|\[[0-9a-f:.]+\])"
+_PATH = r"([a-z0-9._~+/-]*)"
+_URL = late(rf"([a-z+]+)://(?:[^/?#]*@)?{_HOST}(?::([0-9]{{1,5}}))?/{_PATH}(?:[?#][^@]*)?", re.IGNORECASE)
+_SCP = late(rf"(?:[^/:@?#]*@)?{_HOST}:(?!//){_PATH}", re.IGNORECASE)
 
 
 def origin_of(url: str) -> str | None:
     """Returns `host/path` of a remote's URL, equal for all its forms; None for a local path and anything unusual.
 
-    User, password, query and `.git` are left out, and the port if it is the usual one of its protocol.
+    User, password, query and `.git` are left out, and the port if it is the usual one of its protocol. An `@` or a
+    colon after the host may be the end of a password, so that nothing is read.
     """
+    if len(url) > _LENGTH or not url.isascii():
+        return None
     port = ""
-    remote = _URL.match(url)
-    if remote is not None:
-        place = remote[2].rpartition("@")[2]
-        host, _, port = place.rpartition(":") if re.search(r":\d*$", place) else (place, "", "")
-        path = remote[3]
-        if port == _STANDARD_PORTS.get(remote[1].lower(), ""):
+    if (remote := _URL.fullmatch(url)) is not None:
+        scheme, host, port, path = remote[1].lower(), remote[2], remote[3] or "", remote[4]
+        if scheme not in _STANDARD_PORTS:
+            return None
+        if port == _STANDARD_PORTS[scheme]:
             port = ""
     elif (short := _SCP.fullmatch(url)) is not None:
         host, path = short[1], short[2]
+        # `https:/…`, with a slash too few.
+        if host.lower() in (*_STANDARD_PORTS, "file", "ftp", "ftps"):
+            return None
     else:
         return None
     host = host.lower().rstrip(".")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     name = "/".join(parts).removesuffix(".git").rstrip("/")
-    # An `@` in a path may be the end of a password with a slash.
-    unusual = ".." in parts or "@" in name or "\\" in name or not name.isprintable() or len(url) > _LENGTH
-    if not name or unusual or _HOST.fullmatch(host) is None:
+    if not name or ".." in parts:
         return None
     return f"{host}:{port}/{name}" if port else f"{host}/{name}"

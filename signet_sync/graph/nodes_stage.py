@@ -49,7 +49,7 @@ class SessionDerivation:
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[ArtifactStatements, ...]
-    alias: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
 class Graph(Deriver):
@@ -93,7 +93,7 @@ class Graph(Deriver):
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
-        nodes.store_aliases(database, {session: one.alias for session, one in prepared.items()})
+        nodes.store_aliases(database, {session: one.aliases for session, one in prepared.items()})
         return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
@@ -146,11 +146,12 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
             source.membership_us,
             distilled[source.source_path],
             _folder_inside(source),
+            source.found.former,
         )
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated, threads.former_id(sources))
+    return SessionDerivation(session, thread, made, place, stated, threads.former_ids(sources, thread))
 
 
 def _folder_inside(source: Artifact) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -25,8 +27,11 @@ class Place(NamedTuple):
 
 
 def make_place(project: str | None, root: str | None, origin: str | None) -> Place:
-    """Returns a place as texts that are equal for equal folders."""
-    return Place(_folder(project), _folder(root), js_trim(origin or "") if root else "")
+    """Returns a place as texts that are equal for equal folders. What is no root of a repository is left out."""
+    folder = _folder(root)
+    if not re.match("/[^/]", folder) or posixpath.normpath(folder) != folder:
+        return Place(_folder(project), "", "")
+    return Place(_folder(project), folder, js_trim(origin or ""))
 
 
 def _folder(path: str | None) -> str:
@@ -35,23 +40,31 @@ def _folder(path: str | None) -> str:
 
 
 def possible_roots(place: Place) -> Iterator[str]:
-    """Yields the roots that a place without an origin may belong to, the nearest first: its own, else those above."""
+    """Yields the roots that a place without an origin may belong to, the nearest first: its own, else those above.
+
+    A folder at the top of the file system, or where homes are, holds unrelated projects, whatever a file says.
+    """
     if place.root:
         yield place.root
         return
     path = place.folder
     for _ in range(_PARENTS):
-        if not path.strip("/"):
+        above = path.rpartition("/")[0]
+        if above in ("", "/home", "/Users"):
             return
         yield path
-        path = path.rpartition("/")[0]
+        path = above
 
 
 class Project(NamedTuple):
-    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none."""
+    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none.
+
+    `former` are the identities that it had before other sessions or its own files named its repository or its origin.
+    """
 
     identity: str
     top: str
+    former: tuple[str, ...] = ()
 
 
 def top_of(place: Place, inside: str | None) -> str:
@@ -61,7 +74,7 @@ def top_of(place: Place, inside: str | None) -> str:
 
 def rebased(found: Distilled, project: Project) -> Distilled:
     """Returns what an artifact states with the project's identity in place of the folder that its paths begin with."""
-    identity, top = project
+    identity, top, _ = project
     if identity == top or not top:
         return found
 

@@ -17,6 +17,7 @@ class SessionProjects(Deriver):
     """
 
     name = "projects"
+    version = "2"
     tables = ("session_projects",)
     kinds = frozenset({SESSION})
 

@@ -154,14 +154,18 @@ def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
     )
 
 
-def former_id(sources: Sequence[ArtifactText]) -> str | None:
-    """Returns the id that a session's thread had when project, lineage and harness made a thread; None for noise."""
+def former_ids(sources: Sequence[ArtifactText], thread: Thread) -> tuple[str, ...]:
+    """Returns other ids that a session's thread had: when project, lineage and harness made a thread, and when its
+    project had another name.
+    """
     best = best_of(sources)
-    if best is None or best.noise:
-        return None
+    if best is None:
+        return ()
     project = js_trim(best.project or "")
     lineage = lineage_of(best.session_key, best.session_id) or ""
-    return id_of("t", best.agent_id, project.rstrip("/") or project, lineage, js_trim(best.harness or ""))
+    first = id_of("t", best.agent_id, project.rstrip("/") or project, lineage, js_trim(best.harness or ""))
+    later = (id_of("t", best.agent_id, "project", name) for name in best.found.former)
+    return tuple(sorted({first, *later} - {thread.id}))
 
 
 def _quoted(part: str) -> str:

@@ -55,19 +55,46 @@ def _resolve(cwd: str) -> Repository | None:
         return None
     start = top = "/" + os.path.normpath(cwd).lstrip("/")
     for _ in range(PARENTS):
-        if top in ("/", os.path.expanduser("~")):
+        if holds_home(top):
             return None
         folder = _git_folder(f"{top}/.git")
         if folder is not None:
             common = _common_folder(folder, top)
             config = _text(f"{common}/config", _CONFIG_LIMIT)
             url = _origin_url(config) if config is not None else None
-            root = top if common == folder else _main_root(common)
+            main = _main_root(common)
+            root = top if common == folder or holds_home(main) else main
             local = local_path(url, top) if url else None
             origin = origin_of(url) if url and local is None else None
-            return Repository(local or root, origin, start[len(top) + 1 :])
+            if local is not None and _is_other_repository(local, top):
+                root = local
+            return Repository(root, origin, start[len(top) + 1 :])
         top = os.path.dirname(top)
     return None
+
+
+def holds_home(folder: str) -> bool:
+    """Returns whether a folder is the user's home folder or above it, where many projects are."""
+    return _is_at_or_above(folder, os.path.expanduser("~"))
+
+
+def _is_at_or_above(folder: str, path: str) -> bool:
+    """Compares where folders really are: a path may lead through links."""
+    above = os.path.realpath(folder).rstrip("/")
+    return f"{os.path.realpath(path)}/".startswith(f"{above}/")
+
+
+def _is_other_repository(root: str, top: str) -> bool:
+    """Returns whether a folder holds a repository of its own that a working tree can be a clone of.
+
+    Any folder's `.git` can name any path: one that other projects are below would make all of them one.
+    """
+    if holds_home(root) or _is_at_or_above(root, top):
+        return False
+    return any(
+        all(os.path.lexists(f"{folder}/{name}") for name in ("HEAD", "objects", "refs"))
+        for folder in (f"{root}/.git", root)
+    ) or os.path.isfile(f"{root}/.git")
 
 
 # ── git's folders ──
@@ -103,6 +130,8 @@ def _common_folder(folder: str, top: str) -> str:
     if os.path.realpath(back) != os.path.realpath(f"{top}/.git"):
         raise OSError("not a worktree of this repository")
     common = os.path.normpath(os.path.join(folder, _named(f"{folder}/commondir")))
+    if os.path.realpath(os.path.dirname(folder)) != os.path.realpath(f"{common}/worktrees"):
+        raise OSError("not listed by this repository")
     _require_own(os.lstat(common))
     return common
 
@@ -162,8 +191,8 @@ def _origin_url(config: str) -> str | None:
 
 
 def _value(written: str) -> str:
-    """Returns a value without quotes and comment."""
-    said = re.match(r'"([^"\\]*)"|([^"#;\\]*)', written)
+    """Returns a value without quotes and comment; empty for an unusual one, which may be cut inside a password."""
+    said = re.fullmatch(r'(?:"([^"\\]*)"|([^"#;\\]*))\s*(?:[#;][^@]*)?', written)
     return (said[1] or said[2] or "").strip() if said is not None else ""
 
 

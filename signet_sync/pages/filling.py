@@ -98,7 +98,7 @@ class _Filling:
         if _is_grouped(entry) and line.grouped:
             made = made._replace(grouped=f"{entry.bullet}{line.grouped}{more}")
             before = self._projects[entry.section, entry.project]
-            cost = _group_cost(f"### {_name(entry.project)}") if before == 1 else 0
+            cost = _group_cost(f"### {_name(entry)}") if before == 1 else 0
         elif entry.group and entry.group not in self._groups:
             cost = _group_cost(entry.group)
         cost += page_tokens(f"{made.text} {ending}") + 1
@@ -230,15 +230,15 @@ def _by_project(chosen: Sequence[_Line]) -> list[tuple[str, list[_Line]]]:
     several = {project: lines for project, lines in of_project.items() if len(lines) > 1}
     alone = [line for line in chosen if not line.grouped or line.entry.project not in several]
     alone.sort(key=lambda line: not line.entry.pinned)
-    return [("", alone), *((f"### {_name(project)}", lines) for project, lines in several.items())]
+    return [("", alone), *((f"### {_name(lines[0].entry)}", lines) for lines in several.values())]
 
 
 def _is_grouped(entry: SectionCandidate) -> bool:
-    return bool(_name(entry.project)) and not entry.pinned and entry.section not in ("projects", "dreamed")
+    return bool(_name(entry)) and not entry.pinned and entry.section not in ("projects", "dreamed")
 
 
-def _name(project: str) -> str:
-    return flatten_cell(basename(project), 60)
+def _name(entry: SectionCandidate) -> str:
+    return flatten_cell(entry.name or basename(entry.project), 60)
 
 
 def _group_cost(heading: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 
 from signet_sync.capture import injections
 from signet_sync.capture.hook_session import HookSession
@@ -17,8 +18,11 @@ from signet_sync.pages.store.readable_index import RemovalUnfinished, readable_i
 
 TYPE_CHECKING = False  # same as in `typing`, without importing it
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from signet_sync.capture.injections import Injections
     from signet_sync.pages.project_context import ContextLine, ProjectInputs
+    from signet_sync.storage.database.connection import Database
 
 RESUMED = "resume"  # the only start after which a session still has what it got before
 _LONGEST = 1.0  # seconds that the search at a prompt may take
@@ -102,7 +106,7 @@ def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | N
         if database is not None:
             from signet_sync.pages.store import project_inputs
 
-            _, belongs = own_project.of_path(session.project)
+            _, belongs = _own(session, database)
             found = project_inputs.project_inputs(database, session.agent_id, _now_us(), belongs)
             if of_itself:
                 paths = (view.path for views in (found.threads, found.facts, found.personal) for view in views)
@@ -110,6 +114,12 @@ def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | N
                 own = {path for path, session_id in sessions.items() if session_id == session.id}
             seen = found
     return seen, own
+
+
+def _own(session: HookSession, database: Database) -> tuple[str, Callable[[str | None], bool]]:
+    from signet_sync.pages.store.project_inputs import recorded_origin
+
+    return own_project.of_path(session.project, partial(recorded_origin, database, session.agent_id))
 
 
 def _hits(session: HookSession, words: str) -> list[PromptHit]:
@@ -120,7 +130,7 @@ def _hits(session: HookSession, words: str) -> list[PromptHit]:
 
             until = time.monotonic() + _LONGEST
             database.connection.set_progress_handler(lambda: time.monotonic() > until, 20_000)
-            _, belongs = own_project.of_path(session.project)
+            _, belongs = _own(session, database)
             found = worth_injecting(
                 database, session.agent_id, words, belongs, shared=session.shared, session_id=session.id
             )

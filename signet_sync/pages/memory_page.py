@@ -193,14 +193,14 @@ def _ledger(
     return _Ledger("\n".join([*top, *lines]), used, tuple(rows), frozenset(shown), day_before or "9999-99-99")
 
 
-class _Index(NamedTuple):
+class _TemporalIndex(NamedTuple):
     """The temporal index and its tokens."""
 
     text: str
     tokens: int
 
 
-def _index(projection: Projection, budget: int, head: FilledSections, ledger: _Ledger) -> _Index:
+def _index(projection: Projection, budget: int, head: FilledSections, ledger: _Ledger) -> _TemporalIndex:
     """Returns what neither sections nor session log show: earlier months, condensations, sessions."""
     heading = "## Temporal Index"
     heading_costs = estimate_tokens(heading) + 5
@@ -227,8 +227,10 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
     months = (_month_line(projection.agent_id, month) for month in _earlier(projection, ledger))
     lines = _shared_out((months, lines_of(lineage.condensations), lines_of(lineage.sessions)), left)
     if not lines:
-        return _Index("", 0)
-    return _Index("\n".join([heading, "", *lines]), heading_costs + sum(page_tokens(line) + 1 for line in lines))
+        return _TemporalIndex("", 0)
+    return _TemporalIndex(
+        "\n".join([heading, "", *lines]), heading_costs + sum(page_tokens(line) + 1 for line in lines)
+    )
 
 
 # The least that a node's line costs, in tokens, and the most nodes that a page is made from.

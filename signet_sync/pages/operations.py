@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from signet_sync.capture import injections
@@ -12,7 +13,7 @@ from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.session_context import SessionContext, compose, of_rows
-from signet_sync.pages.store.project_inputs import project_inputs
+from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
 from signet_sync.recall.store.hits import lines
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
@@ -40,7 +41,7 @@ def at_start(
     try:
         with reading(place) as database:
             if not shared:
-                _, belongs = of_path(project)
+                _, belongs = of_path(project, partial(recorded_origin, database, agent_id))
                 instant = now_us() if now is None else now
                 memory = of_rows(project_inputs(database, agent_id, instant, belongs), project, instant)
     except DatabaseError as error:

@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from signet_sync.host.repository import resolve
+from signet_sync.host.repository import holds_home, resolve
 
 
-def of_path(path: str | None) -> tuple[str, Callable[[str | None], bool]]:
+def of_path(
+    path: str | None, origin_of: Callable[[str], str | None] = lambda _: None
+) -> tuple[str, Callable[[str | None], bool]]:
     """Returns what names the project at a path ("" without one), and whether a recorded project belongs to it.
 
-    The path may be gone, or a file. The home folder and those above it, where many projects are, belong to none of
+    `origin_of` returns the origin that sessions recorded of a root: a clone of a local repository names only that. The
+    path may be gone, or a file. The home folder and those above it, where many projects are, belong to none of
     them.
     """
     if not path or not os.path.isabs(path):
         return "", lambda _: False
     at = os.path.normpath(path)
     found = resolve(at) or resolve(os.path.dirname(at))
-    home = os.path.expanduser("~")
+    origin = None if found is None else found.origin or origin_of(found.root)
 
     def belongs(project: str | None) -> bool:
         if found is not None:
-            return bool(project) and (project in (found.origin, found.root) or _is_below(str(project), found.root))
+            return bool(project) and (project in (origin, found.root) or _is_below(str(project), found.root))
         other = os.path.normpath(project) if project else ""
-        return other == at or (_is_below(at, other) and other != home and not _is_below(home, other))
+        return other == at or (_is_below(at, other) and not holds_home(other))
 
-    return (found.origin or found.root) if found is not None else at, belongs
+    return (origin or found.root) if found is not None else at, belongs
 
 
 def _is_below(path: str, folder: str) -> bool:

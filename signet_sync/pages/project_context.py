@@ -16,6 +16,7 @@ from signet_sync.pages.sections import (
     FactView,
     MemoryView,
     ThreadView,
+    distinct_names,
     entity_line,
     fact_line,
     memory_line,
@@ -85,7 +86,7 @@ class ContextLine(NamedTuple):
         return neutral(f"- {self.text} {(handle if self.is_ambiguous else short_handle)(self.id)}")
 
 
-class _Heading(NamedTuple):
+class _HeadedLines(NamedTuple):
     title: str
     lines: Sequence[ContextLine]
 
@@ -94,7 +95,7 @@ class _Part(NamedTuple):
     """One of the three parts."""
 
     title: str
-    headings: Sequence[_Heading]
+    headings: Sequence[_HeadedLines]
 
 
 class ContextText(NamedTuple):
@@ -182,40 +183,44 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
 
         return sorted(views, key=place)
 
+    names = distinct_names(
+        [*(view.project for view in (*seen.threads, *seen.others)), *(view.project for view in seen.personal)]
+    )
     threads = []
-    for view in seen.threads[:_OWN_THREADS]:
+    for view in (one._replace(name=names.get(one.project or "", "")) for one in seen.threads[:_OWN_THREADS]):
         text = thread_line(view, today, at_hand=True)
         threads.append(ContextLine(view.id, text, view.id, view.path))
         said.add(text, sentence=True)
         for one in filter(None, (view.next_action, view.blocker)):
             said.add(_statement(one))
     own = {view.project for view in seen.threads}
-    wishes = [view for view in seen.personal if view.aspect != "person"]
+    personal = [view._replace(name=names.get(view.project or "", "")) for view in seen.personal]
+    wishes = [view for view in personal if view.aspect != "person"]
     local = ranked(v for v in wishes if v.project in own and _OF_ONE_PROJECT.search(v.text))
-    name = flatten_cell(basename(project), 60)
+    name = flatten_cell(names.get(project) or basename(project), 60)
     yield _Part(
         f"=== Project {name} ===" if name else "=== Project ===",
         [
-            _Heading(_NO_TITLE, threads),
+            _HeadedLines(_NO_TITLE, threads),
             *(
-                _Heading(
+                _HeadedLines(
                     title, fresh(_of_fact(one, today) for one in ranked(v for v in seen.facts if v.aspect == aspect))
                 )
                 for aspect, title in _HEADINGS.items()
             ),
-            _Heading("Preferences:", fresh(_of_fact(one, today) for one in local)),
+            _HeadedLines("Preferences:", fresh(_of_fact(one, today) for one in local)),
         ],
     )
     memories = sorted(seen.memories, key=lambda v: (not seen.uses.get(v.id, UNUSED).pinned, -v.created_us, v.id))
     preferences = ranked(v for v in wishes if not _OF_ONE_PROJECT.search(v.text))
     preferences.sort(key=lambda v: v.project not in own)
-    people = [v for v in seen.personal if v.aspect == "person"]
+    people = [v for v in personal if v.aspect == "person"]
     yield _Part(
         "=== For every project ===",
         [
-            _Heading("Remembered:", fresh(_of_memory(one, today) for one in memories)),
-            _Heading("Preferences:", fresh(_of_fact(one, today, named=True) for one in preferences)),
-            _Heading(
+            _HeadedLines("Remembered:", fresh(_of_memory(one, today) for one in memories)),
+            _HeadedLines("Preferences:", fresh(_of_fact(one, today, named=True) for one in preferences)),
+            _HeadedLines(
                 "People:",
                 [
                     *(ContextLine(v.id, entity_line(v), v.id, None) for v in seen.entities),
@@ -229,9 +234,14 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     for view in seen.others:
         if view.project and view.project not in named and len(others) < _OTHER_THREADS:
             named.add(view.project)
-            short = view._replace(sample=flatten(view.sample, _SHORT), next_action=None, blocker=None)
+            short = view._replace(
+                sample=flatten(view.sample, _SHORT),
+                next_action=None,
+                blocker=None,
+                name=names.get(view.project, ""),
+            )
             others.append(ContextLine(view.id, thread_line(short, today), view.id, view.path))
-    yield _Part("=== Other projects ===", [_Heading(_NO_TITLE, others)])
+    yield _Part("=== Other projects ===", [_HeadedLines(_NO_TITLE, others)])
 
 
 def _of_fact(view: FactView, today: int, *, named: bool = False) -> ContextLine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -42,6 +42,7 @@ _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~
 _HANDLE = late(r"\^(?=[a-z]-)")
 # Where the sentence of a session names what blocks it.
 _BLOCKED = late(r"[;.,]\s+blocked:\s+")
+_OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 # A page is rendered again with every change and most of its texts stay the same; the cache holds those of a few pages.
@@ -52,7 +53,8 @@ class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
     `blocker` is the first that its newest sessions leave open. `planned_by` and `blocked_by` are the nodes of the
-    sessions that said the next action and this blocker, "" for the newest session, whose node is `newest`.
+    sessions that said the next action and this blocker, "" for the newest session, whose node is `newest`. `name` is
+    the project's, if not the last part of its identity (`distinct_names`).
     """
 
     id: str
@@ -69,6 +71,7 @@ class ThreadView(NamedTuple):
     planned_by: str = ""
     blocked_by: str = ""
     newest: str = ""
+    name: str = ""
 
 
 class ReplacedFact(NamedTuple):
@@ -93,6 +96,7 @@ class FactView(NamedTuple):
     path: str
     replaced: ReplacedFact | None = None
     against: tuple[tuple[str, str, int], ...] = ()
+    name: str = ""
 
 
 class MemoryView(NamedTuple):
@@ -165,7 +169,8 @@ class SectionCandidate(NamedTuple):
     """What may be shown, and its score; `make_line` makes its line, which is not needed for most.
 
     `project` is what it is about, `path` the artifact that states it. `group` is a heading inside the section, and
-    `place` the order below it, lowest first. `newest` is the node of the session of a thread whose words are shown.
+    `place` the order below it, lowest first. `newest` is the node of the session of a thread whose words are shown,
+    `name` the project's for a heading, if not the last part of its identity.
     """
 
     section: str
@@ -179,6 +184,7 @@ class SectionCandidate(NamedTuple):
     group: str = ""
     place: float = 0.0
     newest: str = ""
+    name: str = ""
 
     @property
     def bullet(self) -> str:
@@ -219,8 +225,9 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
         return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line, project or "", path)
 
     planned = _planned(seen)
+    names = distinct_names([*(v.project for v in seen.threads), *(v.project for v in seen.facts)])
     facts = [
-        v
+        v._replace(name=names.get(v.project or "", ""))
         for v in seen.facts
         if seen.uses.get(v.id, UNUSED).pinned
         # A contradiction is one line, at the first of its facts.
@@ -234,10 +241,12 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
             valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)._replace(
                 newest=v.newest
             )
-            for v in seen.threads
+            for v in (one._replace(name=names.get(one.project or "", "")) for one in seen.threads)
         ),
         *(
-            valued(v.aspect, section_of(v.aspect), v.id, v.latest_us, partial(_of_fact, v, today), v.project, v.path)
+            valued(
+                v.aspect, section_of(v.aspect), v.id, v.latest_us, partial(_of_fact, v, today), v.project, v.path
+            )._replace(name=v.name)
             for v in facts
         ),
         *(_memory(v, today, seen.dreamed.get(v.id), valued) for v in seen.memories),
@@ -339,14 +348,34 @@ def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> 
 
 def thread_name(view: ThreadView) -> str:
     """Returns the name of a thread: its project with the key that its sessions share, else that key or harness."""
-    project, lineage = _cell(basename(view.project)), _cell(view.session_key or "")
+    project, lineage = _cell(view.name or basename(view.project)), _cell(view.session_key or "")
     if project:
         return f"{project} · {lineage}" if lineage else project
     return lineage or (f"{_cell(view.harness, 40)}, no project" if view.harness else "no project")
 
 
+def distinct_names(projects: Iterable[str | None]) -> dict[str, str]:
+    """Returns names for the projects whose last part is that of another one: with the folders or owners before it."""
+    of_name: dict[str, set[str]] = {}
+    for project in filter(None, projects):
+        of_name.setdefault(basename(project).casefold(), set()).add(project)
+    found: dict[str, str] = {}
+    for some in of_name.values():
+        parts = {project: project.strip("/").split("/") for project in some}
+        for count in range(2, max(map(len, parts.values())) + 1) if len(some) > 1 else ():
+            names = {project: "/".join(its[-count:]) for project, its in parts.items()}
+            if len({name.casefold() for name in names.values()}) == len(some):
+                found |= names
+                break
+    return found
+
+
 def without_name(sentence: str, name: str) -> str:
-    """Returns a sentence without the project's name in front, which its line shows anyway."""
+    """Returns a sentence without what is in front: the project's name, which its line shows anyway, or a file's.
+
+    Sentences of sessions whose project had a name like a common word begin with their own file.
+    """
+    sentence = _OWN_FILE.sub("", sentence)
     start = f"{name}: "
     return sentence[len(start) :] if name and sentence.casefold().startswith(start.casefold()) else sentence
 
@@ -375,7 +404,7 @@ def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
     A fact that replaced another says so, and one that is contradicted shows both.
     """
     day = short_day(view.latest_us, today_us)
-    project = "" if grouped else _cell(basename(view.project))
+    project = "" if grouped else _cell(view.name or basename(view.project))
     if view.against:
         sides = [f"{plain(view.text)} ({day})"]
         sides += [f"{plain(text)} ({short_day(at, today_us)}) {short_handle(one)}" for one, text, at in view.against]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -157,11 +158,15 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
         values[name] = _instant(name, values[name], now_us)
     values["memory_sentence"] = _optional_body(given, "memory_sentence")
     root, origin = values["repository_root"], values["repository_origin"]
-    values["repository_root"] = root.rstrip("/") or None if root is not None else None
     if root is None and (origin is not None or values["repository_path"] is not None):
         raise _bad("repository_root", "must be given with repository_origin or repository_path")
-    if origin is not None and ("://" in origin or "@" in origin):
-        values["repository_origin"] = origin_of(js_trim(origin))
+    if root is not None:
+        root = values["repository_root"] = root.rstrip("/") or "/"
+        if not root.startswith("/") or root.startswith("//") or posixpath.normpath(root) != root:
+            raise _bad("repository_root", "must be an absolute path without . and ..")
+        if origin is not None:
+            origin = js_trim(origin)
+            values["repository_origin"] = origin_of(origin if "://" in origin or "@" in origin else f"https://{origin}")
     return values
 
 

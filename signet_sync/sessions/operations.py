@@ -18,6 +18,7 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.host.repository import holds_home
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
@@ -144,7 +145,8 @@ def _request(
         flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
     # A request that is repeated after its repository was moved or deleted is the same.
-    identity |= written_repository(given, written)
+    if not holds_home(given.repository_root or "/"):
+        identity |= written_repository(given, written)
     captured = parse_instant(given.captured_at) if given.captured_at else None
     return _SanitizedRequest(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 

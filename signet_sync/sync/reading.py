@@ -42,7 +42,7 @@ def read_and_write(
     if not paths:
         return unsettled
     much = len(paths) > BULK_FROM
-    writer = Writer(workspace, request, known, outcome)
+    writer = VerdictWriter(workspace, request, known, outcome)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far in the future comes from a clock that was set back; such a file would be young forever.
@@ -213,7 +213,7 @@ def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool
     return True
 
 
-class Writer:
+class VerdictWriter:
     """Writes batches of judgements into the open transaction."""
 
     def __init__(self, workspace: Workspace, request: Request, known: dict[str, Known], outcome: Outcome) -> None:

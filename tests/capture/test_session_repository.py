@@ -195,10 +195,44 @@ def test_an_answer_under_a_key_holds_whatever_the_repository_is_by_now(vault: Va
         {"repository_root": "/a\0b"},
         {"repository_origin": NAME},
         {"repository_root": " ", "repository_path": "docs"},
+        {"repository_root": "code/lantern"},
+        {"repository_root": "~"},
+        {"repository_root": "/code/../lantern"},
+        {"repository_root": "/code\n/./lantern", "repository_origin": NAME},
     ],
 )
 def test_what_is_no_repository_is_refused(vault: Vault, wrong: dict[str, Any]) -> None:
     assert "repository_root" in refuse(vault, "input-invalid", **wrong)["message"]
+
+
+def test_the_home_folder_and_those_above_it_are_no_repository(vault: Vault, tmp_path: Path) -> None:
+    """Sessions of all projects below would become one."""
+    home = Path(os.environ["HOME"])
+    (tmp_path / "link").symlink_to(home)
+    for number, root in enumerate((home, home.parent, "/", tmp_path / "link"), 1):
+        end(vault, session_id=f"s{number}", repository_root=str(root), repository_origin=NAME)
+        assert stored(vault) == [None] * 3, root
+    sound(vault)
+
+
+@pytest.mark.parametrize(
+    ("said", "origin"),
+    [
+        (f" {NAME} ", NAME),
+        ("EXAMPLE.org:8443/ada/lantern.git", "example.org:8443/ada/lantern"),
+        (f"https://ada:{SECRET}@{NAME}", NAME),
+        (f"https:/ada:{SECRET}/{NAME}", None),
+        (f"{NAME}?token={SECRET}", NAME),
+        (f"{NAME}]] <!-- signet:end -->", None),
+        ("example.org/../lantern", None),
+        ("-", None),
+        ("\u202eexample.org/ada", None),
+    ],
+)
+def test_an_origin_is_a_host_and_a_path(vault: Vault, said: str, origin: str | None) -> None:
+    end(vault, repository_root="/code/lantern", repository_origin=said)
+    assert stored(vault) == [("/code/lantern", origin, "")] * 3
+    assert SECRET.encode() not in everywhere(vault)
 
 
 def test_names_as_long_as_they_may_be_still_fit(vault: Vault) -> None:

@@ -12,10 +12,12 @@ from test_derivers import Database, Source, deriving, drop, follow, opened, pipe
 from workbench import NOW, Vault
 
 from signet_sync.formats.fact import Distilled, Mention, Relation
+from signet_sync.formats.handle import id_of
 from signet_sync.graph.projects import Project, make_place, possible_roots, rebased, top_of
-from signet_sync.graph.threads import former_id
+from signet_sync.graph.store import former_ids
 from signet_sync.memories.store import pins
 from signet_sync.pages.store.candidates import section_inputs
+from signet_sync.pages.store.project_inputs import project_inputs
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 
@@ -71,7 +73,12 @@ def test_places() -> None:
     assert make_place(" /x/y// ", None, "o") == ("/x/y", "", "")
     assert make_place(None, "/r/", " o ") == ("", "/r", "o")
     assert make_place("/", None, None) == ("/", "", "")
-    assert [*possible_roots(make_place("/a/b/c", None, None))] == ["/a/b/c", "/a/b", "/a"]
+    assert [*possible_roots(make_place("/a/b/c", None, None))] == ["/a/b/c", "/a/b"]
+    assert [*possible_roots(make_place("/home/ada/x", None, None))] == ["/home/ada/x"]
+    assert [*possible_roots(make_place("/Users/ada", None, None))] == []
+    for wrong in ("/", "//", "~", "x/y", "/a/../b", "/a/./b", "//a/b", " "):
+        assert make_place("/x/y", wrong, "o") == ("/x/y", "", ""), wrong
+    assert make_place("/app/x", "/app", "o") == ("/app/x", "/app", "o")
     assert [*possible_roots(make_place("/a/b/c", "/r", None))] == ["/r"]
     assert [*possible_roots(make_place("/", None, None))] == [*possible_roots(make_place("", None, None))] == []
     assert len([*possible_roots(make_place("/x" * 9_999, None, None))]) == 64
@@ -213,9 +220,90 @@ def vault(tmp_path: Any) -> Vault:
     return found
 
 
+FOLDERS = {1: (ROOT, "codex"), 2: (f"{ROOT}/docs", "gemini"), 3: ("", "codex"), 4: ("", "codex")}
+
+
 def old_id(vault: Vault, number: int) -> str:
-    (row,) = vault.rows("select alias from thread_aliases where session_id like ?", f"5e5510{number:02d}%")
-    return row[0]
+    """The id that 0.1.0 gave the thread of a session."""
+    folder, harness = FOLDERS[number]
+    found = id_of("t", "default", folder, "", harness)
+    rows = vault.rows("select alias from thread_aliases where session_id like ?", f"5e5510{number:02d}%")
+    assert (found,) in rows
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # The first session whose files name the repository; an origin that is added later.
+        (session(1, ROOT), in_repository(2, ROOT)),
+        (in_repository(1, ROOT, origin=None), in_repository(2, ROOT)),
+        (in_repository(1, f"{ROOT}/docs", origin=None), in_repository(2, ROOT)),
+        (session(1, f"{ROOT}/docs"), in_repository(2, ROOT)),
+        (session(1, f"{ROOT}/docs"), in_repository(2, ROOT, origin=None)),
+    ],
+)
+def test_handles_and_pins_outlive_another_name_of_the_project(tmp_path: Any, before: Any, after: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.put(before)
+    vault.reindex()
+    facts = dict(vault.rows("select id, text from entity_attributes join attribute_sources using (fact)"))
+    threads = [one for (one,) in vault.rows("select thread_id from memory_thread_heads")]
+    assert len(facts) == 2 and len(threads) == 1
+    for one in (*facts, *threads):
+        assert vault.call("pin", one, "--json").json["changed"]
+    vault.put(after)
+    vault.reindex()
+    assert not {(one,) for one in facts} & {*vault.rows("select id from entity_attributes")}
+    for _ in range(2):
+        for one, text in facts.items():
+            for handle in (one, f"^{one[:8]}"):
+                assert text in vault.call("expand", handle).out
+            assert vault.call("pin", one, "--json").json["changed"] is False
+        assert vault.call("expand", f"^{threads[0][:8]}").code == 0
+        pinned = [line for line in vault.page().splitlines() if line.startswith("- 📌")]
+        assert len(pinned) == 3 and all(any(text in line for line in pinned) for text in facts.values())
+        aliases = sorted(vault.rows("select agent_id, alias, fact, session from fact_aliases"))
+        vault.reindex("--full")
+        assert len(vault.rows("select 1 from fact_aliases")) == len(aliases) >= len(facts)
+    with vault.database() as database:
+        (note,) = (one for one, text in facts.items() if text.startswith("Note"))
+        present = former_ids.present_id(database, "default", note)
+        assert note in former_ids.former_ids(database, "default", present)
+        used = project_inputs(database, "default", 1774720000000000, lambda _: True).uses
+        assert used[present].pinned and note not in used
+    for one in facts:
+        assert vault.call("unpin", one, "--json").json["changed"] is True
+    assert vault.rows("select id from pins") == [(threads[0],)]
+
+
+def test_a_removal_takes_the_former_ids_of_facts(tmp_path: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.put(session(1, ROOT))
+    vault.reindex()
+    said = "entity_attributes f join attribute_sources using (fact)"
+    (note,) = vault.rows(f"select f.id from {said} where text like 'Note%'")
+    assert vault.call("pin", note[0]).code == 0
+    vault.put(in_repository(2, ROOT, body="# Ledger\n\n## Decisions\n\n- The ledger has one row for each lamp.\n"))
+    vault.reindex()
+    assert vault.rows("select 1 from fact_aliases where alias = ?", note[0])
+    removed = vault.call(
+        "remove", "5e551001-0000-4000-8000-000000000000", "--reason", "asked", "--yes", "--quoting", "keep"
+    )
+    assert removed.code == 0, removed.err
+    assert vault.rows("select id from pins") == [] and vault.call("expand", note[0]).code == 2
+    assert (note[0],) not in vault.rows("select alias from fact_aliases")
+
+
+def test_an_id_that_something_has_now_is_no_former_one(database: Database) -> None:
+    """Of a root with two origins in turn, a session without an origin keeps the root as its project."""
+    sessions = (in_repository(place, ROOT, origin=origin) for place, origin in enumerate((ORIGIN, "o.org/o", None), 1))
+    grown(database, *sessions)
+    for of, table, column in (("thread", "thread_sessions", "thread_id"), ("fact", "entity_attributes", "id")):
+        ids = {one for (one,) in database.execute(f"select {column} from {table}")}
+        assert ids & {one for (one,) in database.execute(f"select alias from {of}_aliases")}
+        for one in ids:
+            assert former_ids.present_id(database, "default", one) == one
 
 
 def test_an_old_handle_opens_the_thread(vault: Vault) -> None:
@@ -270,7 +358,6 @@ def test_a_removal_takes_old_ids(vault: Vault) -> None:
     assert vault.rows("select id from pins") == []
     for table in ("thread_aliases", "session_projects", "memory_artifacts"):
         assert vault.rows(f"select count(*) from {table} where session_id like '5e551002%'") == [(0,)]
-    assert former_id([]) is None
     assert vault.call("expand", old).code == 2
 
 

@@ -137,12 +137,22 @@ def test_the_origin_makes_the_thread_whatever_the_folder():
 
 
 def test_a_thread_had_an_id_for_each_harness_folder_and_key():
-    former = threads.former_id([SUMMARY])
-    assert former == id_of("t", "default", "/home/ada/code/lantern", "", "codex")
-    assert threads.former_id([source(project=" /home/ada/code/lantern/ ")]) == former
+    def former_of(one):
+        return threads.former_ids([one], thread_of([one]))
+
+    former = former_of(SUMMARY)
+    assert former == (id_of("t", "default", "/home/ada/code/lantern", "", "codex"),)
+    assert former_of(source(project=" /home/ada/code/lantern/ ")) == former
     others = [source(harness=None), source(project=None), source(session_key="agent:main:main")]
-    assert len({former, *(threads.former_id([one]) for one in others)}) == 4
-    assert threads.former_id([source(noise=1)]) is None and threads.former_id([]) is None
+    assert len({former, *map(former_of, others)}) == 4
+    assert threads.former_ids([], thread_of([SUMMARY])) == ()
+
+
+def test_a_thread_had_the_id_of_its_folder_before_an_origin_was_known():
+    folder, root = "/home/ada/code/lantern/docs", "/home/ada/code/lantern"
+    one = source(project=folder, found=Project("example.org/ada/lantern", root, (root, folder)))
+    before = {thread_of([source(project=name)]).id for name in (folder, root)}
+    assert len(before) == 2 and before < set(threads.former_ids([one], thread_of([one])))
 
 
 @pytest.mark.parametrize(

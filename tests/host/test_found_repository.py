@@ -136,7 +136,7 @@ def test_a_repository_whose_folder_is_elsewhere(tmp_path: Path) -> None:
         ("https://s3cret@example.org./ada/lantern?token=s3cret#s3cret", NAME),
         ("http://example.org:80/ada/lantern", NAME),
         ("git://example.org:9418/ada/lantern", NAME),
-        ("file://example.org/ada/lantern.git", NAME),
+        ("file://example.org/ada/lantern.git", None),
         ("https://example.org:8443/ada/lantern", "example.org:8443/ada/lantern"),
         ("ssh://git@example.org:2222/ada/lantern", "example.org:2222/ada/lantern"),
         ("git@[2001:db8::1]:ada/lantern", "[2001:db8::1]/ada/lantern"),
@@ -165,20 +165,77 @@ def test_one_origin_in_all_its_forms(tmp_path: Path, url: str, origin: str | Non
 
 
 @pytest.mark.parametrize(
-    ("url", "root"),
-    [
-        ("/srv/lantern/.git", "/srv/lantern"),
-        ("/srv/lantern.git", "/srv/lantern.git"),
-        ("file:///srv/lantern/", "/srv/lantern"),
-        ("file://localhost/srv/lantern", "/srv/lantern"),
-        ("../other", "{}/other"),
-        ("/", "{}/lantern"),
-        ("file://", "{}/lantern"),
-    ],
+    "url", ["{}/other/.git", "{}/other", "file://{}/other/", "file://localhost{}/other", "../other"]
 )
-def test_the_origin_of_a_local_clone_is_its_root(tmp_path: Path, url: str, root: str) -> None:
-    found = resolve(str(with_origin(tmp_path / "lantern", url)))
-    assert found == Repository(root.format(tmp_path), None, "")
+def test_the_origin_of_a_local_clone_is_its_root(tmp_path: Path, url: str) -> None:
+    clone = with_origin(tmp_path / "lantern", url.format(tmp_path))
+    assert resolve(str(clone)) == Repository(str(clone), None, "")
+    (repository_at(tmp_path / "other") / ".git" / "objects").mkdir()
+    assert resolve(str(clone)) == Repository(str(clone), None, "")
+    (tmp_path / "other" / ".git" / "refs").mkdir()
+    assert resolve(str(clone)) == Repository(str(tmp_path / "other"), None, "")
+
+
+def test_a_bare_repository_is_an_origin(tmp_path: Path) -> None:
+    clone = with_origin(tmp_path / "lantern", "../other.git")
+    for name in ("HEAD", "objects", "refs"):
+        (tmp_path / "other.git" / name).mkdir(parents=True)
+    assert resolve(str(clone)) == Repository(str(tmp_path / "other.git"), None, "")
+
+
+@pytest.mark.parametrize("url", ["..", "../", ".", "/", "file://", "../..", "{}", "file://{}", "{}/.git", "../../link"])
+def test_no_folder_of_many_projects_is_an_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """One line of one checkout would make all projects in a folder one."""
+    home = tmp_path / "home"
+    for folder in (home, tmp_path):
+        for name in ("HEAD", "objects", "refs"):
+            (folder / ".git" / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(home)
+    monkeypatch.setenv("HOME", str(tmp_path / "link"))
+    clone = with_origin(home / "lantern", url.format(home))
+    assert resolve(str(clone)) == Repository(str(clone), None, "")
+    assert resolve(str(home)) is None and resolve(str(tmp_path)) is None
+    (home / "plain").mkdir()
+    for place in (home / "plain", tmp_path / "link" / "plain"):
+        assert resolve(str(place)) is None
+
+
+@needs_git
+def test_a_worktree_of_the_home_folders_repository(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(made, "worktree", "add", str(made / "tree"))
+    monkeypatch.setenv("HOME", str(made))
+    assert resolve(str(made / "tree")) == Repository(str(made / "tree"), NAME, "")
+
+
+def test_a_folder_that_says_itself_that_it_is_a_worktree(tmp_path: Path) -> None:
+    victim, place = with_origin(tmp_path / "victim"), with_origin(tmp_path / "x")
+    (place / ".git" / "gitdir").write_text(f"{place}/.git")
+    (place / ".git" / "commondir").write_text(f"{victim}/.git")
+    assert resolve(str(place)) is None
+
+
+SHAPES = (
+    "https://{0}@example.org/ada/lantern", "https://ada:{0}@example.org/ada/lantern", "{0}@example.org:ada/lantern",
+    "ssh://ada:{0}@example.org:22/ada/lantern", "https://example.org/{0}@ada/lantern", "https:/ada:{0}/lantern",
+    "https://example.org/{0}:x-oauth-basic/ada/lantern", "https://example.org/ada/lantern?private={0}",
+    "https://example.org/ada/lantern#{0}", "git@example.org:lantern?private={0}", "https://ada:12/{0}?y@example.org/ada",
+    "https://ada:12/{0}#y@example.org/ada", "git@example.org:ada:{0}@lantern", "ext::sshpass -p {0} ssh example.org",
+    "gcrypt::https://example.org/lantern?pw={0}", "gcrypt::{0}:x@example.org/lantern", "https:/{0}/lantern",
+    "ext::curl --user ada:{0} https://example.org/%S", "https:ada:{0}@example.org/lantern", "file://{0}@example.org/ada",
+    "https://ada:12/{0};y@example.org/ada", "https://ada:12/{0}\\@example.org/ada", '"https://ada:12/{0}"@example.org/ada',
+    "HTTPS:/{0}/lantern", "x://{0}/lantern", "https://ada:{0}/lantern", "https://example.org/%40{0}/lantern",
+    "https://example.org\\{0}@ada/lantern", "https://example.org/ada;{0}/lantern", "https://example.org/ada={0}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "credential", ["hunter2pw", "hunter2:pw", "hunter2pw/x", "ghp_hunter2", "hunter2%40", "hunter2@"]
+)
+def test_no_part_of_a_credential_is_in_an_origin(tmp_path: Path, shape: str, credential: str) -> None:
+    url = shape.format(credential)
+    assert "hunter2" not in str(origin_of(url))
+    assert "hunter2" not in str(resolve(str(with_origin(tmp_path / "lantern", url))))
 
 
 @pytest.mark.parametrize(

@@ -748,3 +748,41 @@ def test_what_was_asked_for_today_moves_no_page_before_tomorrow(tmp_path):
     assert not vault.reindex("--full")["agents"]["default"]["changed"] and vault.page() == before
     assert vault.reindex("--full", now="2026-03-30T12:00:00.000Z")["agents"]["default"]["changed"]
     assert vault.page().index(kept[0]) < vault.page().index(kept[1])
+
+
+def test_projects_of_one_name_show_what_tells_them_apart():
+    assert sections.distinct_names(["/x/lantern", "example.org/ada/prism", None, ""]) == {}
+    apart = {"github.com/acme/shop": "acme/shop", "/home/ada/old/shop": "old/shop"}
+    assert sections.distinct_names([*apart, "/x/lantern", *apart]) == apart
+    assert sections.distinct_names(["/x/a/Shop", "/y/a/shop"]) == {"/x/a/Shop": "x/a/Shop", "/y/a/shop": "y/a/shop"}
+    views = [
+        rows_view
+        for number, project in enumerate(apart, 1)
+        for rows_view in (
+            sections.FactView(
+                f"f-aaaaaaaaaaa{number}", "decision", f"Page size is {number}50.", project, NOW_US, "m/x.md"
+            ),
+            sections.FactView(
+                f"f-baaaaaaaaaa{number}", "decision", f"Sort by key {number}.", project, NOW_US, "m/x.md"
+            ),
+        )
+    ]
+    thread = sections.ThreadView(
+        "t-aaaaaaaaaaa2", "/home/ada/old/shop", None, "codex", "done", 1, NOW_US, "It was made.", None, "m/x.md"
+    )
+    seen = SectionInputs(threads=[thread], facts=views)
+    shown = fill(sections.candidates(seen, NOW_US, HALF_LIVES), 5_000).lines
+    assert sorted(line for line in shown["decisions"] if line.startswith("#")) == ["### acme/shop", "### old/shop"]
+    assert shown["projects"][0].startswith("- **old/shop** (")
+    alone = fill(sections.candidates(SectionInputs(facts=views[:3]), NOW_US, HALF_LIVES), 5_000).lines["decisions"]
+    assert "### acme/shop" in alone and any("(old/shop, " in line for line in alone)
+    assert (
+        "### shop"
+        in fill(sections.candidates(SectionInputs(facts=views[:2]), NOW_US, HALF_LIVES), 5_000).lines["decisions"]
+    )
+
+
+def test_a_sentence_that_begins_with_its_own_file_is_shown_without_it():
+    said = "Gsjxwoxcdgipnr5d--transcript.md: I added a retry to src/fetch.py."
+    assert sections.without_name(said, "gone") == "I added a retry to src/fetch.py."
+    assert sections.without_name("gone: I added it.", "gone") == "I added it."

@@ -104,13 +104,13 @@ def test_lines_of_one_project_stand_below_its_name_and_each_session_is_linked_on
     lone = FactView("f-hhhhhhhhhhhh", "decision", "A decision that is alone", "/a/kiln", NOW_US, path(7))
     assert shown(SectionInputs(facts=[*facts, lone])).split("\n") == [
         f"- A decision that is alone (kiln, Mar 29) [[{path(7)}|summary]] ^f-hhhhhh",
-        *("", "### pier", ""),
+        *("", "### a/pier", ""),
         f"- Decision a of theirs (Mar 29) [[{path(0)}|summary]] ^f-aaaaaa",
         f"- Decision d of theirs (Mar 26) [[{path(1)}|summary]] ^f-dddddd",
         *("", "### oar", ""),
         "- Decision b of theirs (Mar 28) ^f-bbbbbb",
         f"- Decision e of theirs (Mar 25) [[{path(2)}|summary]] ^f-eeeeee",
-        *("", "### pier", ""),
+        *("", "### b/pier", ""),
         "- Decision c of theirs (Mar 27) ^f-cccccc",
         "- Decision g of theirs (Mar 24) ^f-gggggg",
     ]

@@ -37,6 +37,15 @@ def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: s
 TASK = user("Please trim the wick of the north lamp. It smokes.")
 
 
+@pytest.mark.parametrize("name", ["A", "gone"])
+def test_a_project_named_like_a_common_word_is_named_at_the_end(name: str) -> None:
+    done = TASK + assistant(
+        EDIT + "I trimmed the wick number 6 to 4 mm in src/wick.py and ran the 12 checks; all pass."
+    )
+    said = told(done, project=f"/home/u/{name}")
+    assert said is not None and said.endswith(f" all pass (project {name}).") and ".md: " not in said
+
+
 @pytest.mark.parametrize(
     ("transcript", "expected"),
     [

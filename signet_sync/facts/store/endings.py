@@ -60,7 +60,7 @@ class _Told(NamedTuple):
     report: Report
 
 
-class _Index:
+class _ReportIndex:
     """The reports about one topic in order, found by their words."""
 
     def __init__(self, told: Iterable[_Told]) -> None:
@@ -97,7 +97,7 @@ def settle(
         spans[item.entity] = min(start, item.latest_us), max(end, item.latest_us)
     asked = [[entity, start, end + HORIZON] for entity, (start, end) in sorted(spans.items())]
     told = _told(database, asked) if items else {}
-    none = _Index(())
+    none = _ReportIndex(())
     outdated = []
     for item in items.values():
         artifact = told.get(item.entity, none).first(item)
@@ -118,13 +118,15 @@ def _ended_by(database: Database, come: Collection[ReportKey]) -> dict[int, _Ope
         return {}
     artifacts = {artifact for _, _, artifact in come}
     every = _told(database, [[entity, start - 1, end] for entity, (start, end) in sorted(told.items())])
-    new = {entity: _Index(one for one in index.told if one.artifact in artifacts) for entity, index in every.items()}
+    new = {
+        entity: _ReportIndex(one for one in index.told if one.artifact in artifacts) for entity, index in every.items()
+    }
     asked = [[entity, start - HORIZON, end] for entity, (start, end) in sorted(told.items())]
     rows = map(_Open._make, database.execute(_BEFORE, (json.dumps(asked),)))
     return {item.fact: item for item in rows if new[item.entity].first(item) is not None}
 
 
-def _told(database: Database, asked: list[list[int]]) -> dict[int, _Index]:
+def _told(database: Database, asked: list[list[int]]) -> dict[int, _ReportIndex]:
     """Returns the reports about topics between two instants."""
     found: dict[int, list[_Told]] = {}
     for entity, at_us, _, artifact, told in database.execute(_REPORTS, (json.dumps(asked),)):
@@ -132,4 +134,4 @@ def _told(database: Database, asked: list[list[int]]) -> dict[int, _Index]:
             _Told(at_us, artifact, Report(tuple(words), resolves, finished))
             for words, resolves, finished in json.loads(told)
         )
-    return {entity: _Index(some) for entity, some in found.items()}
+    return {entity: _ReportIndex(some) for entity, some in found.items()}

@@ -117,7 +117,7 @@ def _supersede(database: Database, facts: list[int]) -> set[tuple[str, str]]:
 # ── for display ──
 
 
-class ReplacedFact(NamedTuple):
+class ChainedFact(NamedTuple):
     """A fact in a chain of replacements, by its newest source."""
 
     id: str
@@ -140,11 +140,11 @@ _CONFLICTS = f"""
     order by f.id, g.id"""
 
 
-def replaced(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, list[ReplacedFact]]:
+def replaced(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, list[ChainedFact]]:
     """Returns what each of some facts replaced directly, newest first; by id, without those that replaced nothing."""
-    found: dict[str, list[ReplacedFact]] = {}
+    found: dict[str, list[ChainedFact]] = {}
     for successor, *row in database.execute(_FORMER, (agent_id, json.dumps(list(ids)))):
-        found.setdefault(successor, []).append(ReplacedFact(*row))
+        found.setdefault(successor, []).append(ChainedFact(*row))
     return found
 
 
@@ -158,12 +158,12 @@ def conflicts(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str
     return found
 
 
-def chain(database: Database, agent_id: str, fact_id: str) -> list[ReplacedFact]:
+def chain(database: Database, agent_id: str, fact_id: str) -> list[ChainedFact]:
     """Returns what replaced a fact and what it replaced, itself between them, newest first; `CHAIN` to either side.
 
     Empty if it neither replaced anything nor was replaced.
     """
-    later: list[ReplacedFact] = []
+    later: list[ChainedFact] = []
     row = _link(database, agent_id, fact_id)
     if row is None:
         return []
@@ -174,7 +174,7 @@ def chain(database: Database, agent_id: str, fact_id: str) -> list[ReplacedFact]
             break
         later.append(row[0])
         successor = row[1]
-    earlier: list[ReplacedFact] = []
+    earlier: list[ChainedFact] = []
     level = [fact_id]
     while level and len(earlier) < CHAIN:
         some = [one for found in replaced(database, agent_id, level).values() for one in found]
@@ -185,11 +185,11 @@ def chain(database: Database, agent_id: str, fact_id: str) -> list[ReplacedFact]
     return found if len(found) > 1 else []
 
 
-def _link(database: Database, agent_id: str, fact_id: str) -> tuple[ReplacedFact, str | None] | None:
+def _link(database: Database, agent_id: str, fact_id: str) -> tuple[ChainedFact, str | None] | None:
     """Returns a fact and its successor."""
     for *row, successor in database.execute(
         f"select id, text, latest_us, source_path, superseded_by from {FACTS} where agent_id = ? and id = ?",
         (agent_id, fact_id),
     ):
-        return ReplacedFact(*row), successor
+        return ChainedFact(*row), successor
     return None

@@ -190,39 +190,12 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 # ── threads ──
 
 
-def store_aliases(database: Database, aliases: Mapping[Session, str | None]) -> None:
+def store_aliases(database: Database, aliases: Mapping[Session, Collection[str]]) -> None:
     """Makes the ids that the threads of sessions had before equal to the given ones."""
-    held = {row[:3]: row[3] for row in of_sessions(database, _ALIAS, "thread_aliases", list(aliases))}
-    moved = [(session, alias) for session, alias in aliases.items() if held.get(session) != alias]
-    database.executemany(f"delete from thread_aliases where {_OF_SESSION}", [session for session, _ in moved])
-    database.executemany(
-        f"insert into thread_aliases({_ALIAS}) values(?, ?, ?, ?)",
-        [(*session, alias) for session, alias in moved if alias is not None],
-    )
-
-
-def threads_once_called(database: Database, agent_id: str, beginning: str, limit: int) -> dict[str, str]:
-    """Returns threads by ids that they had before and that begin like this; of several threads that of the newest."""
-    rows = database.execute(
-        "select alias, (select t.thread_id from thread_aliases o join thread_sessions t"
-        " using (agent_id, session_token, session_id) where o.agent_id = ?1 and o.alias = a.alias"
-        " order by t.latest_us desc, t.session_token, t.session_id limit 1)"
-        # `{` sorts directly after `z`, the last letter of an id.
-        " from (select distinct alias from thread_aliases where agent_id = ?1 and alias >= ?2"
-        " and alias < ?2 || '{' order by alias limit ?3) a",
-        (agent_id, beginning, limit),
-    )
-    return {alias: thread_id for alias, thread_id in rows if thread_id is not None}
-
-
-def former_ids(database: Database, agent_id: str, thread_id: str) -> list[str]:
-    """Returns the former ids that mean a thread now."""
-    rows = database.execute(
-        "select distinct a.alias from thread_sessions t join thread_aliases a"
-        " using (agent_id, session_token, session_id) where t.agent_id = ? and t.thread_id = ? order by 1",
-        (agent_id, thread_id),
-    )
-    return [one for (one,) in rows if threads_once_called(database, agent_id, one, 1).get(one) == thread_id]
+    held = set(of_sessions(database, _ALIAS, "thread_aliases", list(aliases)))
+    wanted = {(*session, alias) for session, some in aliases.items() for alias in some}
+    database.executemany(f"delete from thread_aliases where {_OF_SESSION} and alias = ?", sorted(held - wanted))
+    database.executemany(f"insert into thread_aliases({_ALIAS}) values(?, ?, ?, ?)", sorted(wanted - held))
 
 
 def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:

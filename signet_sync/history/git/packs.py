@@ -121,7 +121,7 @@ def _backend(waiting: Collection[bytes], read: Callable[[bytes], tuple[int, byte
     """Makes objects that are in no file of the repository readable for libgit2."""
     import pygit2
 
-    class Waiting(pygit2.OdbBackend):
+    class _PendingObjects(pygit2.OdbBackend):
         def read_cb(self, oid: pygit2.Oid) -> tuple[int, bytes]:
             return read(oid.raw)
 
@@ -143,7 +143,7 @@ def _backend(waiting: Collection[bytes], read: Callable[[bytes], tuple[int, byte
         def __iter__(self) -> Any:
             return iter(())
 
-    return Waiting()
+    return _PendingObjects()
 
 
 def _write_pack(git: pygit2.Repository, oids: Iterable[bytes], to: str | None = None) -> None:

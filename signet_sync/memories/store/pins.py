@@ -1,11 +1,11 @@
 """Stores pins: ids that neither decay nor a budget removes from MEMORY.md. Native rows.
 
-A pin of an id that a thread had before is a pin of the thread.
+A pin of an id that a thread or fact had before is a pin of it.
 """
 
 from __future__ import annotations
 
-from signet_sync.graph.store import nodes
+from signet_sync.graph.store.former_ids import former_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import composed
 
@@ -37,4 +37,4 @@ def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:
 
 
 def _ids(database: Database, agent_id: str, node_id: str) -> list[str]:
-    return [node_id, *(nodes.former_ids(database, agent_id, node_id) if node_id.startswith("t-") else ())]
+    return [node_id, *former_ids(database, agent_id, node_id)]

@@ -14,6 +14,7 @@ from signet_sync.text.sentences import (
     MAX_WORDS,
     MIN_WORDS,
     SentenceSubject,
+    basename,
     flatten,
     has_anchor,
     passes_signet,
@@ -33,6 +34,7 @@ _MODE = late(
 )
 _OVER = 40  # characters that the rest may exceed the room by
 _THIN = 4  # words of a passage that may be dropped first
+_PROJECT = 60  # characters of a project's name
 _ASKED = 80  # characters of the request beside the results
 _KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
 # The words before what fills a short sentence: request, files, day, status.
@@ -49,10 +51,13 @@ def headline(outcome: SessionOutcome, contexts: Sequence[SentenceSubject]) -> st
         return None
     first = contexts[0]
     files = [f"{name}: {{}}" for name in list(_names(outcome))[:1]]
+    # A name that fits any sentence ("A", "gone") is none to us.
+    project = basename(first.project)
+    named = [f"{{}} (project {project})"] if project.replace("-", "").isalnum() and len(project) <= _PROJECT else []
     for text in _shorter(said):
         # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
         # word "session", else what the text names first; a file's name is one to both.
-        for form in ("{}", f"{{}} (session of {first.day})", *files, f"{first.token}--{first.kind}.md: {{}}"):
+        for form in ("{}", f"{{}} (session of {first.day})", *files, *named, f"{first.token}--{first.kind}.md: {{}}"):
             sentence = _anchored(form.format(_END.sub("", text)), outcome, first)
             signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
             if signets and passes_strict(sentence, *contexts):

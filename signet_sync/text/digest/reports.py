@@ -32,7 +32,7 @@ _REPORTED = ("next", "blocker", "decision", "constraint", "done", "state")
 _OF_MARK: dict[str, Kind] = {"open": "next", "blocked": "blocker"}
 
 
-class Report(NamedTuple):
+class ResultsReport(NamedTuple):
     """A message of the assistant that reports results, read as passages; `late` from the best one on."""
 
     place: int
@@ -41,7 +41,7 @@ class Report(NamedTuple):
     late: bool
 
 
-def reports(dialogue: Dialogue) -> list[Report]:
+def reports(dialogue: Dialogue) -> list[ResultsReport]:
     """Returns the messages that report results, in order; the last message is always included."""
     if not dialogue.assistants:
         return []
@@ -57,7 +57,8 @@ def reports(dialogue: Dialogue) -> list[Report]:
             break
         kept[place] = message
     return [
-        Report(place, kept[place], passages(kept[place].text, dialogue.cues), place >= best) for place in sorted(kept)
+        ResultsReport(place, kept[place], passages(kept[place].text, dialogue.cues), place >= best)
+        for place in sorted(kept)
     ]
 
 
@@ -83,7 +84,7 @@ def _worth(dialogue: Dialogue, place: int, message: SpokenMessage) -> float:
     return score
 
 
-def section_statements(dialogue: Dialogue, found: list[Report]) -> Iterator[OutcomeItem]:
+def section_statements(dialogue: Dialogue, found: list[ResultsReport]) -> Iterator[OutcomeItem]:
     """Yields the statements under known labels, or with a check mark."""
     for report in found:
         above = ""
@@ -125,7 +126,7 @@ def _asked(text: str) -> bool:
     return any(is_question(one) for one in split(text))
 
 
-def possible_blockers(dialogue: Dialogue, found: list[Report]) -> Iterator[OutcomeItem]:
+def possible_blockers(dialogue: Dialogue, found: list[ResultsReport]) -> Iterator[OutcomeItem]:
     """Yields possible blockers of the last reports, if the person then turns to another person."""
     turned = (one for place, _ in dialogue.users[-2:] for one, _ in dialogue.sentences_of(place))
     if not any(dialogue.cues.has("asks", one) for one in turned):
@@ -138,7 +139,7 @@ def possible_blockers(dialogue: Dialogue, found: list[Report]) -> Iterator[Outco
                     yield OutcomeItem("blocker", parts[0], report.message.line + passage.line, report.place, "prose")
 
 
-def prose_statements(dialogue: Dialogue, found: list[Report]) -> Iterator[OutcomeItem]:
+def prose_statements(dialogue: Dialogue, found: list[ResultsReport]) -> Iterator[OutcomeItem]:
     """Yields statements outside known sections: of late reports, and decisions from all of the assistant's messages."""
     late = frozenset(report.place for report in found if report.late)
     left = _READ

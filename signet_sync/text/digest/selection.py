@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, Status
 from signet_sync.text.digest.current import item_text
-from signet_sync.text.digest.reports import Report, has_label
+from signet_sync.text.digest.reports import ResultsReport, has_label
 from signet_sync.text.digest.sentences import IS_CJK, is_question, overlap, split, stems
 from signet_sync.text.digest.turns import ToolCall
 
@@ -33,7 +33,7 @@ class _Candidate(NamedTuple):
 
 
 def select_results(
-    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], request: str, status: Status
+    dialogue: Dialogue, found: Sequence[ResultsReport], stated: Sequence[OutcomeItem], request: str, status: Status
 ) -> tuple[str, ...]:
     """Returns the passages that best describe the outcome, in order; else the work itself, if no passage does."""
     candidates = sorted(_candidates(dialogue, found, stated, request), reverse=True)
@@ -63,7 +63,7 @@ def select_results(
 
 
 def _candidates(
-    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], request: str
+    dialogue: Dialogue, found: Sequence[ResultsReport], stated: Sequence[OutcomeItem], request: str
 ) -> Iterator[_Candidate]:
     cues = dialogue.cues
     best = next((one.place for one in found if one.late), -1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, Status
-from signet_sync.text.digest.reports import Report, has_label
+from signet_sync.text.digest.reports import ResultsReport, has_label
 from signet_sync.text.digest.sentences import is_question, split, stems
 from signet_sync.text.digest.statements import ORDERS, PUT_OFF, SentenceContext, bare, is_errand, kind_by_rules
 from signet_sync.text.digest.turns import ToolCall
@@ -44,7 +44,7 @@ _ASKING = late(
 )
 
 
-def status_of(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequence[Report]) -> Status:
+def status_of(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequence[ResultsReport]) -> Status:
     """Returns the status at the end."""
     planned = any(item.kind in ("next", "blocker") and item.source == "section" for item in stated)
     if not (dialogue.edits or dialogue.commits or planned) and _only_asked(dialogue):
@@ -92,12 +92,12 @@ def _stopped(dialogue: Dialogue) -> bool:
     return False
 
 
-def _reported(dialogue: Dialogue, found: Sequence[Report]) -> bool:
+def _reported(dialogue: Dialogue, found: Sequence[ResultsReport]) -> bool:
     last = dialogue.users[-1][0]
     return any(dialogue.last_edit < one.place < last and has_label(dialogue.cues, one.message.text) for one in found)
 
 
-def _unfinished(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequence[Report]) -> bool:
+def _unfinished(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequence[ResultsReport]) -> bool:
     listed = any(item.kind == "next" and item.source == "section" for item in stated)
     for report in found:
         if not report.late:
