@@ -191,8 +191,8 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
         text = thread_line(view, today, at_hand=True)
         threads.append(ContextLine(view.id, text, view.id, view.path))
         said.add(text, sentence=True)
-        for one in filter(None, (view.next_action, view.blocker)):
-            said.add(_statement(one))
+        if view.next_action:
+            said.add(_statement(view.next_action))
     own = {view.project for view in seen.threads}
     personal = [view._replace(name=names.get(view.project or "", "")) for view in seen.personal]
     wishes = [view for view in personal if view.aspect != "person"]
