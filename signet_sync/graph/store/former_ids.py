@@ -67,7 +67,7 @@ def former_ids(database: Database, agent_id: str, thing_id: str) -> list[str]:
     if of is None:
         return []
     rows = database.execute(
-        f"select distinct a.alias from {of.present} n join {of.table} a {of.using}"
+        f"select distinct a.alias from {of.present} n cross join {of.table} a {of.using}"
         f" where n.agent_id = ? and n.{of.id} = ? order by 1",
         (agent_id, thing_id),
     )
