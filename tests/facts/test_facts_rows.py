@@ -312,6 +312,7 @@ def test_a_blocker_and_a_step_end_by_a_later_report(database):
     assert held(database)[blocker] == ("active", 1)
 
 
+@pytest.mark.slow
 def test_ten_thousand_values_of_one_subject_cost_what_a_change_touches(database):
     count = 10_000
     whole = [stated(f"## Decisions\n- Retry limit: {n} tries\n## Next\n- ask for {n}\n", n) for n in range(count)]
@@ -484,6 +485,7 @@ def test_the_cost_of_a_session_does_not_grow_with_the_vault():
     assert steps[1] < 1.2 * steps[0]
 
 
+@pytest.mark.slow
 def test_a_thousand_summaries_are_settled_soon():
     vault = many(1_000)
     database = Database(":memory:")

@@ -158,6 +158,7 @@ def test_a_decision_stays(earlier: str, later: str) -> None:
     assert not replaces(later, earlier)
 
 
+@pytest.mark.slow
 def test_of_all_pairs_only_these_are_replaced() -> None:
     every = list(dict.fromkeys(text for pair in KEPT for text in pair))
     found = {(one, other) for one in every for other in every if one.rstrip(".") != other.rstrip(".")
