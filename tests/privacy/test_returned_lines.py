@@ -216,6 +216,15 @@ def of_a_fact(vault: Vault) -> str:
     return str(line)
 
 
+def is_kept_whole(vault: Vault, line: str) -> bool:
+    """Whether a kept copy with this line stays as it is."""
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    text = f"{OWN}\n{line}\n"
+    kept.write_text(text)
+    vault.reindex()
+    return kept.read_text() == text
+
+
 def test_a_line_stays_if_another_session_says_the_same(tmp_path: Any) -> None:
     vault = Vault(tmp_path / "vault")
     line = of_a_fact(vault)
@@ -225,10 +234,7 @@ def test_a_line_stays_if_another_session_says_the_same(tmp_path: Any) -> None:
     vault.reindex()
     with opened(str(vault.root), Settings()) as workspace:
         assert not page_files.shows_removed(workspace, "default", line.encode())
-    kept = vault / "MEMORY.user-20260329T110000Z.md"
-    kept.write_text(f"{OWN}\n{line}\n")
-    vault.reindex()
-    assert kept.read_text() == f"{OWN}\n{line}\n"
+    assert is_kept_whole(vault, line)
 
 
 def test_an_undo_drops_what_was_kept_of_handles(tmp_path: Any) -> None:
@@ -236,10 +242,7 @@ def test_an_undo_drops_what_was_kept_of_handles(tmp_path: Any) -> None:
     line = of_a_fact(vault)
     assert vault.call("remove", numbered(REMOVED)["session_id"], "--undo").code == 0
     assert vault.rows("select * from removed_handles") == []
-    kept = vault / "MEMORY.user-20260329T110000Z.md"
-    kept.write_text(f"{OWN}\n{line}\n")
-    vault.reindex()
-    assert kept.read_text() == f"{OWN}\n{line}\n"
+    assert is_kept_whole(vault, line)
 
 
 def test_a_handle_of_another_agent_is_none_of_the_removed(tmp_path: Any) -> None:
