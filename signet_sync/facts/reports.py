@@ -16,7 +16,6 @@ from signet_sync.text.word_forms import base_of
 
 REPORTS_PER_ARTIFACT = 40
 WORDS_PER_REPORT = 24
-ENDED = frozenset(("blocker", "next"))
 
 _REPORTED = frozenset(("decision", "constraint", "note"))
 _CLAUSE_END = late(r"[.;!…](?=\s|$)|\s[–—→]\s|[。；！]|\n|,\s(?=(?:and|but|so|which|und|aber|y|pero|а|но)\s)")

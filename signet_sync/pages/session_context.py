@@ -112,11 +112,6 @@ def fit(make: Callable[[int], SessionContext], budget: int, room: int) -> Sessio
     return composed
 
 
-def opening(root: str, agent_id: str, *, shared: bool) -> str:
-    """Returns the context between its markers, as a harness gets it at a session's start; "" if it is empty."""
-    return context.wrapped(compose(root, agent_id, shared=shared, limit=context.room(root)).text, root)
-
-
 def beginning(raw: bytes, enough: int) -> str:
     """Returns the text, or its beginning in whole lines if there are any, so that no secret is cut in two."""
     end = len(raw)
