@@ -103,7 +103,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
             _delete_inputs(workspace, tombstones)
             page_files.withdraw_strays(workspace)
         left = dreams_page_writer.remove_forgotten(workspace, now_us) or left
-        clean_kept_copies(workspace, tombstones)
+        clean_kept_copies(workspace, tombstones, rows_are_made=True)
         if redactions.is_due(workspace.database):
             redact_copies(workspace)
         clean_entities(workspace, tombstones, now_us)
@@ -169,17 +169,22 @@ def _delete_damaged_databases(database: str) -> None:
             sync_folder(folder)
 
 
-def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
+def clean_kept_copies(
+    workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False
+) -> None:
     """Deletes lines of removed sessions and forgotten memories from the kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
-    later by the digests of handles, and of lines that could not be deleted then. Raises `OSError`, `WorkspaceError`.
+    later by the digests of handles, and of lines that could not be deleted then. Where a removed session never had
+    rows, every line of a former page goes whose handle has none. Raises `OSError`, `WorkspaceError`.
     """
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
     if (tombstones or handles) and (copies := kept_copies.copies(workspace.root)):
         lines = tombstones_store.remembered_lines(workspace.database)
-        _delete_lines(workspace, copies, (_needles(workspace, tombstones) if tombstones else set()) | handles, lines)
+        needles = (_needles(workspace, tombstones) if tombstones else set()) | handles
+        unknown = _agents_with_unknown_removals(workspace.database) if rows_are_made else ()
+        _delete_lines(workspace, copies, needles, lines, unknown)
 
 
 def redact_copies(workspace: Workspace) -> None:
@@ -277,20 +282,35 @@ def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
 
 
 def _delete_lines(
-    workspace: Workspace, copies: Iterable[str], needles: Iterable[bytes], digests: Collection[str] = ()
+    workspace: Workspace,
+    copies: Iterable[str],
+    needles: Iterable[bytes],
+    digests: Collection[str] = (),
+    unknown: Collection[str] = (),
 ) -> None:
     sieve = Sieve(needles)
     for path in copies:
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
-        caught, lines = sieve.caught(found.raw), found.raw.split(b"\n")
-        caught.update(tombstones_handles.removed_in(workspace.database, _agent_of(path), found.raw))
+        caught, lines, agent_id = sieve.caught(found.raw), found.raw.split(b"\n"), _agent_of(path)
+        caught.update(tombstones_handles.removed_in(workspace.database, agent_id, found.raw))
+        if agent_id in unknown:
+            caught.update(tombstones_handles.rowless_in(workspace.database, agent_id, found.raw))
         left = lines_without(lines, partial(_goes, caught, digests))
         if len(left) == len(lines):
             continue
         if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
             raise page_files.changed_meanwhile(path)
+
+
+def _agents_with_unknown_removals(database: Database) -> set[str]:
+    """Returns agents with a removal that was carried out while its sessions had no rows: in an index just made, say."""
+    return {
+        agent_id
+        for agent_id, token in tombstones_store.pending(database)
+        if not tombstones_handles.are_kept(database, agent_id, token)
+    }
 
 
 def _goes(caught: Collection[bytes], digests: Collection[str], line: bytes) -> bool:

@@ -263,3 +263,20 @@ def test_a_line_goes_though_nothing_else_names_its_session(tmp_path: Any) -> Non
     kept.write_text(f"{OWN}\n{line}\n")
     vault.reindex()
     assert kept.read_text() == f"{OWN}\n"
+
+
+def test_a_line_goes_though_its_session_was_never_in_this_index(tmp_path: Any) -> None:
+    """The database was lost, and the removal comes from another machine before the next pass."""
+    vault = Vault(tmp_path / "vault")
+    fact(vault)
+    vault.reindex()
+    (line,) = re.findall(rf"^- The {WORD} keeps .*$", vault.page(), re.MULTILINE)
+    (other,) = re.findall(r"^- Charts are .*$", vault.page(), re.MULTILINE)
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"{OWN}\n{line}\n{other}\nsee ^f-aaaaaa\n")
+    for path in vault.db.parent.glob(f"{vault.db.name}*"):
+        path.unlink()
+    vault.put(made.tombstone(session_id=numbered(REMOVED)["session_id"], removed_at=NOW), "memory/tombstones")
+    vault.reindex()
+    assert leaks(vault) == []
+    assert kept.read_text() == f"{OWN}\n{other}\nsee ^f-aaaaaa\n"

@@ -26,6 +26,7 @@ import apsw
 import invariants
 import operations
 from crash_runner import KILLED, Steps, arm, command, forked
+from disk_state import state_of
 from flow_runner import FAULTS, Failing, Ground, Judge, Sweep, spoken, strays, wanted
 from invariants import Standing
 from workbench import Vault, contents
@@ -178,6 +179,8 @@ class Crashes(Sweep):
         self.standing = Standing()
         self.whole: dict[str, set[str]] = {}
         self.thorough = True
+        # What became of each state of the disk, by the ways of recovering from it.
+        self.known: dict[tuple[str, int, bytes], list[tuple[str, dict[str, Any]]]] = {}
 
     def looked(self) -> Crashes:
         """The same, once it is known what stands before and after an undisturbed run, and that both are well."""
@@ -238,19 +241,32 @@ class Crashes(Sweep):
         return code
 
     def at(self, points: Iterable[int], ways: int = 3) -> Iterator[dict[str, Any]]:
-        """What became of these points, in so many ways each, until one lies behind the end of the operation."""
+        """What became of these points, in so many ways each, until one lies behind the end of the operation.
+
+        Points that leave the same state are recovered from once; every `THOROUGH`th is in any case.
+        """
         for point in points:
             self.ground.put_back()
             code = forked(spoken, lambda point=point: self.struck(point))
             met = (self.ground.here / "killed-at").exists()
-            self.ground.keep("struck")
             self.thorough = point % THOROUGH == 1 or not met
-            for way, found in self.ways_of(ways):
+            state = self.state(code)
+            if self.thorough or len(self.known.get(state, ())) < ways:
+                self.ground.keep("struck")
+                self.known[state] = list(self.ways_of(ways))
+            for way, found in self.known[state][:ways]:
                 if code not in (0, KILLED, 3):
                     found["wrong"].append(f"it ended badly: {code}")
                 yield {"point": point, "met": met, "killed": code == KILLED, "way": way, **found}
             if not met:
                 return
+
+    def state(self, code: int) -> tuple[str, int, bytes]:
+        """What all that follows hangs on: the disk, how the run ended, and what it had answered."""
+        answer = self.ground.here / "answer.json"
+        words = [word.encode() for word in self.scenario.gone]
+        disk = state_of(self.ground.root, self.ground.state, words, self.ground.kept)
+        return disk, code, answer.read_bytes() if answer.exists() else b""
 
     def ways_of(self, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """The first ways of recovering."""

@@ -519,7 +519,7 @@ class Machine(RuleBasedStateMachine):
     def lift(self, session: Session) -> None:
         self.look_at_everything()  # what it covered is gone, and nothing says so afterwards
         with self.asked(session.agent):
-            token = privacy_remove.lift(self.work, session.agent, session.key or session.id).stone.session_token
+            token = privacy_remove.lift(self.work, session.agent, session.key or session.id).tombstone.session_token
             self.stones.pop((session.agent, token), None)
             self.unsure = True
             self.dirty.add("everything")

@@ -412,10 +412,13 @@ class Database:
         the caller's transaction.
         """
         kept = native_tables()
-        for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
-            self.execute(f"drop table {name}")
-        self._make(*derived_tables())
-        self._set_statistics()
+        try:
+            for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
+                self.execute(f"drop table {name}")
+            self._make(*derived_tables())
+            self._set_statistics()
+        except apsw.SQLError as error:  # a name in the schema that we did not write
+            raise damaged(error, self.path) from error
 
     def in_memory(self) -> Database:
         """Returns a copy that exists in memory only: what is tried out in it reaches no disk."""

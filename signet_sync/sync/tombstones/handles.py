@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from signet_sync.formats.handle import SHORT_LENGTH
@@ -12,6 +13,8 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import identified
 
 _SHOWN = late(rb"\^([a-z]-[a-z2-7]{6,12})")
+# A line as pages have them, which a person can hardly have typed: a list item that ends with a handle.
+_OF_A_PAGE = late(rb"^\s*- .*\^([a-z]-[a-z2-7]{6,12})\s*$", re.MULTILINE)
 
 
 def remember(database: Database, agent_id: str, token: str, ids: Iterable[str]) -> None:
@@ -49,6 +52,21 @@ def removed_in(database: Database, agent_id: str, text: bytes) -> dict[bytes, fr
         for one in shown[mark]
         if not _has_row(database, agent_id, one)
     }
+
+
+def are_kept(database: Database, agent_id: str, token: str) -> bool:
+    """Returns whether handles of a removal are remembered: its sessions were known when it was carried out."""
+    return bool(
+        database.value(
+            "select exists(select 1 from removed_handles where agent_id = ? and session_token = ?)", (agent_id, token)
+        )
+    )
+
+
+def rowless_in(database: Database, agent_id: str, text: bytes) -> set[bytes]:
+    """Returns the handles at the ends of lines of former pages of an agent that no row has."""
+    shown = {found.decode("ascii") for found in _OF_A_PAGE.findall(text)}
+    return {f"^{one}".encode() for one in shown if not _has_row(database, agent_id, one)}
 
 
 def _has_row(database: Database, agent_id: str, beginning: str) -> bool:
