@@ -16,6 +16,7 @@ from signet_sync.pages.sections import (
     FactView,
     MemoryView,
     ThreadView,
+    clause,
     distinct_names,
     entity_line,
     fact_line,
@@ -223,7 +224,7 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
             _HeadedLines(
                 "People:",
                 [
-                    *(ContextLine(v.id, entity_line(v), v.id, None) for v in seen.entities),
+                    *(ContextLine(v.id, entity_line(v), v.id, None) for v in _user_first(seen.entities)),
                     *fresh(_of_fact(one, today, named=True) for one in ranked(people)),
                 ],
             ),
@@ -235,7 +236,7 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
         if view.project and view.project not in named and len(others) < _OTHER_THREADS:
             named.add(view.project)
             short = view._replace(
-                sample=flatten(view.sample, _SHORT),
+                sample=clause(flatten(view.sample), _SHORT),
                 next_action=None,
                 blocker=None,
                 name=names.get(view.project, ""),
@@ -248,6 +249,10 @@ def _of_fact(view: FactView, today: int, *, named: bool = False) -> ContextLine:
     """Returns the line of a fact without the label that its heading repeats; with `named` it names its project."""
     plainly = view._replace(aspect="decision")
     return ContextLine(view.id, fact_line(plainly, today, grouped=not named), _statement(view.text), view.path)
+
+
+def _user_first(entities: Iterable[EntityEntry]) -> list[EntityEntry]:
+    return sorted(entities, key=lambda view: view.kind != "user")
 
 
 def _of_memory(view: MemoryView, today: int) -> ContextLine:

@@ -17,7 +17,7 @@ from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import UNUSED, Use, day_start, score
 from signet_sync.pages.statements import contains, key_of, words_of
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, flatten, flatten_cell
+from signet_sync.text.sentences import basename, flatten, flatten_cell, is_template
 
 SECTIONS: tuple[tuple[str, str], ...] = (
     ("projects", "## Active Projects & Threads"),
@@ -42,6 +42,10 @@ _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~
 _HANDLE = late(r"\^(?=[a-z]-)")
 # Where the sentence of a session names what blocks it.
 _BLOCKED = late(r"[;.,]\s+blocked:\s+")
+# Where it names what is left, which its line may say as its next step.
+_LEFT = late(r"[;.,]\s+(?:open|next):\s+")
+# Where a sentence may end before its end: between its clauses.
+_CLAUSE_END = late(r"(?:[;:.!?。；！？]|,)(?=\s)|[。；，、](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
 _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
@@ -326,9 +330,12 @@ def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> 
     """
     name, day = thread_name(view), short_day(view.latest_us, today_us)
     outcome, named = _split(view.sample)
-    outcome = without_name(outcome, basename(view.project))
+    outcome = "" if is_template(outcome) else without_name(outcome, basename(view.project))
+    if view.next_action and (left := _LEFT.search(outcome)):
+        outcome = outcome[: left.start()]
     if today_us - view.latest_us > QUIET_AFTER and not at_hand:
-        return f"**{name}** (quiet since {day}): {_ended(shortened(plain(outcome), QUIET_LENGTH))}", ()
+        about = f"done, {day}" if view.status == "done" else f"quiet since {day}"
+        return f"**{name}** ({about}){_said(clause(plain(outcome), QUIET_LENGTH))}", ()
     blocker = _blocker(view, named)
     steps = [
         ("Blocked", blocker and plain(blocker), view.blocked_by if blocker == view.blocker else ""),
@@ -343,7 +350,11 @@ def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> 
         day,
         counted(view.sessions, "session") if view.sessions > 1 else "",
     )
-    return f"**{name}** ({about}): {_ended(plain(outcome))}", parts
+    return f"**{name}** ({about}){_said(plain(outcome))}", parts
+
+
+def _said(outcome: str) -> str:
+    return f": {_ended(outcome)}" if outcome else "."
 
 
 def thread_name(view: ThreadView) -> str:
@@ -392,6 +403,14 @@ def _blocker(view: ThreadView, named: str) -> str:
     if not named:
         return known if view.status == "blocked" else ""
     return known if contains(words_of(known), words_of(named)) else named
+
+
+def clause(text: str, width: int) -> str:
+    """Shortens a flattened text to at most `width` characters: to its first clauses if they are half of that."""
+    if len(text) <= width:
+        return text
+    ends = [found.start() for found in _CLAUSE_END.finditer(text, width // 2, width)]
+    return text[: ends[-1]].rstrip() if ends else shortened(text, width)
 
 
 def _ended(text: str) -> str:
@@ -446,11 +465,14 @@ def pinned_line(view: PinnedView, today_us: int) -> str:
 
 
 def entity_line(view: EntityEntry) -> str:
-    """Returns `**Inner Critic** (part, protector): …`."""
-    status = "" if view.status == "active" else _cell(view.status, 40)
-    about = _listed(view.kind, _cell(view.type or "", 40), status)
+    """Returns `**Inner Critic** (protector): …`: its type and status, if the title does not say the type."""
+    title = _cell(view.title, 80)
+    kind = _cell(view.type or "", 40)
+    about = _listed(
+        "" if kind.casefold() in title.casefold() else kind, "" if view.status == "active" else _cell(view.status, 40)
+    )
     sentence = f": {plain(view.sentence)}" if view.sentence else ""
-    return f"**{_cell(view.title, 80)}** ({about}){sentence}"
+    return f"**{title}**{f' ({about})' if about else ''}{sentence}"
 
 
 def link_to(path: str) -> str:

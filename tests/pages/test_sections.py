@@ -358,7 +358,7 @@ def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
 def thread_of(**given_) -> sections.ThreadView:
     fields = {
         "id": "t-aaaaaaaaaaaa", "project": "/code/lantern/", "session_key": None, "harness": "codex", "status": "open",
-        "sessions": 4, "latest_us": rows.us("2026-03-28"), "sample": "It went well.", "next_action": None,
+        "sessions": 4, "latest_us": rows.us("2026-03-28"), "sample": "The wick burns.", "next_action": None,
         "path": rows.path_of(1, "2026-03-28"),
     }  # fmt: skip
     return sections.ThreadView(**fields | given_)
@@ -370,28 +370,34 @@ TODAY = rows.us("2026-03-29T00:00:00Z")
 @pytest.mark.parametrize(
     ("given_", "line"),
     [
-        ({}, "**lantern** (open, Mar 28, 4 sessions): It went well."),
-        ({"status": "settled", "sessions": 1}, "**lantern** (Mar 28): It went well."),
-        ({"status": "done"}, "**lantern** (done, Mar 28, 4 sessions): It went well."),
-        ({"session_key": "agent:main:main"}, "**lantern · agent:main:main** (open, Mar 28, 4 sessions): It went well."),
+        ({}, "**lantern** (open, Mar 28, 4 sessions): The wick burns."),
+        ({"status": "settled", "sessions": 1}, "**lantern** (Mar 28): The wick burns."),
+        ({"status": "done"}, "**lantern** (done, Mar 28, 4 sessions): The wick burns."),
+        ({"session_key": "agent:main:main"}, "**lantern · agent:main:main** (open, Mar 28, 4 sessions): The wick burns."),
         ({"session_key": "agent:main:main", "project": None},
-         "**agent:main:main** (open, Mar 28, 4 sessions): It went well."),
-        ({"project": None}, "**codex, no project** (open, Mar 28, 4 sessions): It went well."),
-        ({"project": None, "harness": None}, "**no project** (open, Mar 28, 4 sessions): It went well."),
-        ({"next_action": "Trim the wick"}, "**lantern** (Mar 28, 4 sessions): It went well. Next: Trim the wick."),
+         "**agent:main:main** (open, Mar 28, 4 sessions): The wick burns."),
+        ({"project": None}, "**codex, no project** (open, Mar 28, 4 sessions): The wick burns."),
+        ({"project": None, "harness": None}, "**no project** (open, Mar 28, 4 sessions): The wick burns."),
+        ({"next_action": "Trim the wick"}, "**lantern** (Mar 28, 4 sessions): The wick burns. Next: Trim the wick."),
         ({"blocker": "No oil", "status": "blocked"},
-         "**lantern** (Mar 28, 4 sessions): It went well. Blocked: No oil."),
-        ({"blocker": "No oil"}, "**lantern** (open, Mar 28, 4 sessions): It went well."),
-        ({"sample": "It went well; blocked: there is no oil.", "status": "blocked"},
-         "**lantern** (Mar 28, 4 sessions): It went well. Blocked: there is no oil."),
-        ({"sample": "It went well; blocked: there is no oil.", "blocker": "There is no oil (#7), so it stays dark."},
-         "**lantern** (Mar 28, 4 sessions): It went well. Blocked: There is no oil (#7), so it stays dark."),
+         "**lantern** (Mar 28, 4 sessions): The wick burns. Blocked: No oil."),
+        ({"blocker": "No oil"}, "**lantern** (open, Mar 28, 4 sessions): The wick burns."),
+        ({"sample": "The wick burns; blocked: there is no oil.", "status": "blocked"},
+         "**lantern** (Mar 28, 4 sessions): The wick burns. Blocked: there is no oil."),
+        ({"sample": "The wick burns; blocked: there is no oil.", "blocker": "There is no oil (#7), so it stays dark."},
+         "**lantern** (Mar 28, 4 sessions): The wick burns. Blocked: There is no oil (#7), so it stays dark."),
         ({"sample": "Lantern: it went well."}, "**lantern** (open, Mar 28, 4 sessions): it went well."),
         ({"latest_us": rows.us("2026-03-14"), "next_action": "Trim the wick"},
-         "**lantern** (quiet since Mar 14): It went well."),
-        ({"latest_us": rows.us("2025-01-14")}, "**lantern** (quiet since Jan 2025): It went well."),
+         "**lantern** (quiet since Mar 14): The wick burns."),
+        ({"latest_us": rows.us("2025-01-14")}, "**lantern** (quiet since Jan 2025): The wick burns."),
+        ({"latest_us": rows.us("2026-03-14"), "status": "done"}, "**lantern** (done, Mar 14): The wick burns."),
+        ({"sample": "It went well."}, "**lantern** (open, Mar 28, 4 sessions)."),
+        ({"sample": "The wick burns; open: the glass is to be cleaned", "next_action": "Clean the glass"},
+         "**lantern** (Mar 28, 4 sessions): The wick burns. Next: Clean the glass."),
+        ({"sample": "Session x captured durable summary context, preserved lineage metadata, and more.",
+          "next_action": "Trim the wick"}, "**lantern** (Mar 28, 4 sessions). Next: Trim the wick."),
         ({"latest_us": rows.us("2026-03-15T00:00:00Z"), "status": "settled"},
-         "**lantern** (Mar 15, 4 sessions): It went well."),
+         "**lantern** (Mar 15, 4 sessions): The wick burns."),
     ],
 )  # fmt: skip
 def test_the_line_of_a_thread_says_where_it_is_what_blocks_it_and_what_is_next(given_, line):
@@ -432,11 +438,11 @@ def test_a_fact_says_what_it_replaced_and_what_contradicts_it():
 
 def test_the_line_of_a_pinned_node():
     view = sections.PinnedView(
-        "s-1", "summary", "It went well", "/code/lantern", rows.us("2026-03-28"), rows.path_of(1, "2026-03-28")
+        "s-1", "summary", "The wick burns", "/code/lantern", rows.us("2026-03-28"), rows.path_of(1, "2026-03-28")
     )
-    assert sections.pinned_line(view, TODAY) == "It went well (summary, lantern, Mar 28)"
+    assert sections.pinned_line(view, TODAY) == "The wick burns (summary, lantern, Mar 28)"
     arc = view._replace(source_type="condensation", project=None, path=None)
-    assert sections.pinned_line(arc, TODAY) == "It went well (condensation, Mar 28)"
+    assert sections.pinned_line(arc, TODAY) == "The wick burns (condensation, Mar 28)"
 
 
 def test_what_a_thread_does_next_does_not_stand_again(database):
@@ -786,3 +792,26 @@ def test_a_sentence_that_begins_with_its_own_file_is_shown_without_it():
     said = "Gsjxwoxcdgipnr5d--transcript.md: I added a retry to src/fetch.py."
     assert sections.without_name(said, "gone") == "I added a retry to src/fetch.py."
     assert sections.without_name("gone: I added it.", "gone") == "I added it."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("short", "short"),
+        ("The wick burns in every lamp; the glass is clean", "The wick burns in every lamp"),
+        ("The wick burns in every lamp because the oil is new", "The wick burns in every lamp"),
+        ("One. The wick burns in each and every lamp of the house", "One. The wick burns in each and every…"),
+        ("芯はどのランプでも燃えている。" * 4, "芯はどのランプでも燃えている。芯はどのランプでも燃えている"),
+    ],
+)
+def test_a_long_text_ends_with_a_clause_if_that_is_not_too_short(text, shown):
+    assert sections.clause(text, 40) == shown
+    assert len(shown) <= 40
+
+
+def test_an_entity_is_named_with_its_type_unless_its_name_has_it():
+    entry = sections.EntityEntry("p-1", "part", "Inner Critic", "protector", "active", "Warns.", 0, "entities/x.md")
+    assert sections.entity_line(entry) == "**Inner Critic** (protector): Warns."
+    assert sections.entity_line(entry._replace(type=None)) == "**Inner Critic**: Warns."
+    reviews = entry._replace(kind="relationship", title="Jo reviews lantern", type="reviews", status="resting")
+    assert sections.entity_line(reviews) == "**Jo reviews lantern** (resting): Warns."
