@@ -86,8 +86,13 @@ def fire(vault: Vault, harness: str, event: str, session: str = "s-1", **more: A
 
 
 def start(vault: Vault, harness: str, source: str | None = "startup", session: str = "s-1", **more: Any) -> str:
+    """What a session has from its start; Gemini CLI gets it at the next prompt."""
     given = {"source": source} if harness in OBJECTS and source else {}
-    return fire(vault, harness, "SessionStart", session, **given, **more)
+    text = fire(vault, harness, "SessionStart", session, **given, **more)
+    if harness != "gemini":
+        return text
+    assert text == ""
+    return prompt(vault, harness, "Hello", session, **more)
 
 
 def prompt(vault: Vault, harness: str, text: str, session: str = "s-1", **more: Any) -> str:
