@@ -132,6 +132,13 @@ def mark_used(folder: StateFolder, agent_id: str, session_id: str, ids: Collecti
         record.used += sorted(set(ids).intersection(record.at_prompts).difference(record.used))
 
 
+def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
+    """Makes the context of a start due again, if the session got one. Raises `OSError`."""
+    if read(folder, agent_id, session_id) is not None:
+        with updating(folder, agent_id, "", session_id) as record:
+            record.due = "compact"
+
+
 def clear(folder: StateFolder) -> None:
     """Deletes all records, durably: after a removal, hashes of removed lines remain nowhere. Raises `OSError`."""
     if not os.path.isdir(folder.injected):

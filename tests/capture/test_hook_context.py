@@ -180,6 +180,25 @@ def test_gemini_gets_at_its_next_prompt_what_waits(vault: Vault) -> None:
     assert "five tries" in start(vault, "gemini", "clear"), "that is no search at a prompt"
 
 
+def test_gemini_gets_all_of_it_again_once_a_compression_was_captured(vault: Vault, tmp_path: Path) -> None:
+    """No event reports a compression; it is in the transcript."""
+    whole = start(vault, "gemini", session="g-1")
+    at = {"timestamp": "2026-03-29T10:00:00.000Z", "type": "user"}
+    thanks = {"id": "n2", "content": [{"text": "Got it. Thanks for the additional context!"}]}
+    snapshot = [at | {"id": "n1", "content": [{"text": "<state_snapshot>A lamp.</state_snapshot>"}]},
+                at | thanks | {"type": "gemini"}]  # fmt: skip
+    records: list[dict[str, Any]] = [
+        {"sessionId": "g-1", "projectHash": "0", "kind": "main"}, at | {"id": "m1", "content": [{"text": "Light it."}]},
+        {"$set": {"messages": snapshot}},
+    ]  # fmt: skip
+    path = tmp_path / "session-g-1.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    assert vault.call("import", "gemini", str(path)).code == 0
+    again = start(vault, "gemini", "resume", "g-1")
+    assert "five tries" in again and "British" in again and len(lines(again)) == len(lines(whole))
+    assert start(vault, "gemini", "resume", "g-1") == ""
+
+
 @pytest.mark.parametrize("harness", WITH_PROMPTS)
 def test_a_prompt_gets_what_memory_holds_on_it_once(vault: Vault, harness: str) -> None:
     text = prompt(vault, harness, QUESTION)
