@@ -14,7 +14,9 @@ def main(arguments: list[str]) -> int:
     return hook.main(arguments, _context)
 
 
-def _context(session: HookSession, words: str, source: str | None, budget: int) -> str:
+def _context(session: HookSession, words: str | None, source: str | None, budget: int) -> str:
     from signet_sync.pages import hook_context  # only starts and prompts need it
 
-    return hook_context.at_prompt(session, words) if words else hook_context.at_start(session, source, budget)
+    if words is None:
+        return hook_context.at_start(session, source, budget)
+    return hook_context.at_prompt(session, words, budget)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
+from signet_sync.capture.hook import STARTS_AT_PROMPTS
 from signet_sync.capture.injection_use import record_use
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
@@ -129,6 +132,9 @@ def capture(
         done.repository = _repository(conversation.project, reported)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
         record_use(workspace, done.agent_id, conversation)
+        if done.compactions and source.harness in STARTS_AT_PROMPTS:  # no event reports a compaction there
+            with suppress(OSError):
+                injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else capture_store.UNREAD

@@ -55,6 +55,9 @@ EVENTS = {
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 _OBJECTS = ("claude-code", "codex", "gemini")  # their context is put into a JSON object
+# At a resume, Gemini CLI drops each message that begins with a hook's context; without a terminal that is the first
+# prompt, with the user's words. Behind the words of a prompt it stays, so what a start gives waits for the next one.
+STARTS_AT_PROMPTS = ("gemini",)
 _IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a transcript's path may be missing
 
 BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
@@ -71,9 +74,9 @@ LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
-# What a session gets, between its markers, "" for nothing: on the words of a prompt, else at its start (from its source
-# and a budget of tokens).
-InjectedContext = Callable[["HookSession", str, str | None, int], str]
+# What a session gets, between its markers, "" for nothing: on the words of a prompt ("" if they are not searched for),
+# at its start on None (from its source and a budget of tokens).
+InjectedContext = Callable[["HookSession", str | None, str | None, int], str]
 
 
 class _RefusedEvent(Exception):
@@ -155,26 +158,29 @@ class _HookEvent:
         settings = _settings(self.root, self.folder)
         agent = agent_for(project, os.environ, settings.get("agents_projects", ()))
         try:
-            if event == "session-start" or (name in PROMPTS and settings.get("context_prompts", True)):
-                self._print_context(name, agent, project, payload, settings.get("context_budget_tokens", BUDGET))
+            if event == "session-start" or name in PROMPTS:
+                self._print_context(name, agent, project, payload, settings)
         finally:
             job = self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
     def _print_context(
-        self, name: str, agent: str, project: str | None, payload: Mapping[str, object], budget: int
+        self,
+        name: str,
+        agent: str,
+        project: str | None,
+        payload: Mapping[str, object],
+        settings: Mapping[str, Any],
     ) -> None:
         if not os.path.isdir(self.root):
             return
-        words = ""
+        words = None
         if name in PROMPTS:
-            from signet_sync.text.prompt import searched  # most events are no prompts
-
-            words = searched(_prompt_words(payload.get("prompt")))
-            if not words:
+            words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
+            if not words and self.harness not in STARTS_AT_PROMPTS:
                 return
-        text = self._context(agent, project, payload, words, budget)
+        text = self._context(agent, project, payload, words, settings.get("context_budget_tokens", BUDGET))
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -183,7 +189,9 @@ class _HookEvent:
         self.answered = True
         _print(text)
 
-    def _context(self, agent: str, project: str | None, payload: Mapping[str, object], words: str, budget: int) -> str:
+    def _context(
+        self, agent: str, project: str | None, payload: Mapping[str, object], words: str | None, budget: int
+    ) -> str:
         """Returns the caller's context; the state folder, where it is recorded, moves when a workspace gets its id."""
         from signet_sync.capture.hook_session import HookSession  # most events need none
 
@@ -358,6 +366,13 @@ def _sanitized(value: object) -> str | None:
 def _prompt(value: object) -> str | None:
     """Returns the user's prompt, sanitized and without what hooks put before it."""
     return _sanitized(_prompt_words(value))
+
+
+def _searched(value: object) -> str:
+    """Returns the words of a prompt that are searched for."""
+    from signet_sync.text.prompt import searched  # most events are no prompts
+
+    return searched(_prompt_words(value))
 
 
 def _prompt_words(value: object) -> str:

@@ -28,11 +28,12 @@ class Injections:
 
     `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `prompts` counts
     the prompts that were looked at, `answered` those at which something was injected, `injected` the lines of these.
-    `at` is the time of the last change in seconds since 1970.
+    `due` is the source of a start whose context waits for a prompt, else "". `at` is the time of the last change in
+    seconds since 1970.
     """
 
     __slots__ = (
-        "agent_id", "answered", "at", "at_prompts", "harness", "injected", "left_out", "lines", "prompts",
+        "agent_id", "answered", "at", "at_prompts", "due", "harness", "injected", "left_out", "lines", "prompts",
         "used",
     )  # fmt: skip
 
@@ -40,6 +41,7 @@ class Injections:
         self.agent_id = agent_id
         self.harness = harness
         self.at = 0.0
+        self.due = ""
         self.lines: dict[str, str] = {}
         self.left_out: list[str] = []
         self.at_prompts: list[str] = []
@@ -79,6 +81,7 @@ class Injections:
             "agent_id": self.agent_id,
             "harness": self.harness,
             "at": self.at,
+            "due": self.due,
             "lines": dict([*self.lines.items()][-_MOST_LINES:]),
             "left_out": self.left_out[-_MOST_LINES:],
             "at_prompts": self.at_prompts[-_MOST_IDS:],
@@ -127,6 +130,13 @@ def mark_used(folder: StateFolder, agent_id: str, session_id: str, ids: Collecti
     """Adds ids given at prompts that the session used later. Raises `OSError`."""
     with updating(folder, agent_id, "", session_id) as record:
         record.used += sorted(set(ids).intersection(record.at_prompts).difference(record.used))
+
+
+def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
+    """Makes the context of a start due again, if the session got one. Raises `OSError`."""
+    if read(folder, agent_id, session_id) is not None:
+        with updating(folder, agent_id, "", session_id) as record:
+            record.due = "compact"
 
 
 def clear(folder: StateFolder) -> None:
@@ -178,6 +188,8 @@ def _read(path: str) -> Injections | None:
     record.used = _words(found.get("used"))
     record.prompts, record.answered = _count(found.get("prompts")), _count(found.get("answered"))
     record.injected = _count(found.get("injected"))
+    due = found.get("due")
+    record.due = due if isinstance(due, str) else ""
     at = found.get("at")
     record.at = float(at) if isinstance(at, int | float) else 0.0
     return record

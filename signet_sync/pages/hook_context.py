@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 from signet_sync.capture import injections
+from signet_sync.capture.hook import STARTS_AT_PROMPTS
 from signet_sync.capture.hook_session import HookSession
 from signet_sync.pages import context, own_project, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
@@ -29,7 +30,20 @@ _LONGEST = 1.0  # seconds that the search at a prompt may take
 
 
 def at_start(session: HookSession, source: str | None, budget: int) -> str:
-    """Returns the context of a session's start, marked as data; after a resume only what it did not get yet."""
+    """Returns the context of a session's start, marked as data; after a resume only what it did not get yet.
+
+    In some harnesses it returns "", and the session gets it at its next prompt.
+    """
+    if session.harness in STARTS_AT_PROMPTS and session.id:
+        with suppress(OSError):  # if it cannot be recorded, the session gets it now
+            with _record(session) as record:
+                if source != RESUMED or not record.due:
+                    record.due = source or "startup"
+            return ""
+    return _begun(session, source, budget)
+
+
+def _begun(session: HookSession, source: str | None, budget: int) -> str:
     if source != RESUMED or not session.id:
         composed = _composed(session, None, budget)
         if session.id:
@@ -49,12 +63,30 @@ def at_start(session: HookSession, source: str | None, budget: int) -> str:
     return context.wrapped(composed.text, session.root)
 
 
-def at_prompt(session: HookSession, words: str) -> str:
+def at_prompt(session: HookSession, words: str, budget: int) -> str:
     """Returns what memory holds on a prompt, marked as data; "" if it holds nothing worth it, or gave it before.
 
-    Raises `OSError` if it cannot be recorded.
+    With "" for words, and otherwise before that, what the session did not get at its start. Raises `OSError` if it
+    cannot be recorded.
     """
     if not session.id:
+        return ""
+    texts = [_overdue(session, budget) if session.harness in STARTS_AT_PROMPTS else "", _found(session, words)]
+    return "\n".join(filter(None, texts))
+
+
+def _overdue(session: HookSession, budget: int) -> str:
+    """Returns the context of a start that waited for a prompt."""
+    held = injections.read(session.folder, session.agent_id, session.id)
+    if held is None or not held.due:
+        return ""
+    with _record(session) as record:
+        record.due = ""
+    return _begun(session, held.due, budget)
+
+
+def _found(session: HookSession, words: str) -> str:
+    if not words:
         return ""
     hits = _hits(session, words)
     with _record(session) as record:
@@ -83,7 +115,7 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
         return record is not None and record.knows(text)
 
     def skip(line: ContextLine) -> bool:
-        return known(line.whole) or line.path in own
+        return known(line.text) or line.path in own
 
     def compose(limit: int) -> SessionContext:
         return session_context.compose(

@@ -100,7 +100,7 @@ class _Part(NamedTuple):
 
 
 class ContextText(NamedTuple):
-    """The text, the lines in it, and those for which there was no room."""
+    """The text, the lines in it, and the texts of those for which there was no room."""
 
     text: str
     lines: tuple[ContextLine, ...]
@@ -136,7 +136,7 @@ def project_text(
         lines += rendered
         kept += shown
     shown_ids = {line.id for line in kept}
-    left_out = (line.whole for part in parts for line in _lines(part) if line.id not in shown_ids)
+    left_out = (line.text for part in parts for line in _lines(part) if line.id not in shown_ids)
     return ContextText("\n".join(lines).strip("\n"), tuple(kept), tuple(left_out))
 
 

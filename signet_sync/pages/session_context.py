@@ -27,7 +27,8 @@ class SessionContext:
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
     `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted. `lines` are what was
-    injected: each line with its id, and whole files by their text with "" as id; `left_out` are lines without room.
+    injected: the text of each line with its id, and whole files by their text with "" as id; `left_out` are texts of
+    lines without room.
     """
 
     text: str
@@ -85,7 +86,8 @@ def compose(
     left = limit - (_cost(made.text, size) + 1 if made.text else 0)
     text = "\n\n".join(filter(None, [made.text, context.compose("", identities, left, size=size)]))
     sources[:0] = dict.fromkeys(line.path for line in made.lines if line.path is not None)
-    lines[:0] = [(line.whole, line.id) for line in made.lines]
+    # Without handles: when a project gets its origin, its ids change and its words do not.
+    lines[:0] = [(line.text, line.id) for line in made.lines]
     ids = [line.id for line in made.lines]
     crowded = not text and bool(sources or made.left_out)
     return SessionContext(text, sources, troubles, ids, crowded, lines, list(made.left_out))

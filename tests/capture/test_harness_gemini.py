@@ -81,6 +81,36 @@ def test_only_a_rewind_takes_away():
     assert len(conversation(*records, {"$rewindTo": "zz"}).entries) == 3
 
 
+def test_a_compression_is_one_boundary_and_repeats_nothing():
+    """It gives new ids to what it kept, and answers its summary in the model's name."""
+    turns = [
+        user("first", "m1", 1), message("gemini", "one", "m2", 2), user("again", "m3", 3),
+        message("gemini", "two", "m4", 4, toolCalls=[tool()]), user("again", "m5", 5),
+        message("gemini", "three", "m6", 6),
+    ]  # fmt: skip
+    call = {"functionCall": {"id": "c1", "name": "run", "args": {"command": "make light"}}}
+    snapshot = [
+        user(CONTEXT, "m0", 9), user("<state_snapshot>\nGoal: light\n</state_snapshot>", "n1", 9),
+        message("gemini", "Got it. Thanks for the additional context!", "n2", 9),
+        message("gemini", [{"text": "two"}, call], "n3", 9), user("again", "n4", 9),
+        message("gemini", [{"text": "three"}], "n5", 9),
+    ]  # fmt: skip
+    records = [HEADER, *turns, {"$set": {"messages": snapshot}}, user("go on", "m7", 10)]
+    told = [(entry.kind, entry.text) for entry in conversation(*records).entries]
+    assert told == [
+        ("user", "first"), ("assistant", "one"), ("user", "again"), ("assistant", "two"), ("tool", "make light"),
+        ("result", "lit"), ("user", "again"), ("assistant", "three"), ("compaction", "Goal: light"), ("user", "go on"),
+    ]  # fmt: skip
+    # A resume repeats the snapshot under its ids; a second compression has a summary of its own.
+    resumed = [*records, {"$set": {"messages": [*snapshot, user("go on", "m7", 20)]}}]
+    assert [(entry.kind, entry.text) for entry in conversation(*resumed).entries] == told
+    second = [user("Goal: dark", "o1", 30), message("gemini", "Got it. Thanks for the additional context!", "o2", 30)]
+    more = conversation(*resumed, {"$set": {"messages": [*second, user("go on", "o3", 30)]}}, {"$rewindTo": "o3"})
+    assert [(entry.kind, entry.text) for entry in more.entries] == told[:-1]
+    alone = conversation({"$set": {"messages": snapshot}})
+    assert kinds(alone) == ["compaction", "assistant", "tool", "user", "assistant"], "the file begins there"
+
+
 def test_what_was_typed_counts_not_the_files_that_were_named():
     typed = user("see @a.py\n--- Content from referenced files ---\n…", "m1", displayContent=[{"text": "see @a.py"}])
     assert words(conversation(typed), "user") == ["see @a.py"]

@@ -86,8 +86,13 @@ def fire(vault: Vault, harness: str, event: str, session: str = "s-1", **more: A
 
 
 def start(vault: Vault, harness: str, source: str | None = "startup", session: str = "s-1", **more: Any) -> str:
+    """What a session has from its start; Gemini CLI gets it at the next prompt."""
     given = {"source": source} if harness in OBJECTS and source else {}
-    return fire(vault, harness, "SessionStart", session, **given, **more)
+    text = fire(vault, harness, "SessionStart", session, **given, **more)
+    if harness != "gemini":
+        return text
+    assert text == ""
+    return prompt(vault, harness, "Hello", session, **more)
 
 
 def prompt(vault: Vault, harness: str, text: str, session: str = "s-1", **more: Any) -> str:
@@ -139,6 +144,59 @@ def test_a_resumed_session_gets_nothing_that_it_said_itself(vault: Vault) -> Non
     vault.reindex()
     assert "Jitter" not in start(vault, "claude-code", "resume", "mine")
     assert "Jitter" in start(vault, "claude-code", "compact", "mine"), "its own words were dropped, too"
+
+
+def test_a_resumed_session_gets_no_words_again_because_its_project_has_an_origin_now(
+    vault: Vault, tmp_path: Path
+) -> None:
+    """The ids of a project's facts are made of its origin: they changed, the words did not."""
+    root = tmp_path / "repo"
+    for name in ("objects", "refs"):
+        (root / ".git" / name).mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    vault.session(4, project=str(root), body="# Four\n\n## Decisions\n\n- Pages are written in Danish.\n")
+    vault.reindex()
+    before = start(vault, "codex", cwd=str(root))
+    (root / ".git" / "config").write_text('[remote "origin"]\n\turl = https://example.org/ada/repo.git\n')
+    place = {"repository_root": str(root), "repository_origin": "example.org/ada/repo", "repository_path": ""}
+    body = "# Five\n\n## Decisions\n\n- Jitter is a tenth of the wait.\n"
+    vault.session(5, project=str(root), body=body, **place)
+    vault.reindex()
+    changed = start(vault, "codex", "resume", cwd=str(root))
+    assert "Jitter" in changed and "Danish" not in changed
+    whole = start(vault, "codex", "compact", cwd=str(root))
+    old, new = (next(line for line in lines(text) if "Danish" in line) for text in (before, whole))
+    assert old.partition("^")[0] == new.partition("^")[0] and old != new
+
+
+def test_gemini_gets_at_its_next_prompt_what_waits(vault: Vault) -> None:
+    """At a resume Gemini CLI drops a message that begins with a hook's context, the user's words included."""
+    assert fire(vault, "gemini", "SessionStart", source="startup") == ""
+    assert fire(vault, "gemini", "SessionStart", source="resume") == "", "nothing was said before it was resumed"
+    text = prompt(vault, "gemini", "What is the kestrel index, and where are feathers stored as blobs?")
+    assert "five tries" in text and "Feathers" in text and text.count(OPENING) == 2
+    assert prompt(vault, "gemini", "Hello") == ""
+    (vault / "signet-sync.toml").write_text("[context]\nprompts = false\n")
+    assert "five tries" in start(vault, "gemini", "clear"), "that is no search at a prompt"
+
+
+def test_gemini_gets_all_of_it_again_once_a_compression_was_captured(vault: Vault, tmp_path: Path) -> None:
+    """No event reports a compression; it is in the transcript."""
+    whole = start(vault, "gemini", session="g-1")
+    at = {"timestamp": "2026-03-29T10:00:00.000Z", "type": "user"}
+    thanks = {"id": "n2", "content": [{"text": "Got it. Thanks for the additional context!"}]}
+    snapshot = [at | {"id": "n1", "content": [{"text": "<state_snapshot>A lamp.</state_snapshot>"}]},
+                at | thanks | {"type": "gemini"}]  # fmt: skip
+    records: list[dict[str, Any]] = [
+        {"sessionId": "g-1", "projectHash": "0", "kind": "main"}, at | {"id": "m1", "content": [{"text": "Light it."}]},
+        {"$set": {"messages": snapshot}},
+    ]  # fmt: skip
+    path = tmp_path / "session-g-1.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    assert vault.call("import", "gemini", str(path)).code == 0
+    again = start(vault, "gemini", "resume", "g-1")
+    assert "five tries" in again and "British" in again and len(lines(again)) == len(lines(whole))
+    assert start(vault, "gemini", "resume", "g-1") == ""
 
 
 @pytest.mark.parametrize("harness", WITH_PROMPTS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
@@ -42,6 +42,9 @@ _PROJECT = (
 _UNTRUSTED = late(r"<untrusted_context>\n?(.*?)\n?</untrusted_context>", re.DOTALL)
 _OUTPUT_HEAD = late(r"\AOutput: |\nProcess Group PGID: \d+\s*\Z")
 _FAILED = ("error", "cancelled")
+# What Gemini CLI answers to the summary of a compression, in the model's name.
+_THANKS = "Got it. Thanks for the additional context!"
+_SNAPSHOT = late(r"\A<state_snapshot>\n?(.*?)\n?</state_snapshot>\s*\Z", re.DOTALL)
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
@@ -90,6 +93,7 @@ class _Message:
 class _GeminiReader:
     def __init__(self) -> None:
         self.messages: dict[str, _Message] = {}
+        self.copies: dict[str, str] = {}  # ids that a compression gave to messages, "" for one that nobody wrote
         self.results: dict[str, tuple[str, int, bool]] = {}
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
@@ -116,10 +120,36 @@ class _GeminiReader:
         self.project = self.project or next((d for d in items_of(values.get("directories")) if text_of(d)), "")
         if values.get("kind") == "subagent":
             self.parent = text_of(values.get("parentSessionId")) or UNNAMED
-        for message in map(mapping_of, items_of(values.get("messages"))):
+        messages = [*map(mapping_of, items_of(values.get("messages")))]
+        self._compressed(messages)
+        for message in messages:
             self._message(message)
 
+    def _compressed(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Recognises the snapshot after a compression: summary, thanks for it, and what was kept, all with new ids."""
+        texts = [joined(_texts(message.get("content"))) for message in messages]
+        place = next((n for n, (_, following) in enumerate(pairwise(texts)) if following == _THANKS), None)
+        if place is None or messages[place].get("type") != "user":
+            return
+        summary, thanks, *kept = (text_of(message.get("id")) for message in messages[place:])
+        if not (summary and thanks) or summary in self.messages:
+            return
+        earlier = [(key, _shape(one.kind, one.text, one.calls)) for key, one in self.messages.items()]
+        self.messages[summary] = _Message("compaction", time_of(messages[place].get("timestamp")))
+        self.copies[thanks] = ""
+        for key, message in reversed([*zip(kept, messages[place + 2 :], strict=True)]):
+            if not key or key in self.messages:
+                continue
+            calls = (mapping_of(mapping_of(one).get("functionCall")) for one in items_of(message.get("content")))
+            ids = [text_of(call.get("id")) for call in calls if call]
+            shape = _shape(text_of(message.get("type")), self._text(message), ids)
+            before = next((n for n in reversed(range(len(earlier))) if earlier[n][1] == shape), None)
+            if before is not None:
+                self.copies[key] = earlier[before][0]
+                del earlier[before:]
+
     def _rewind(self, target: str) -> None:
+        target = self.copies.get(target, target)
         while target in self.messages:
             self.messages.popitem()
 
@@ -131,6 +161,9 @@ class _GeminiReader:
         # A message without an id cannot be updated; its position serves as its key.
         self.seen += 1
         key = text_of(record.get("id")) or f"#{self.seen}"
+        key = self.copies.get(key, key)
+        if not key:
+            return
         # The first time counts: snapshots made at a resume carry the time of the resume.
         message = self.messages.setdefault(key, _Message(kind, at))
         for part in map(mapping_of, items_of(record.get("content"))):
@@ -196,6 +229,9 @@ class _GeminiReader:
         if message.text and message.kind in _NOTICES:
             prefix = "" if message.kind == "info" else f"{message.kind}: "
             yield TranscriptEntry("event", message.at, one_line(prefix + message.text))
+        elif message.kind == "compaction":
+            whole = _SNAPSHOT.match(message.text.strip())
+            yield TranscriptEntry("compaction", message.at, whole[1] if whole else message.text)
         elif message.text:
             yield TranscriptEntry("user" if message.kind == "user" else "assistant", message.at, message.text)
         for key, call in message.calls.items():
@@ -205,6 +241,11 @@ class _GeminiReader:
                 text, omitted, failed = self.results.get(key, (None, 0, call.failed))
             if text is not None or failed:
                 yield TranscriptEntry("result", call.at, text or "", call.name, key, failed, omitted)
+
+
+def _shape(kind: str, text: str, calls: Iterable[str]) -> tuple[str, str, tuple[str, ...]]:
+    """Returns by what a message is recognised that got a new id."""
+    return kind, text, tuple(calls)
 
 
 def _texts(content: object) -> list[str]:
