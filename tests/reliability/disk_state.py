@@ -69,22 +69,20 @@ def signs_of(*places: Path) -> dict[str, str]:
 
 
 def rows(database: Path, scratch: Path) -> Iterator[tuple[Any, ...]]:
-    """Every row of a copy."""
+    """Every row of a copy; the bytes of one that is damaged."""
     copy = scratch / "copy.db"
     for suffix in ("", "-wal", "-shm", "-journal"):
         Path(f"{copy}{suffix}").unlink(missing_ok=True)
         if suffix != "-shm" and Path(f"{database}{suffix}").exists():
             shutil.copyfile(f"{database}{suffix}", f"{copy}{suffix}")
-    try:
-        connection = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE)
-    except apsw.Error as error:
-        yield ("unreadable", str(error))
-        return
+    connection = apsw.Connection(str(copy))
     try:
         yield (connection.pragma("user_version"), connection.pragma("application_id"))
         for name, sql in list(connection.execute("select name, sql from sqlite_master order by 1")):
             yield (name, sql)
             if sql and sql.startswith("CREATE TABLE") and not name.endswith("_fts"):
                 yield from connection.execute(f"select * from {name}")
+    except apsw.Error as error:
+        yield (str(error), sha256(database.read_bytes()).hexdigest())
     finally:
         connection.close()
