@@ -98,6 +98,16 @@ class FactView(NamedTuple):
     against: tuple[tuple[str, str, int], ...] = ()
     name: str = ""
 
+    @property
+    def artifact(self) -> str | None:
+        """Returns the path of the artifact; None if a running session states it."""
+        return None if self.is_running else self.path
+
+    @property
+    def is_running(self) -> bool:
+        """Returns whether a running session states it last."""
+        return running_session(self.path) is not None
+
 
 class MemoryView(NamedTuple):
     """A memory that a person or agent asked to be remembered."""
@@ -245,7 +255,7 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
         ),
         *(
             valued(
-                v.aspect, section_of(v.aspect), v.id, v.latest_us, partial(_of_fact, v, today), v.project, v.path
+                v.aspect, section_of(v.aspect), v.id, v.latest_us, partial(_of_fact, v, today), v.project, v.artifact
             )._replace(name=v.name)
             for v in facts
         ),
@@ -401,7 +411,7 @@ def _ended(text: str) -> str:
 def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
     """Returns `… (lantern, Mar 28)`, after `next: ` or another label of its aspect; `grouped` without its project.
 
-    A fact that replaced another says so, and one that is contradicted shows both.
+    A fact that replaced another says so, one that is contradicted shows both, and one of a running session names that.
     """
     day = short_day(view.latest_us, today_us)
     project = "" if grouped else _cell(view.name or basename(view.project))
@@ -410,7 +420,7 @@ def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
         sides += [f"{plain(text)} ({short_day(at, today_us)}) {short_handle(one)}" for one, text, at in view.against]
         said = " / ".join(sides)
         return f"contradicting: {said}{f' ({project})' if project else ''}"
-    where = _listed(project, day, _was(view, today_us))
+    where = _listed(project, day, "in a running session" if view.is_running else "", _was(view, today_us))
     return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where})"
 
 
