@@ -10,6 +10,7 @@ from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import running_session
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.graph.rollups import shortened
