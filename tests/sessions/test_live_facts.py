@@ -74,8 +74,9 @@ def stated(vault: Vault, agent: str = "default") -> list[tuple[str, str]]:
 
 def rows_of_running(vault: Vault) -> list[int]:
     """How many rows have a running session as their source."""
-    tables = ("attribute_sources", "entity_mentions", "fact_reports", "relations", "live_sources")
-    return [vault.rows(f"select count(*) from {table} where artifact < 0")[0][0] for table in tables]
+    tables = ("attribute_sources", "entity_mentions", "fact_reports", "relations")
+    counts = (f"select count(*) from {table} where artifact < 0" for table in tables)
+    return [vault.rows(sql)[0][0] for sql in (*counts, "select count(*) from live_sources")]
 
 
 def context(vault: Vault, *options: str) -> str:

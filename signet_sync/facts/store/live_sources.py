@@ -1,6 +1,6 @@
 """Stores which running sessions state something, as the sources of their facts.
 
-Such a source is numbered by its session, below 0, so that no artifact has its number. Everything runs in the caller's
+The number of such a source is that of its session, below 0, so that no artifact has it. Everything runs in the caller's
 transaction.
 """
 
@@ -42,10 +42,10 @@ def replace(database: Database, wanted: Mapping[Session, LiveSource | None]) -> 
     batches.number(database, sorted(session for session in changed if wanted[session] is not None))
     numbers = batches.numbers(database, sorted(changed))
     database.executemany(
-        "delete from live_sources where artifact = ?", [(-numbers[one],) for one in sorted(changed & held.keys())]
+        "delete from live_sources where session = ?", [(numbers[one],) for one in sorted(changed & held.keys())]
     )
     database.executemany(
-        f"insert into live_sources(artifact, {_COLUMNS}) values(?, ?, ?, ?, ?, ?)",
-        [(-numbers[one], *one, *source) for one in sorted(changed) if (source := wanted[one]) is not None],
+        f"insert into live_sources(session, {_COLUMNS}) values(?, ?, ?, ?, ?, ?)",
+        [(numbers[one], *one, *source) for one in sorted(changed) if (source := wanted[one]) is not None],
     )
     return changed

@@ -26,7 +26,7 @@ def path_of(artifact: str) -> str:
     """Returns an expression for the path of an artifact by its number; of a running session, that of its source."""
     return (
         f"(select source_path from memory_artifacts where id = {artifact}"
-        f" union all select source_path from live_sources where artifact = {artifact})"
+        f" union all select source_path from live_sources where session = -{artifact})"
     )
 
 
@@ -263,15 +263,15 @@ DERIVED: tuple[Table, ...] = (
         key=("agent_id", "attribute_id", "source_path"),
     ),
     derived(
-        "running sessions that state something: `artifact`, below 0, is the number of the source of their facts, whose "
-        "lines are turns; `project` is what these are about",
+        "running sessions that state something, each by its number: below 0, this is the `artifact` of their facts, "
+        "whose lines are turns. `project` is what these are about",
         """create table live_sources(
-        artifact integer primary key, agent_id text not null, session_token text not null, session_id text not null,
+        session integer primary key, agent_id text not null, session_token text not null, session_id text not null,
         source_path text not null, project text not null)""",
         "create index live_sources_session on live_sources(agent_id, session_token, session_id)",
         session=SESSION,
         key=SESSION,
-        local=("artifact",),
+        local=("session",),
     ),
     derived(
         "the ids that the facts of a session had when its project had the name of a folder",
