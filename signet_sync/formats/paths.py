@@ -31,6 +31,11 @@ def running_session(path: str | None) -> str | None:
     return path.removeprefix(RUNNING) if path is not None and path.startswith(RUNNING) else None
 
 
+def file_of(path: str | None) -> str | None:
+    """Returns the path of what states a fact if that is a file; None for a running session."""
+    return path if running_session(path) is None else None
+
+
 def agent_folder(agent_id: str) -> str:
     """Returns `""` for the default agent, `agents/<id>/` for any other."""
     return "" if agent_id == DEFAULT_AGENT else f"agents/{agent_id}/"

@@ -10,7 +10,7 @@ from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import running_session
+from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.graph.rollups import shortened
@@ -98,11 +98,6 @@ class FactView(NamedTuple):
     replaced: ReplacedFact | None = None
     against: tuple[tuple[str, str, int], ...] = ()
     name: str = ""
-
-    @property
-    def artifact(self) -> str | None:
-        """Returns the path of the artifact; None if a running session states it."""
-        return None if self.is_running else self.path
 
     @property
     def is_running(self) -> bool:
@@ -256,7 +251,13 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
         ),
         *(
             valued(
-                v.aspect, section_of(v.aspect), v.id, v.latest_us, partial(_of_fact, v, today), v.project, v.artifact
+                v.aspect,
+                section_of(v.aspect),
+                v.id,
+                v.latest_us,
+                partial(_of_fact, v, today),
+                v.project,
+                file_of(v.path),
             )._replace(name=v.name)
             for v in facts
         ),

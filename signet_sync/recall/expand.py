@@ -9,7 +9,7 @@ from typing import Any
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
 from signet_sync.facts.store import facts, supersession
-from signet_sync.formats.paths import DEFAULT_AGENT, running_session
+from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import neighbours, nodes, passages, wordings
@@ -169,7 +169,7 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
         "ended_by": fact.ended_by,
         "entity": fact.topic_id,
         "thread": fact.thread_id,
-        "path": stated[0].path if stated else None,
+        "path": file_of(stated[0].path) if stated else None,
         "session_token": stated[0].session.session_token if stated else None,
         "earliest": iso(fact.earliest_us),
         "latest": iso(fact.latest_us),
@@ -299,6 +299,7 @@ def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
 
 def _running(database: Database, agent_id: str, handle: str) -> list[LiveSession]:
     """Returns the sessions with live turns that a handle names: key, id or a beginning; `key#turn` as in `recall`."""
+    handle = running_session(handle.strip()) or handle
     every = live.sessions(database, agent_id)
     names = {handle.strip(), _turn_of(handle)[0]}
     exact = [one for one in every if one.session_key in names or one.session_id in names - {""}]
