@@ -19,7 +19,7 @@ from signet_sync.graph.projects import Project, make_place, rebased
 from signet_sync.graph.store.projects import Projects
 from signet_sync.sessions.live_turns import SpokenTurn
 from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import DISTILLED, RUNNING, RunningSession
+from signet_sync.sessions.store.live import RUNNING, RunningSession
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
@@ -39,7 +39,7 @@ class LiveFacts(Deriver):
     What artifacts hold is theirs: an artifact of a session covers all that was said up to its end.
     """
 
-    name = DISTILLED
+    name = live_sources.LIVE_FACTS
     tables = ("live_sources",)
     kinds = frozenset({SESSION, RUNNING})
     after = (Facts.name,)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import agents
 import pytest
+from agents import until
 from session_inputs import end
 from test_hook_context import lines, prompt, start
-from test_live import fed, line
-from transcript_builder import at
+from test_intake import put, take
+from test_live import fed, line, refused
+from transcript_builder import TranscriptBuilder, at, plugged_in, store
 from workbench import NOW, Vault
 
 from signet_sync.app import pipeline
 from signet_sync.app.workspace import opened
 from signet_sync.formats.paths import RUNNING
+from signet_sync.host.repository import Repository
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.distilled_turns import distil_turns
 from signet_sync.sessions.live_turns import SpokenTurn
@@ -25,6 +30,7 @@ from signet_sync.storage import state_dir
 from signet_sync.sync import deriving, outbox
 
 PROJECT = "/home/ada/code/lantern"
+ORIGIN = "git.example/ada/lantern"
 MINE, OTHER = "5e551003-0000-4000-8000-000000000003", "5e551004-0000-4000-8000-000000000004"
 BUG = "The queue of lantern loses jobs when the broker restarts. Please look into src/queue.py."
 FOUND = "The jobs are only in memory. I can keep them in Redis or in Postgres. Which one should the queue use?"
@@ -36,6 +42,9 @@ DONE = (
     "\n\n## Next steps\n\n- Write a migration for old jobs."
 )
 DECIDED = "Postgres for the queue of lantern"
+
+
+start_agent = agents.start
 
 
 @pytest.fixture
@@ -227,7 +236,7 @@ def test_rules_state_the_same_of_its_turns_and_of_its_summary(vault: Vault) -> N
     assert not any(rows_of_running(vault)) and set(before) <= set(after)
 
 
-def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     """As after a crash between the two."""
     running(vault, BUG, FOUND, POSTGRES)
     vault.session(
@@ -338,8 +347,6 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
 
 
 def test_a_turn_names_the_place_strictly(vault: Vault) -> None:
-    from test_live import refused
-
     refused(vault, [{**line(1, "x"), "project": 3}], "input-invalid")
     refused(vault, [{**line(1, "x"), "repository_origin": "git.example/a/b"}], "input-invalid")
     refused(vault, [{**line(1, "x"), "folder": "/x"}], "input-invalid")
@@ -351,3 +358,48 @@ def test_a_turn_names_the_place_strictly(vault: Vault) -> None:
     assert vault.rows(f"select {columns} from live_sessions") == [("/home/ada/code/kestrel", 0)]
     (path,) = (vault.state / "live").glob("*.jsonl")
     assert json.loads(path.read_text().splitlines()[-1])["place"]["project"] == "/home/ada/code/kestrel"
+
+
+def heard(vault: Vault, session: str, project: str, *said: str) -> TranscriptBuilder:
+    """A session of Claude Code that runs in a worktree of the repository."""
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])), session, project)
+    for number, text in enumerate(said):
+        (talk.user, talk.assistant)[number % 2](text, 10 * number)
+    put(vault, talk, "stop", repository=Repository("/home/ada/code/lantern", ORIGIN, ""))
+    return talk
+
+
+def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Vault) -> None:
+    plugged_in(vault, "claude-code")
+    talk = heard(vault, MINE, "/wt/queue", BUG, FOUND, POSTGRES)
+    take(vault)
+    columns = "project, harness, repository_root, repository_origin"
+    place = ("/wt/queue", "claude-code", "/home/ada/code/lantern", ORIGIN)
+    assert vault.rows(f"select {columns} from live_sessions") == [place]
+    assert DECIDED in vault.page(), "the intake brings the page up to date"
+    heard(
+        vault, OTHER, "/wt/mailer", "The retry limit of the mailer is too low.", "It is 3.", "The retry limit is 7 now."
+    )
+    take(vault, later=70)
+    assert {row for (row,) in vault.rows("select project from live_sources")} == {ORIGIN}
+    assert vault.rows("select count(distinct entity) from entity_attributes where artifact < 0") == [(1,)]
+    before = vault.page()
+    take(vault, later=140)
+    assert vault.page() == before
+    talk.assistant("Done: jobs are rows of Postgres now.", 40)
+    put(vault, talk, "end", repository=Repository("/home/ada/code/lantern", ORIGIN, ""))
+    take(vault, later=200)
+    assert vault.rows("select session_id from live_sources") == [(OTHER,)]
+    assert vault.page().count(DECIDED) == 1 and not vault.rows(
+        "select 1 from session_transcripts where session_id = ?", MINE
+    )
+    vault.reindex()
+    dump = settled(vault)
+    vault.reindex("--full")
+    assert settled(vault) == dump
+
+
+def test_the_agent_distils_what_is_handed_over(vault: Vault, start_agent: Callable[..., agents.Agent]) -> None:
+    start_agent()
+    fed(vault, talk(BUG, FOUND, POSTGRES), MINE)
+    until(lambda: DECIDED in vault.page(), deadline=60)

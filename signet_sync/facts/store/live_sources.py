@@ -13,6 +13,9 @@ from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 
+# The deriver of what running sessions state.
+LIVE_FACTS = "live facts"
+
 _COLUMNS = "agent_id, session_token, session_id, source_path, project"
 
 

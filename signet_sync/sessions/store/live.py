@@ -25,8 +25,8 @@ MOST_WORDS = 32
 # The shape of a file whose session was removed and that could not be deleted.
 REMOVED = "removed"
 
-# The deriver of what live turns state, and the kind of its sources: a running session by its key and id.
-DISTILLED, RUNNING = "live facts", "running session"
+# The kind of source of what live turns state: a running session by its key and id.
+RUNNING = "running session"
 
 _MINE = "agent_id = ? and session_key = ? and session_id = ?"
 
@@ -224,7 +224,7 @@ def to_distil(database: Database) -> bool:
 
 
 def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
-    outbox.put(database, DISTILLED, [Source(RUNNING, *one) for one in sessions])
+    outbox.put(database, live_sources.LIVE_FACTS, [Source(RUNNING, *one) for one in sessions])
 
 
 def _shrunk(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
