@@ -9,6 +9,7 @@ DERIVERS = (
     "signet_sync.graph.nodes_stage:Graph",
     "signet_sync.graph.threads_stage:Threads",
     "signet_sync.graph.facts_stage:Facts",
+    "signet_sync.sessions.live_facts_stage:LiveFacts",
     "signet_sync.pages.session_log_stage:SessionLog",
     "signet_sync.recall.stage:RecallLines",
 )

@@ -30,6 +30,7 @@ from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
+from signet_sync.sessions.store import live
 from signet_sync.settings.model import may_ask_model
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
@@ -246,8 +247,9 @@ class Scheduler:
         self.heartbeat.touch()
         self.supervisor.check()
         self.notifications.check()
-        if journal.keys(self.workspace.state.journal):
-            self._pass(frozenset())  # the process that was writing it may have died before the first file
+        # The process that was writing a journalled flow may have died before the first file.
+        if journal.keys(self.workspace.state.journal) or live.to_distil(self.workspace.database):
+            self._pass(frozenset())
         if bool(signet_daemon.holds(self.workspace, self._agents)) != bool(self.held):
             self.everything = True
 

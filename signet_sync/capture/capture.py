@@ -129,7 +129,7 @@ def capture(
     done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
-        done.repository = _repository(conversation.project, reported)
+        done.repository = repository_of(conversation.project, reported)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
         record_use(workspace, done.agent_id, conversation)
         if done.compactions and source.harness in STARTS_AT_PROMPTS:  # no event reports a compaction there
@@ -364,7 +364,7 @@ def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, obje
     }
 
 
-def _repository(project: str | None, reported: Job | None) -> Repository | None:
+def repository_of(project: str | None, reported: Job | None) -> Repository | None:
     """Returns the repository of a session's folder: as its hook found it, else as it is now.
 
     If the folder is gone, one that the hook found in a folder above or below counts.

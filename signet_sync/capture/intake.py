@@ -30,6 +30,8 @@ from signet_sync.sessions.states import Propose
 from signet_sync.sessions.store import live
 from signet_sync.settings.model import may_ask_model
 from signet_sync.storage import state_dir
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 
@@ -96,6 +98,7 @@ def run_capture(
             rest(RECORD_WAIT)
         # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
+    _distil_running_sessions(workspace, now_us())
     _enrich(workspace, now_us, environ)
     return done
 
@@ -222,6 +225,15 @@ def _read_running_sessions(workspace: Workspace, now_us: int) -> None:
         live.drop_other_marks(workspace.database, spool.markers(workspace.state.spool))
     except DatabaseError as error:
         logger.debug("running sessions are read later: {}", error.message)
+
+
+def _distil_running_sessions(workspace: Workspace, now_us: int) -> None:
+    """Brings facts and pages up to date with the turns that were read; the agent does it if this cannot be done now."""
+    try:
+        if live.to_distil(workspace.database):
+            engine.run_pass(workspace, Request(now_us=now_us, paths=frozenset()))
+    except (OSError, SignetSyncError) as error:
+        logger.debug("what running sessions state is distilled later: {}", reason(error))
 
 
 def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:

@@ -13,14 +13,16 @@ from signet_sync.capture.spool import Job
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import iso
-from signet_sync.sessions.live import refuse_removed
+from signet_sync.sessions.input import session_input
+from signet_sync.sessions.live import describe, refuse_removed, written_place
 from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LiveTurn
+from signet_sync.sessions.store.live import LivePlace, LiveTurn
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.stored_names import session_name
+from signet_sync.text.stored_names import session_name, session_value
 
 
 def source_of(job: Job) -> TranscriptSource | None:
@@ -53,13 +55,29 @@ def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool]
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
     turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
+    place = _place(conversation, job)
     with database.transaction():
         refuse_removed(workspace, agent_id, session_id, session_id)
         if segments != live.segments(database, agent_id, token, session_id):
             return 0  # it was ended meanwhile: the next look reads what is new since then
         if live.streamed(database, agent_id, session_id) or not wanted():
             return 0
-        return live.mirror(database, agent_id, session_id, session_id, turns)
+        new = live.mirror(database, agent_id, session_id, session_id, turns)
+        if turns:
+            describe(workspace, agent_id, session_id, session_id, place)
+        return new
+
+
+def _place(conversation: Conversation, job: Job) -> LivePlace:
+    """Returns where a session works, as its capture would name it."""
+    named = {
+        "session_id": conversation.session_id,
+        "project": session_value(conversation.project or ""),
+        "harness": conversation.harness,
+        "transcript": "",
+        **dict(zip(REPOSITORY_FIELDS, capture.repository_of(conversation.project, job) or (), strict=False)),
+    }
+    return written_place(session_input(named, now_us=0))
 
 
 def _read(job: Job) -> Conversation | None:

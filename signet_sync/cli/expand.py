@@ -55,7 +55,10 @@ def _show(document: dict[str, Any]) -> None:
     _title(node)
     _recalled(document)
     for source in document.get("sources", ()):
-        click.echo(f"  stated in {source['path']}, line {source['line']}")
+        if source.get("running"):
+            click.echo(f"  said in a running session: expand {display(shlex.quote(source['running']))}")
+        else:
+            click.echo(f"  stated in {source['path']}, line {source['line']}")
     if node.get("ended_by"):
         click.echo(f"  reported as done in {node['ended_by']}")
     for running in document.get("live", ()):

@@ -31,6 +31,9 @@ role  who said it: user, assistant, tool …
 text  what was said
 at    when; ISO 8601, UTC if no zone is given
 
+The last turn that names where the session works counts, by project, harness, repository_root, repository_origin and
+repository_path as in session end. What the session states is then known to other sessions of its project.
+
 Either all lines are recorded or none; when the command returns they are on disk. Secrets are redacted before anything
 is written. The turns are kept until a transcript of the session contains them: a compaction writes what was said so
 far, the session's end adds what its own transcript lacks, marked as live.

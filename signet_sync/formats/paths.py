@@ -9,6 +9,7 @@ from signet_sync.formats.lazy_pattern import late
 
 MEMORY = "memory"
 TOMBSTONES = "memory/tombstones"
+RUNNING = "live/"  # begins what names a running session in the place of an artifact's path; no file has it
 OWN = ".signet"
 TEMPORARY = ".signet/tmp"
 WORKSPACE_ID = ".signet/workspace-id"
@@ -23,6 +24,16 @@ _DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
 _MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
 _HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
 KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
+
+
+def running_session(path: str | None) -> str | None:
+    """Returns the name of the running session that the source of a fact is; None if that is an artifact."""
+    return path.removeprefix(RUNNING) if path is not None and path.startswith(RUNNING) else None
+
+
+def file_of(path: str | None) -> str | None:
+    """Returns the path of what states a fact if that is a file; None for a running session."""
+    return path if running_session(path) is None else None
 
 
 def agent_folder(agent_id: str) -> str:

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 
 FIELDS = ("turn", "role", "text", "at")
 ROLE_LIMIT = 64  # characters
+PLACE_FIELDS = ("project", "harness", *REPOSITORY_FIELDS)
 LAST_TURN = 2**63 - 1
 HINT = 'nothing was written; a line is one turn: {"turn": 3, "role": "user", "text": "…", "at": "2026-03-28T22:34:06Z"}'
 _CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Turn(NamedTuple):
-    """One turn as it was sent, unsanitized; `at` is ISO 8601 UTC with milliseconds, never later than now."""
+    """One turn as it was sent, unsanitized; `at` is ISO 8601 UTC with milliseconds, never later than now.
+
+    `place` has those of `PLACE_FIELDS` that were given, unchecked.
+    """
 
     turn: int
     role: str
     text: str
     at: str
+    place: Mapping[str, Any] = {}
 
 
 def turn_of(line: bytes, number: int, *, now_us: int) -> Turn:
     """Parses the turn in a line; `number` is the line's, from 1. Raises `UsageError` (`input-invalid`)."""
     given = _object(line, number)
-    unknown = sorted(name for name in given if name not in FIELDS)
+    unknown = sorted(name for name in given if name not in (*FIELDS, *PLACE_FIELDS))
     if unknown:
         raise _bad(number, f"has an unknown field {unknown[0][:60]!r}")
     missing = [name for name in FIELDS if given.get(name) is None]
@@ -42,7 +49,8 @@ def turn_of(line: bytes, number: int, *, now_us: int) -> Turn:
         raise _bad(number, f"has a role that is no text of 1 to {ROLE_LIMIT} characters on one line")
     if not isinstance(text, str):
         raise _bad(number, "has a text that is none")
-    return Turn(turn, role, text, _moment(at, number, now_us))
+    place = {name: given[name] for name in PLACE_FIELDS if given.get(name) is not None}
+    return Turn(turn, role, text, _moment(at, number, now_us), place)
 
 
 def _object(line: bytes, number: int) -> dict[str, Any]:

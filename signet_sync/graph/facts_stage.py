@@ -18,6 +18,8 @@ from signet_sync.text import digest_mark
 
 # The kind of source by which later derivers process facts.
 FACT = "fact"
+# Changes whenever the same artifacts would give other facts.
+VERSION = f"3 digest {digest_mark.VERSION}"
 
 
 class Facts(Deriver):
@@ -31,7 +33,7 @@ class Facts(Deriver):
     @property
     def version(self) -> str:  # type: ignore[override]
         """Names the version of the rules."""
-        return f"3 digest {digest_mark.VERSION}"
+        return VERSION
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every session."""

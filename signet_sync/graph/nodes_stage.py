@@ -14,7 +14,7 @@ from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
-from signet_sync.graph.projects import rebased
+from signet_sync.graph.projects import Project, rebased
 from signet_sync.graph.projects_stage import SessionProjects
 from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
@@ -145,7 +145,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
             source.source_path,
             source.membership_us,
             distilled[source.source_path],
-            _folder_inside(source),
+            folder_inside(source.project, source.found),
             source.found.former,
         )
         for source in sources
@@ -154,9 +154,9 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     return SessionDerivation(session, thread, made, place, stated, threads.former_ids(sources, thread))
 
 
-def _folder_inside(source: Artifact) -> str:
+def folder_inside(folder: str | None, project: Project) -> str:
     """Returns the folder that a session worked in, below the top of its project; empty at the top."""
-    folder, top = js_trim(source.project or "").rstrip("/"), source.found.top.rstrip("/")
+    folder, top = js_trim(folder or "").rstrip("/"), project.top.rstrip("/")
     return folder[len(top) + 1 :] if top and folder.startswith(f"{top}/") else ""
 
 

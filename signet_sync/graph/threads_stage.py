@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from signet_sync.facts.store import statements
+from signet_sync.facts.store.live_sources import LIVE_FACTS
 from signet_sync.formats.calendar import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
 from signet_sync.graph.facts_stage import Facts
@@ -35,7 +36,7 @@ class Threads(Deriver):
     version = "2"
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
-    after = (Graph.name, Facts.name)
+    after = (Graph.name, Facts.name, LIVE_FACTS)
     batch = 5000
     concludes = frozenset({NODE})
 

@@ -12,6 +12,7 @@ from functools import partial
 from signet_sync.capture import injections
 from signet_sync.capture.hook import STARTS_AT_PROMPTS
 from signet_sync.capture.hook_session import HookSession
+from signet_sync.formats.paths import running_session
 from signet_sync.pages import context, own_project, session_context
 from signet_sync.pages.context import INJECTED_BUDGET, MOST_INJECTED, PromptHit
 from signet_sync.pages.session_context import SessionContext
@@ -132,7 +133,10 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
 
 
 def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:
-    """Returns what the context may show, None if the index cannot be read; and, if asked, the session's own files."""
+    """Returns what the context may show, None if the index cannot be read; and the sources that are the session's own.
+
+    Its files only if asked for, `of_itself`.
+    """
     seen, own = None, set[str]()
     with readable_index(session.database, session.root) as database:
         if database is not None:
@@ -140,10 +144,12 @@ def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | N
 
             _, belongs = _own(session, database)
             found = project_inputs.project_inputs(database, session.agent_id, _now_us(), belongs)
-            if of_itself:
-                paths = (view.path for views in (found.threads, found.facts, found.personal) for view in views)
-                sessions = project_inputs.sessions_of(database, paths)
-                own = {path for path, session_id in sessions.items() if session_id == session.id}
+            paths = {view.path for views in (found.threads, found.facts, found.personal) for view in views}
+            if not of_itself:
+                # What it says now it knows: no compaction has taken that.
+                paths = {path for path in paths if running_session(path) is not None}
+            sessions = project_inputs.sessions_of(database, paths)
+            own = {path for path, session_id in sessions.items() if session_id == session.id}
             seen = found
     return seen, own
 

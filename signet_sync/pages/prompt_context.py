@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+from signet_sync.formats.paths import file_of
 from signet_sync.pages import context
 from signet_sync.pages.context import PROMPT_BUDGET, PromptHit
 from signet_sync.pages.session_context import SessionContext, compose
@@ -30,7 +31,7 @@ def prompted(
     best = partial(for_prompt, limit=_MOST_RECALLED)
     tiers = _tiers(shared)
     _, found = recall_operations.select_candidates(database, prompt, agent_id, best, tiers=tiers, private=not shared)
-    hits = [PromptHit(one.text, one.where, one.path, one.id) for one in found]
+    hits = [PromptHit(one.text, one.where, file_of(one.path), one.id) for one in found]
     text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
     ids = [hit.id for hit in kept]
@@ -105,7 +106,7 @@ def worth_injecting(
         asks_about_earlier_work=asks,
     )
     located = (found.located(one) for one in chosen[:_MOST_RECALLED])
-    return [PromptHit(one.text, one.where, one.path, one.id) for one in located if one is not None]
+    return [PromptHit(one.text, one.where, file_of(one.path), one.id) for one in located if one is not None]
 
 
 def _tiers(shared: bool) -> tuple[Tier, ...]:

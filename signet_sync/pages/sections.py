@@ -10,6 +10,7 @@ from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.graph.rollups import shortened
@@ -101,6 +102,11 @@ class FactView(NamedTuple):
     replaced: ReplacedFact | None = None
     against: tuple[tuple[str, str, int], ...] = ()
     name: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Returns whether a running session states it last."""
+        return running_session(self.path) is not None
 
 
 class MemoryView(NamedTuple):
@@ -249,7 +255,13 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
         ),
         *(
             valued(
-                v.aspect, section_of(v.aspect), v.id, v.latest_us, partial(_of_fact, v, today), v.project, v.path
+                v.aspect,
+                section_of(v.aspect),
+                v.id,
+                v.latest_us,
+                partial(_of_fact, v, today),
+                v.project,
+                file_of(v.path),
             )._replace(name=v.name)
             for v in facts
         ),
@@ -420,7 +432,7 @@ def _ended(text: str) -> str:
 def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
     """Returns `… (lantern, Mar 28)`, after `next: ` or another label of its aspect; `grouped` without its project.
 
-    A fact that replaced another says so, and one that is contradicted shows both.
+    A fact that replaced another says so, one that is contradicted shows both, and one of a running session names that.
     """
     day = short_day(view.latest_us, today_us)
     project = "" if grouped else _cell(view.name or basename(view.project))
@@ -429,7 +441,7 @@ def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
         sides += [f"{plain(text)} ({short_day(at, today_us)}) {short_handle(one)}" for one, text, at in view.against]
         said = " / ".join(sides)
         return f"contradicting: {said}{f' ({project})' if project else ''}"
-    where = _listed(project, day, _was(view, today_us))
+    where = _listed(project, day, "in a running session" if view.is_running else "", _was(view, today_us))
     return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from signet_sync.formats.paths import head_page
+from signet_sync.formats.paths import file_of, head_page
 from signet_sync.formats.snapshot import Found
 from signet_sync.pages import context
 from signet_sync.pages.context import IDENTITIES, LIMIT, Size
@@ -85,7 +85,7 @@ def compose(
     made = memory(context.left_of(identities, limit, size), size)
     left = limit - (_cost(made.text, size) + 1 if made.text else 0)
     text = "\n\n".join(filter(None, [made.text, context.compose("", identities, left, size=size)]))
-    sources[:0] = dict.fromkeys(line.path for line in made.lines if line.path is not None)
+    sources[:0] = dict.fromkeys(path for line in made.lines if (path := file_of(line.path)) is not None)
     # Without handles: when a project gets its origin, its ids change and its words do not.
     lines[:0] = [(line.text, line.id) for line in made.lines]
     ids = [line.id for line in made.lines]

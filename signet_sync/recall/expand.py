@@ -9,7 +9,7 @@ from typing import Any
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
 from signet_sync.facts.store import facts, supersession
-from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import neighbours, nodes, passages, wordings
@@ -19,7 +19,7 @@ from signet_sync.graph.threads import ThreadSummary
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.recall.store import references
 from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LiveSession
+from signet_sync.sessions.store.live import LiveSession, LiveTurn
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
@@ -169,7 +169,7 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
         "ended_by": fact.ended_by,
         "entity": fact.topic_id,
         "thread": fact.thread_id,
-        "path": stated[0].path if stated else None,
+        "path": file_of(stated[0].path) if stated else None,
         "session_token": stated[0].session.session_token if stated else None,
         "earliest": iso(fact.earliest_us),
         "latest": iso(fact.latest_us),
@@ -179,9 +179,9 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
         TextExcerpt(stated[0].path if stated else "", fact.text, True),
         parents=_nodes_of(stated),
         siblings=neighbours.beside_fact(database, stated[0], fact_id) if stated else (),
-        transcript=_transcript_of_fact(database, stated, fact.text, limit),
+        transcript=_transcript_of_fact(database, agent_id, stated, fact.text, limit),
         more={
-            "sources": [{"path": one.path, "line": one.line, "id": one.node_id} for one in stated],
+            "sources": [_source(one) for one in stated],
             "chain": [
                 {"id": one.id, "at": iso(one.latest_us), "path": one.path}
                 for one in supersession.chain(database, agent_id, fact_id)
@@ -189,6 +189,13 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
             "conflicts": supersession.conflicts(database, agent_id, [fact_id]).get(fact_id, []),
         },
     )
+
+
+def _source(stated: Occurrence) -> dict[str, Any]:
+    """Returns where a fact is stated: an artifact and the line of its body, or a running session and its turn."""
+    name = running_session(stated.path)
+    where = {"line": stated.line} if name is None else {"line": stated.line, "running": f"{name}#{stated.line}"}
+    return {"path": stated.path, **where, "id": stated.node_id}
 
 
 def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _Found | None:
@@ -292,6 +299,7 @@ def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
 
 def _running(database: Database, agent_id: str, handle: str) -> list[LiveSession]:
     """Returns the sessions with live turns that a handle names: key, id or a beginning; `key#turn` as in `recall`."""
+    handle = running_session(handle.strip()) or handle
     every = live.sessions(database, agent_id)
     names = {handle.strip(), _turn_of(handle)[0]}
     exact = [one for one in every if one.session_key in names or one.session_id in names - {""}]
@@ -314,12 +322,8 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
         raise UsageError(f"{handle!r} may mean {names}", hint="use one of them in full", code="ambiguous-handle")
     session = running[0]
     first = _turn_of(handle)[1] if handle.strip() != session.session_key else None
-    turns = [
-        f"{turn.role} · {turn.at}\n\n{turn.content}"
-        for turn in live.transcript(database, agent_id, session.session_key, session.session_id)
-        if first is None or turn.turn >= first
-    ]
-    text = "\n\n".join(turns)
+    turns = live.transcript(database, agent_id, session.session_key, session.session_id)
+    text = "\n\n".join(_shown(turn) for turn in turns if first is None or turn.turn >= first)
     about = _about(agent_id, session.session_key, "live", session.session_key) | {
         "session_id": session.session_id,
         "turns": session.turns,
@@ -327,6 +331,16 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
         "latest": session.last_at,
     }
     return _Found(about, TextExcerpt("", text if first is not None else ending(text, budget, _EARLIER), True))
+
+
+def _shown(turn: LiveTurn) -> str:
+    return f"{turn.role} · {turn.at}\n\n{turn.content}"
+
+
+def _said(database: Database, agent_id: str, running: Sequence[LiveSession], number: int) -> str:
+    """Returns a turn of running sessions."""
+    turns = (turn for one in running for turn in live.transcript(database, agent_id, one.session_key, one.session_id))
+    return "\n\n".join(_shown(turn) for turn in turns if turn.turn == number)
 
 
 # ── down to the transcript ──
@@ -355,9 +369,16 @@ def _first_transcript(
     return None
 
 
-def _transcript_of_fact(database: Database, stated: Sequence[Occurrence], fact: str, limit: int) -> TextExcerpt | None:
+def _transcript_of_fact(
+    database: Database, agent_id: str, stated: Sequence[Occurrence], fact: str, limit: int
+) -> TextExcerpt | None:
     """Returns the lines around a fact: where a transcript states it, else where the transcript mentions the same."""
     for one in stated:
+        if (name := running_session(one.path)) is not None:
+            said = _said(database, agent_id, _running(database, agent_id, name), one.line)
+            if said:
+                return TextExcerpt(one.path, said[:limit], len(said) <= limit)
+            continue
         path = passages.transcript_of(database, one.session)
         if path is None:
             continue

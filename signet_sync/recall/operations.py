@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import NamedTuple
 
+from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall.groups import by_worth
@@ -81,7 +82,7 @@ def recall(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
     )
     return [
-        RankedHit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
+        RankedHit(one.tier, one.id, flatten(one.text, _SHOWN), file_of(one.path), round(one.score, 3), why(query, one))
         for one in found
     ]
 
@@ -346,7 +347,8 @@ def _where(tier: Tier, line: MatchedLine) -> str:
         return f"a remembered {line.kind}, {day}"
     if tier in ("curated", "thread"):
         return f"the {line.kind} {line.about}, {day}"
-    return f"{_WHAT[line.kind]}{_of(line.about)}, {day}"
+    running = " in a running session" if running_session(line.path) is not None else ""
+    return f"{_WHAT[line.kind]}{_of(line.about)}{running}, {day}"
 
 
 def _of_entity(line: MatchedLine, place: int | None) -> str:

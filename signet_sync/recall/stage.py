@@ -7,6 +7,7 @@ from itertools import groupby
 
 from signet_sync.entities import store as entities_store
 from signet_sync.facts.store import facts
+from signet_sync.facts.store.live_sources import LIVE_FACTS
 from signet_sync.graph.facts_stage import FACT, Facts
 from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import ThreadSummary
@@ -27,7 +28,7 @@ class RecallLines(Deriver):
     name = "recall lines"
     tables = ("recall_lines", "recall_lines_fts")
     kinds = frozenset({NODE, THREAD, FACT, MEMORY, ENTITY})
-    after = (Threads.name, Facts.name)
+    after = (Threads.name, Facts.name, LIVE_FACTS)
     batch = 5000
 
     def sources(self, database: Database) -> Iterable[Source]:

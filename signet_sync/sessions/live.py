@@ -9,14 +9,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.turn import Turn
+from signet_sync.host.repository import holds_home
 from signet_sync.sessions import live_files
-from signet_sync.sessions.input import session_input
+from signet_sync.sessions.input import SessionInput, session_input, written_identity, written_repository
 from signet_sync.sessions.live_files import Buffer, LiveIdentity
 from signet_sync.sessions.live_turns import SpokenTurn, live_turns_in, missing_in
 from signet_sync.sessions.store import live, removed_turns
-from signet_sync.sessions.store.live import CoveredTurn, LiveTurn
+from signet_sync.sessions.store.live import CoveredTurn, LivePlace, LiveTurn
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
@@ -36,11 +38,13 @@ def append(
 ) -> dict[str, Any]:
     """Buffers the turns of a running session, all or none, sanitized; returns the answer of `transcript append`.
 
-    Turns that are buffered already are counted as duplicates. The turns are durable when this returns. Raises
+    Turns that are buffered already are counted as duplicates. The last turn that names a project tells where the
+    session works. The turns are durable when this returns. Raises
     `UsageError` (`input-invalid`, `agent-invalid`, `turn-conflict`, `removed-session`), `DatabaseError`, `OSError`;
     after `OSError` the turns may be buffered all the same, and repeating the call finds them.
     """
-    _check_names(agent_id, session_key, session_id or "")
+    turns = list(turns)
+    place = _place(agent_id, session_key, session_id or "", turns)
     session_key, session_id = session_name(session_key), session_name(session_id) if session_id else ""
     # Rows whose key is the session's id are those read from a transcript.
     session_id = "" if session_id == session_key else session_id
@@ -60,8 +64,11 @@ def append(
         if buffer.shape != seen:
             _settle(workspace, buffer, alone=seen is None)
         fresh = live.not_buffered(database, agent_id, session_key, clean, session_id=session_id)
-        buffer.append(fresh)
+        known = next((one.place for one in live.running(database, *identity)), None)
+        buffer.append(fresh, place if place != known else None)
         live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
+        if clean:
+            describe(workspace, *identity, place or known or LivePlace())
         live.set_shape(database, identity.name, buffer.shape)
         held = live.count(database, agent_id, session_key, session_id)
     return {
@@ -124,7 +131,15 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
         else:
             buffer.append(missing)
     live.mirror(database, *buffer.identity, buffer.turns())
+    if live.count(database, *buffer.identity):
+        describe(workspace, *buffer.identity, buffer.place)
     live.set_shape(database, buffer.identity.name, buffer.shape)
+
+
+def describe(workspace: Workspace, agent_id: str, session_key: str, session_id: str, place: LivePlace) -> None:
+    """Stores where a session with live turns works, and whether it is noise. In the caller's transaction."""
+    noise = workspace.noise.is_noise(place.project, session_id or session_key, session_key, place.harness)
+    live.describe(workspace.database, agent_id, session_key, session_id, place, noise=noise)
 
 
 def _remove(workspace: Workspace, identity: LiveIdentity) -> None:
@@ -236,15 +251,28 @@ def missing_turns(said: Sequence[SpokenTurn], segments: Sequence[tuple[str, int]
     return absent
 
 
-def _check_names(agent_id: str, session_key: str, session_id: str) -> None:
-    """Checks the names by the rules of an ending: else the session could never end."""
+def _place(agent_id: str, session_key: str, session_id: str, turns: Sequence[Turn]) -> LivePlace | None:
+    """Returns where a session works, as its files would name it; None if no turn says so.
+
+    Checks all names by the rules of an ending: else the session could never end.
+    """
+    named: Mapping[str, Any] = next((turn.place for turn in reversed(turns) if turn.place), {})
     names = {"agent_id": agent_id, "session_key": session_key, "session_id": session_id or "-", "transcript": ""}
     try:
-        given = session_input(names, now_us=0)
+        given = session_input({**named, **names}, now_us=0)
     except UsageError as error:
         raise _refused(error.message, error.code) from None
     if given.session_key is None:
         raise _refused("session_key must be a text that is not blank")
+    return written_place(given) if named else None
+
+
+def written_place(given: SessionInput) -> LivePlace:
+    """Returns where a session works, as its files will name it."""
+    identity = written_identity(given)
+    holds_all = holds_home(given.repository_root or "/")
+    repository = {} if holds_all else written_repository(given, identity)
+    return LivePlace(identity["project"], identity["harness"], *(repository.get(name) for name in REPOSITORY_FIELDS))
 
 
 def _refused(message: str, code: str = "input-invalid") -> UsageError:

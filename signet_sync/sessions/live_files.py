@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from signet_sync.sessions.store import live
-from signet_sync.sessions.store.live import LiveTurn
+from signet_sync.sessions.store.live import LivePlace, LiveTurn
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import (
     FOLDER,
@@ -56,6 +56,7 @@ class LiveFile(NamedTuple):
     identity: LiveIdentity
     turns: list[LiveTurn]
     damaged: int
+    place: LivePlace = LivePlace()
 
 
 def names(folder: str) -> list[str]:
@@ -111,13 +112,22 @@ def _parsed(raw: bytes, name: str) -> LiveFile | None:
         return None
     turns: dict[int, LiveTurn] = {}
     damaged = 0
+    place = LivePlace()
     for line in lines[1:]:
-        given = (_object(line) or {}).get("turns")
+        document = _object(line) or {}
+        given = document.get("turns")
+        place = _place(document.get("place")) or place
         found = [_turn(one) for one in given] if isinstance(given, list) else [None]
         damaged += None in found
         for turn in filter(None, found):
             turns.setdefault(turn.turn, turn)
-    return LiveFile(identity, sorted(turns.values()), damaged)
+    return LiveFile(identity, sorted(turns.values()), damaged, place)
+
+
+def _place(value: object) -> LivePlace | None:
+    found = {name: value.get(name) for name in LivePlace._fields} if isinstance(value, dict) else {}
+    sound = found and all(text is None or isinstance(text, str) for text in found.values())
+    return LivePlace(**found) if sound else None
 
 
 def _identity(line: bytes, name: str) -> LiveIdentity | None:
@@ -167,6 +177,12 @@ class Buffer:
         return kept.turns if kept is not None else []
 
     @property
+    def place(self) -> LivePlace:
+        """Returns where the session works, as the file names it last."""
+        kept = self._kept()
+        return kept.place if kept is not None else LivePlace()
+
+    @property
     def is_damaged(self) -> bool:
         """Returns whether the file or some of its lines cannot be read."""
         kept = self._kept()
@@ -175,21 +191,24 @@ class Buffer:
     def _kept(self) -> LiveFile | None:
         return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
 
-    def append(self, turns: Sequence[LiveTurn]) -> None:
-        """Adds turns, durable on return. Raises `OSError`; then either all of them are in the file or none."""
-        if not turns:
+    def append(self, turns: Sequence[LiveTurn], place: LivePlace | None = None) -> None:
+        """Adds turns, and where the session works from now on (None: as before), durable on return.
+
+        Raises `OSError`; then either all of them are in the file or none.
+        """
+        if not turns and (place is None or self._descriptor is None):
             return
         if self._descriptor is None:
-            self._replace(turns)
+            self._replace(turns, place or LivePlace())
             return
         os.lseek(self._descriptor, self._whole(), os.SEEK_SET)
-        write_all(self._descriptor, _line(turns))
+        write_all(self._descriptor, _line(turns, place))
         sync_descriptor(self._descriptor)
 
     def replace(self, turns: Sequence[LiveTurn]) -> None:
         """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
-            self._replace(turns)
+            self._replace(turns, self.place)
         elif self._descriptor is not None:
             unlink(self.path)
             sync_folder(self.folder)
@@ -222,18 +241,21 @@ class Buffer:
             handle.seek(0)
             return handle.read()
 
-    def _replace(self, turns: Sequence[LiveTurn]) -> None:
+    def _replace(self, turns: Sequence[LiveTurn], place: LivePlace) -> None:
         """Publishes a complete file of these turns in place of the present one, and opens it."""
         private_folder(self.folder)
         head = {"v": VERSION, **self.identity._asdict()}
         # Published as a whole, so one line per turn is safe: one damaged line then damages one turn.
-        descriptor = publish(self.path, _json(head) + b"".join(_line([turn]) for turn in turns))
+        where = _line((), place) if place != LivePlace() else b""
+        descriptor = publish(self.path, _json(head) + where + b"".join(_line([turn]) for turn in turns))
         self.release()
         self._descriptor = descriptor
 
 
-def _line(turns: Sequence[LiveTurn]) -> bytes:
-    return _json({"turns": [turn._asdict() for turn in turns]})
+def _line(turns: Sequence[LiveTurn], place: LivePlace | None = None) -> bytes:
+    # Versions that know no place read the turns of the line.
+    named = {} if place is None else {"place": place._asdict()}
+    return _json({"turns": [turn._asdict() for turn in turns], **named})
 
 
 def _json(document: Mapping[str, object]) -> bytes:

@@ -55,6 +55,8 @@ ALLOWED = {
     "removed_lines": "after a removal",
     "from unscrubbed_memories": "after a memory was forgotten",
     "from live_files": "turns of sessions that run now",
+    "from live_sessions": "sessions that run now",
+    "from live_sources": "sessions that run now",
     "from session_transcripts": "turns of sessions that run now",
     "from memory_thread_heads where agent_id = ? and thread_key = ?": "a person names a thread; threads are few",
     "max(session_key) from memory_artifacts where agent_id = ?1 and (": "a person names a session by any of its names",

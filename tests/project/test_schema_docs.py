@@ -21,8 +21,8 @@ that files of the state folder hold the rows, so that only `backup create FILE` 
 leave out the bytes of seals.
 
 *Goes with*: what deletes a row: its session or artifact, the memory or node whose id it has, or the removal of a text
-that alone had one of its words. `captures` and `session_transcripts` name sessions differently and have rules of their
-own.
+that alone had one of its words. `captures`, `live_sessions` and `session_transcripts` name sessions differently, and
+have rules of their own.
 """
 
 

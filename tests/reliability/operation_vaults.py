@@ -273,6 +273,29 @@ def running(vary: Callable[[Vault, dict[str, str]], None] | None = None) -> Prep
 
 
 without_a_manifest = running(_without_a_manifest)
+# What decides something, in words that only live turns have.
+DECIDING = (
+    ("user", "The queue of lantern loses jobs when the broker restarts. Please look into src/queue.py."),
+    ("assistant", "The jobs are only in memory. I can keep them in Redis or in Postgres. Which one should it use?"),
+    ("user", "We use Postgres for the queue of lantern, not Redis."),
+)
+
+
+def deciding(workspace: Workspace) -> None:
+    """Live turns of a session that decide something."""
+    place = {name: FOURTH[name] for name in ("project", "harness")}
+    turns = [Turn(number, role, text, MOMENT, place) for number, (role, text) in enumerate(DECIDING, 1)]
+    live.append(workspace, turns, agent_id="default", session_key=FOURTH["session_id"])
+
+
+def _with_a_decision(vault: Vault, _: object) -> None:
+    with opened(str(vault.root), Settings()) as workspace:
+        deciding(workspace)
+    vault.reindex()
+    assert vault.rows("select count(*) from attribute_sources where artifact < 0") == [(1,)]
+
+
+having_decided = running(_with_a_decision)
 written_around = running(_with_a_page_written_around)
 without_a_database = running(_without_a_database)
 

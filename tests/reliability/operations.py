@@ -101,6 +101,12 @@ def _publish(workspace: Workspace) -> None:
     engine.run_pass(workspace, Request(now_us=NOW_US))
 
 
+def _decide(workspace: Workspace) -> None:
+    """Live turns, and the pass that distils them."""
+    vaults.deciding(workspace)
+    engine.run_pass(workspace, Request(now_us=NOW_US))
+
+
 def _work_off(workspace: Workspace) -> None:
     """What the agent does in idle time, in batches of two sessions, and the pass that publishes what came of it."""
     for deriver in workspace.pipeline.derivers:
@@ -237,6 +243,21 @@ _ALL = (
     Operation(
         "live turns", "turns of a running session appended", vaults.remembering(),
         lambda _: Scenario(done(stream)), ("transcript append",),
+    ),
+    Operation(
+        "facts of live turns", "what a running session decides is on the page", vaults.remembering(),
+        lambda _: Scenario(done(_decide), tidies=True), ("transcript append",),
+    ),
+    Operation(
+        "end of what has decided", "the artifacts of a session take the place of its live turns", vaults.having_decided,
+        _ending("end"), ("session end",),
+    ),
+    Operation(
+        "removal of what runs", "a running session removed with what it decided", vaults.having_decided,
+        lambda _: Scenario(
+            removed(str(vaults.FOURTH["session_id"])), tidies=True, gone=("We use Postgres for the queue",)
+        ),
+        ("remove",),
     ),
     # ── removals ──
     Operation(

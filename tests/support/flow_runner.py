@@ -350,6 +350,7 @@ DRAWN = ("id", "token", "prev", "hash")
 NATIVE = {
     "answers": "flow_results order by agent_id, flow_key",
     "live": "session_transcripts order by 1, 2, 3, 4",
+    "running": "live_sessions order by 1, 2, 3",
     "tombstones": "memory_artifact_tombstones order by 1, 2",
     "distilled": "extractions order by 1, 2",
     "wordings": "node_wordings order by 1, 2",

@@ -111,6 +111,8 @@ def put(database: Database) -> None:
     integrity_store.drop_bytes(database, [vault_path("transcript", 2)])
     said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
     live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
+    place = live.LivePlace("/home/ada/code/lantern", "codex", "/home/ada/code/lantern", "git.example/ada/lantern", "")
+    live.describe(database, "default", "agent:main:main", "live-1", place, noise=False)
     database.execute("insert into forgotten_memories values(?)", ("0" * 32,))
     database.execute("insert into removed_handles values('default', ?, ?)", ("1" * 32, first[0]))
     database.execute("insert into acceptances values(?, 0, ?, 'it is right so')", (vault_path("summary", 2), NOW))

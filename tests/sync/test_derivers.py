@@ -15,6 +15,8 @@ from signet_sync.app.pipeline import DERIVERS
 from signet_sync.graph import nodes_stage
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LivePlace, LiveTurn
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
@@ -97,6 +99,23 @@ def drop(database: Database, moved: Iterable[Source]) -> None:
         artifacts.delete_rows(database, paths)
 
 
+def speak(database: Database, number: int, store: str) -> None:
+    """Live turns of a session that decides something, as `transcript append` leaves them."""
+    said = (
+        "The queue loses jobs when the broker restarts. Please look into src/queue.py.",
+        f"The jobs are only in memory. I can keep them in Redis or in {store}. Which one should the queue use?",
+        f"We use {store} for the queue, not Redis.",
+    )
+    names = "default", f"live-{number}", ""
+    with database.transaction():
+        turns = [
+            LiveTurn(turn, ("user", "assistant")[turn % 2], text, f"2026-03-05T10:{turn:02d}:00.000Z")
+            for turn, text in enumerate(said)
+        ]
+        live.buffer(database, *names[:2], turns)
+        live.describe(database, *names, LivePlace(f"/code/live{number % 2}", "codex"), noise=False)
+
+
 def follow(database: Database, stages: Pipeline, moved: Iterable[Source]) -> None:
     with database.transaction():
         deriving.queue(database, stages, set(moved))
@@ -118,6 +137,8 @@ def filled(database: Database, stages: Pipeline, number: int = 24) -> list[Sourc
     random = Random(7)
     files = {name: raw for each in range(number) for name, raw in files_of(random, each).items()}
     moved = put(database, files)
+    for each in range(3):
+        speak(database, each, f"Store{each}")
     with database.transaction():
         deriving.rebuild(database, stages, deriving.stale(database, stages))
         deriving.queue(database, stages, moved)
@@ -173,11 +194,16 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
         moved |= put(
             database, dict([made.summary(body=body, **who), made.transcript(body=f"## User\n\n{CANARY}", **who)])
         )
+    speak(database, 9, CANARY)
+    with database.transaction():
+        live.describe(database, "default", "live-9", "", LivePlace(f"/code/{CANARY}"), noise=False)
     follow(database, stages, moved)
     for deriver in stages.derivers:
         told = any(CANARY in str(row) for table in deriver.tables for row in rows(database, stages).get(table, []))
         assert told, deriver.name
     drop(database, moved)
+    with database.transaction():
+        live.forget(database, "default", "live-9", "")
     follow(database, stages, moved)
     assert rows(database, stages) == before
     assert not list(database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (CANARY,)))

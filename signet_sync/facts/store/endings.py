@@ -15,6 +15,7 @@ from signet_sync.facts.reports import OpenWords, open_words
 from signet_sync.formats.fact import Report
 from signet_sync.formats.timestamps import DAY
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import path_of
 
 # After three half-lives few equal words are about something else; it also bounds what a change reads.
 HORIZON = 45 * DAY
@@ -32,10 +33,10 @@ _BEFORE = _ITEM.format(
     some=f"""json_each(?) k cross join entity_attributes f indexed by entity_attributes_open
         on f.entity = k.value->>0 and f.latest_us >= k.value->>1 and f.latest_us < k.value->>2 and {_OF_ASPECT}"""
 )
-_REPORTS = """
-    select r.entity, r.at_us, a.source_path, r.artifact, r.told from json_each(?) k
+_REPORTS = f"""
+    select r.entity, r.at_us, {path_of("r.artifact")} as path, r.artifact, r.told from json_each(?) k
     cross join fact_reports r on r.entity = k.value->>0 and r.at_us > k.value->>1 and r.at_us <= k.value->>2
-    cross join memory_artifacts a on a.id = r.artifact order by r.entity, r.at_us, a.source_path"""
+    order by r.entity, r.at_us, path"""
 _END = "update entity_attributes set status = ?, ended_by = ? where fact = ?"
 
 

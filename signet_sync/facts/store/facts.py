@@ -15,7 +15,7 @@ from signet_sync.facts.store import endings, supersession
 from signet_sync.facts.store.endings import ReportKey
 from signet_sync.storage.database.batches import of_values
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.storage.database.named_rows import FACTS, path_of
 from signet_sync.sync.store.line_index import Line
 
 TIER = "fact"
@@ -54,9 +54,9 @@ class Topic(NamedTuple):
 
 # The newest of a fact's sources (and of a topic's mentions) counts; of several at one instant the one with the greatest
 # path. Parameters are numbers, as JSON.
-_NEWEST = """{row}.at_us = (select max(t.at_us) from {table} t where t.{key} = k.value)
-        and {row}.artifact = (select t.artifact from {table} t where t.{key} = k.value and t.at_us = {row}.at_us
-            order by (select source_path from memory_artifacts where id = t.artifact) desc limit 1)"""
+_NEWEST = f"""{{row}}.at_us = (select max(t.at_us) from {{table}} t where t.{{key}} = k.value)
+        and {{row}}.artifact = (select t.artifact from {{table}} t where t.{{key}} = k.value
+            and t.at_us = {{row}}.at_us order by {path_of("t.artifact")} desc limit 1)"""
 _STORE_FACTS = f"""
     update entity_attributes as f set status = iif(n.done, 'done', 'active'), superseded_by = null, ended_by = null,
         earliest_us = n.earliest_us, latest_us = n.at_us, artifact = n.artifact

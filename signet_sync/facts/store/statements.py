@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -223,10 +223,13 @@ _STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def replace(database: Database, sessions: Iterable[Session], stated: Iterable[ArtifactStatements]) -> Touched:
+def replace(
+    database: Database, sessions: Iterable[Session], stated: Iterable[ArtifactStatements], *, running: bool = False
+) -> Touched:
     """Replaces what artifacts of sessions stated before; `facts.settle` has to follow.
 
-    Equal rows are not written again.
+    With `running`, what live turns of sessions stated, whose source is the session's number below 0; the statements of
+    each have an instant of their own and no former project. Equal rows are not written again.
     """
     said = [_keyed(one) for one in stated]
     batches.number(database, {each.one.session for each in said})
@@ -234,10 +237,14 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Ar
     entities = _Numbers(database, "entities", "entity", (key for each in said for key in each.mentions))
     facts = _Numbers(database, "entity_attributes", "fact", (key for each in said for key in each.items))
     artifacts = batches.artifacts(database, [each.one.source_path for each in said])
+
+    def source(one: ArtifactStatements) -> int:
+        return -numbers[one.session] if running else artifacts[one.source_path]
+
     rows: dict[str, set[Any]] = {table: set() for table, _, _ in _STATEMENTS}
     for each in said:
         one, session = each.one, numbers[each.one.session]
-        artifact = artifacts[one.source_path]
+        artifact = source(one)
         rows["entity_mentions"].update(
             _MentionRow(entities[key], one.at_us, artifact, mention.line, mention.name, session)
             for key, mention in each.mentions.items()
@@ -262,12 +269,12 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Ar
     gone: dict[str, set[Any]] = {}
     for table, row, key in _STATEMENTS:
         columns = ", ".join(row._fields)
-        held = set(batches.of_values(database, columns, table, "session", numbers.values()))
+        held = set(_of_kind(batches.of_values(database, columns, table, "session", numbers.values()), row, running))
         come[table], gone[table] = rows[table] - held, held - rows[table]
         where = " and ".join(f"{name} = ?" for name in row._fields[:key])
         database.executemany(f"delete from {table} where {where}", sorted(one[:key] for one in gone[table]))
     _add_entities(database, said, entities)
-    _add_facts(database, said, entities, facts, artifacts)
+    _add_facts(database, said, entities, facts, source)
     for table, row, key in _STATEMENTS:
         in_order = sorted(come[table], key=itemgetter(*range(key)))
         database.executemany(_insert(table, row._fields), in_order)
@@ -275,6 +282,14 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Ar
     touched = _tally(database, _COUNT_SOURCE, come["attribute_sources"], gone["attribute_sources"], facts.fresh)
     reports = ({row[:3] for row in moved["fact_reports"]} for moved in (come, gone))
     return Touched(touched, named, frozenset(facts.fresh.values()), *map(frozenset, reports))
+
+
+def _of_kind(found: Iterable[_Row], row: type[NamedTuple], running: bool) -> Iterator[_Row]:
+    """Yields the rows whose source is a running session, or those whose source is an artifact."""
+    if "artifact" not in row._fields:
+        return iter(()) if running else iter(found)
+    place = row._fields.index("artifact")
+    return (one for one in found if (one[place] < 0) is running)
 
 
 def _tally(
@@ -310,7 +325,7 @@ def _add_facts(
     said: Sequence[_KeyedStatements],
     entities: _Numbers,
     numbers: _Numbers,
-    artifacts: Mapping[str, int],
+    source: Callable[[ArtifactStatements], int],
 ) -> None:
     """Inserts missing facts with the values of the newest artifact that states them."""
     missing: dict[Key, list[tuple[ArtifactStatements, Key, Any]]] = {key: [] for key in numbers.fresh}
@@ -326,7 +341,7 @@ def _add_facts(
         rows.append(
             (
                 numbers[key], *key, entities[about], item.aspect, status, len(found), earliest, one.at_us,
-                artifacts[one.source_path],
+                source(one),
             )
         )  # fmt: skip
     database.executemany(_INSERT_FACT, rows)

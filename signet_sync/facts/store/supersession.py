@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from signet_sync.facts.subjects import NAMED, REPLACED_BY, VALUED
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.storage.database.named_rows import FACTS, path_of
 
 # The number of contradicting facts that are given for one fact.
 CONFLICTS = 8
@@ -28,11 +28,11 @@ _HELD = """
     select c.entity, c.subject, c.place, c.fact, c.value
     from json_each(?) k cross join fact_claims c on c.fact = k.value"""
 # The claims of the newest source that is not done; of several at one instant, of the one with the greatest path.
-_STATED = """
+_STATED = f"""
     select f.fact, f.entity, s.at_us, s.claims from json_each(?) k cross join entity_attributes f on f.fact = k.value
     cross join attribute_sources s on s.fact = f.fact and s.done = 0
         and s.at_us = (select max(t.at_us) from attribute_sources t where t.fact = f.fact and t.done = 0)
-    order by (select source_path from memory_artifacts where id = s.artifact)"""
+    order by {path_of("s.artifact")}"""
 # Facts that are stated in several folders of a project: what replaces them in one says nothing of the others.
 _FOLDER = """(case when instr(s.claims, ' @') = 0 then '' else substr(s.claims, instr(s.claims, ' @'),
     instr(substr(s.claims, instr(s.claims, ' @')), '"')) end)"""

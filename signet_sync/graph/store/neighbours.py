@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import MENTIONS, NODES, RELATIONS, SOURCES
+from signet_sync.storage.database.named_rows import MENTIONS, NODES, RELATIONS, SOURCES, path_of
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
 
@@ -153,9 +153,9 @@ def memories_and_facts(database: Database, ref: SessionRef, limit: int = LINKED)
     ) + _ids(
         database,
         "select f.id from sessions n cross join attribute_sources s on s.session = n.session"
-        " cross join entity_attributes f on f.fact = s.fact cross join memory_artifacts a on a.id = s.artifact"
+        " cross join entity_attributes f on f.fact = s.fact"
         " where n.agent_id = ? and n.session_token = ? and n.session_id = ?"
-        " group by f.id order by f.status <> 'active', min(a.source_path), min(s.line), f.id limit ?",
+        f" group by f.id order by f.status <> 'active', min({path_of('s.artifact')}), min(s.line), f.id limit ?",
         (*ref[:3], limit),
     )
 

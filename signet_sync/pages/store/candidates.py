@@ -30,7 +30,7 @@ from signet_sync.pages.sections import (
     section_of,
 )
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS, NODES
+from signet_sync.storage.database.named_rows import FACTS, NODES, path_of
 from signet_sync.text.sentences import basename
 
 # The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.
@@ -47,12 +47,11 @@ _THREAD = (
     " told ->> '$.blockers[0]', told ->> '$.said_by[0]', told ->> '$.said_by[1]', node_id"
     " from memory_thread_heads where agent_id = ?"
 )
-_FACT = """
-    select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, a.source_path
-    from {some}entity_attributes f cross join entities e using (entity)
+_FACT = f"""
+    select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, {path_of("f.artifact")}
+    from {{some}}entity_attributes f cross join entities e using (entity)
     cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
-    cross join memory_artifacts a on a.id = f.artifact
-    where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2 and {which}"""
+    where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2 and {{which}}"""
 # The third parameter is a JSON list of ids.
 _SOME_FACTS = _FACT.format(some="json_each(?3) cross join ", which="f.id = json_each.value")
 # The third parameter is a JSON list of aspects or types; of each, the newest are listed.

@@ -9,8 +9,10 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from signet_sync.facts.store import live_sources
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.handle import id_of
+from signet_sync.formats.paths import running_session
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.store.former_ids import present_id
 from signet_sync.memories.score import Use, joined
@@ -18,6 +20,7 @@ from signet_sync.pages.project_context import ProjectInputs
 from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
 from signet_sync.pages.store.warnings import warnings
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import path_of
 from signet_sync.sync.store.passes import halt_message
 
 THREADS = 400
@@ -35,11 +38,10 @@ _THREADS = (
     " from memory_thread_heads where agent_id = ? and latest_us <= ? order by latest_us desc, thread_id limit ?"
 )
 # The parameters are JSON lists of aspects and of numbers of topics; of each pair the newest facts are read.
-_FACT = """
-    select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, a.source_path
-    from {some} cross join entities e using (entity)
+_FACT = f"""
+    select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, {path_of("f.artifact")}
+    from {{some}} cross join entities e using (entity)
     cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
-    cross join memory_artifacts a on a.id = f.artifact
     where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2"""
 _OF_TOPICS = _FACT.format(
     some=f"""(select a.value as aspect, t.value as topic from json_each(?3) a cross join json_each(?4) t) w
@@ -73,7 +75,8 @@ def own_rows(database: Database, agent_id: str, belongs: Callable[[str | None], 
     """Returns which threads and topics are of the project at hand."""
     heads = "select thread_id, project from memory_thread_heads where agent_id = ? order by latest_us desc limit ?"
     own = {one: project for one, project in database.execute(heads, (agent_id, THREADS)) if belongs(project)}
-    return OwnRows(tuple(own), _topics(database, agent_id, own.values()))
+    running = filter(belongs, live_sources.projects(database, agent_id))
+    return OwnRows(tuple(own), _topics(database, agent_id, [*own.values(), *running]))
 
 
 def project_inputs(
@@ -82,7 +85,8 @@ def project_inputs(
     """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand."""
     threads = [ThreadView(*row) for row in database.execute(_THREADS, (agent_id, now_us, THREADS))]
     own = [one for one in threads if belongs(one.project)]
-    topics = json.dumps(_topics(database, agent_id, (one.project for one in own)))
+    running = filter(belongs, live_sources.projects(database, agent_id))
+    topics = json.dumps(_topics(database, agent_id, [*(one.project for one in own), *running]))
     facts = _facts(database, _OF_TOPICS, agent_id, now_us, json.dumps(OF_PROJECT), topics)
     personal = _facts(database, _OF_ASPECTS, agent_id, now_us, json.dumps(OF_PERSON))
     pinned_ids = "select id from pins where agent_id = ? order by id limit ?"
@@ -116,13 +120,14 @@ def recorded_origin(database: Database, agent_id: str, root: str) -> str | None:
 
 
 def sessions_of(database: Database, paths: Iterable[str]) -> dict[str, str]:
-    """Returns by path of an artifact the id of its session."""
+    """Returns by path of an artifact, or of a running session's source, the id of its session."""
+    wanted = set(paths)
     rows = database.execute(
         "select a.source_path, a.session_id from json_each(?) p"
         " cross join memory_artifacts a on a.source_path = p.value",
-        (json.dumps(sorted(set(paths))),),
+        (json.dumps(sorted(wanted)),),
     )
-    return dict(rows)
+    return {**dict(rows), **{path: session for path in wanted if (session := running_session(path)) is not None}}
 
 
 def memories_of_session(database: Database, agent_id: str, session_id: str, ids: Iterable[str]) -> set[str]:

@@ -10,8 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
+from signet_sync.facts.store import live_sources
+from signet_sync.formats.session_token import token_of
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.native import HANDED_OVER
+from signet_sync.sync import outbox
+from signet_sync.sync.stages import Source
 from signet_sync.text.redacted_match import alike
 
 # A search wants the newest turns, and quickly; a running session rarely has more than this.
@@ -20,6 +24,9 @@ MOST_READ = 4 * 1024 * 1024  # characters
 MOST_WORDS = 32
 # The shape of a file whose session was removed and that could not be deleted.
 REMOVED = "removed"
+
+# The kind of source of what live turns state: a running session by its key and id.
+RUNNING = "running session"
 
 _MINE = "agent_id = ? and session_key = ? and session_id = ?"
 
@@ -31,6 +38,31 @@ class LiveTurn(NamedTuple):
     role: str
     content: str
     at: str
+
+
+class LivePlace(NamedTuple):
+    """Where a running session works, as its files will name it; None: not known."""
+
+    project: str | None = None
+    harness: str | None = None
+    repository_root: str | None = None
+    repository_origin: str | None = None
+    repository_path: str | None = None
+
+
+class RunningSession(NamedTuple):
+    """A session with live turns, where it works, and whether it is noise."""
+
+    agent_id: str
+    session_key: str
+    session_id: str
+    place: LivePlace
+    noise: bool
+
+    @property
+    def name(self) -> str:
+        """Returns the id by which the session is known, of files too."""
+        return self.session_id or self.session_key
 
 
 class LiveSession(NamedTuple):
@@ -114,6 +146,8 @@ def buffer(
         " values(?, ?, ?, ?, ?, ?, ?)",
         [(agent_id, session_key, session_id, *turn) for turn in turns],
     )
+    if turns:
+        _queue(database, [(agent_id, session_key, session_id)])
 
 
 def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> int:
@@ -123,13 +157,84 @@ def mirror(database: Database, agent_id: str, session_key: str, session_id: str,
     """
     wanted = {turn.turn: turn for turn in turns}
     known = {turn.turn: turn for turn in transcript(database, agent_id, session_key, session_id)}
-    database.executemany(
-        f"delete from session_transcripts where {_MINE} and turn = ?",
-        [(agent_id, session_key, session_id, turn) for turn in known if wanted.get(turn) != known[turn]],
-    )
+    gone = [(agent_id, session_key, session_id, turn) for turn in known if wanted.get(turn) != known[turn]]
+    database.executemany(f"delete from session_transcripts where {_MINE} and turn = ?", gone)
+    if gone:
+        _shrunk(database, agent_id, session_key, session_id)
     new = [turn for number, turn in wanted.items() if known.get(number) != turn]
     buffer(database, agent_id, session_key, new, session_id=session_id)
     return len(new)
+
+
+# ── sessions and their places ──
+
+_PLACE = "project, harness, repository_root, repository_origin, repository_path"
+
+
+def describe(
+    database: Database, agent_id: str, session_key: str, session_id: str, place: LivePlace, *, noise: bool
+) -> None:
+    """Stores where a session with live turns works, in the caller's transaction; an equal row is not written again."""
+    names = agent_id, session_key, session_id
+    if next(running(database, *names), None) != RunningSession(*names, place, noise):
+        database.execute(
+            f"insert or replace into live_sessions(agent_id, session_key, session_id, {_PLACE}, noise)"
+            " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*names, *place, noise),
+        )
+        _queue(database, [names])
+
+
+def running(
+    database: Database, agent_id: str | None = None, session_key: str | None = None, session_id: str | None = None
+) -> Iterator[RunningSession]:
+    """Yields the sessions that have live turns: all, those of an agent, of a key, or one."""
+    given = [one for one in (agent_id, session_key, session_id) if one is not None]
+    where = " and ".join(_MINE.split(" and ")[: len(given)]) or "1"
+    rows = database.execute(
+        f"select agent_id, session_key, session_id, {_PLACE}, noise from live_sessions where {where} order by 1, 2, 3",
+        given,
+    )
+    return (RunningSession(row[0], row[1], row[2], LivePlace(*row[3:8]), bool(row[8])) for row in list(rows))
+
+
+def newest(database: Database, agent_id: str, session_key: str, session_id: str, most: int) -> list[LiveTurn]:
+    """Returns the newest turns of a session with at most `most` characters in total, in order."""
+    found: list[LiveTurn] = []
+    for row in database.execute(
+        f"select turn, role, content, at from session_transcripts where {_MINE} order by turn desc",
+        (agent_id, session_key, session_id),
+    ):
+        turn = LiveTurn(*row)
+        most -= len(turn.content)
+        if most < 0:
+            break
+        found.append(turn)
+    return found[::-1]
+
+
+def distil_again(database: Database) -> None:
+    """Queues every session that has live turns, in the caller's transaction."""
+    _queue(database, [one[:3] for one in running(database)])
+
+
+def to_distil(database: Database) -> bool:
+    """Returns whether live turns came or went that no pass has distilled."""
+    return bool(database.value("select exists(select 1 from outbox where kind = ?)", (RUNNING,)))
+
+
+def _queue(database: Database, sessions: Iterable[tuple[str, str, str]]) -> None:
+    outbox.put(database, live_sources.LIVE_FACTS, [Source(RUNNING, *one) for one in sessions])
+
+
+def _shrunk(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
+    """Follows turns that went: without any left, the session goes; what was made of them is made again."""
+    names = agent_id, session_key, session_id
+    if not database.value(f"select exists(select 1 from session_transcripts where {_MINE})", names):
+        database.execute(f"delete from live_sessions where {_MINE}", names)
+    stated = (agent_id, token_of(agent_id, session_key), session_id or session_key)
+    if live_sources.stored(database, [stated]):
+        _queue(database, [names])
 
 
 def _known(database: Database, agent_id: str, session_key: str, session_id: str, turn: int) -> tuple[str, str] | None:
@@ -268,11 +373,13 @@ def reset_read(database: Database, ending: EndingBounds) -> None:
     database.execute(
         f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", [*ending[:3], *ending.bounds]
     )
+    _shrunk(database, ending.agent_id, ending.session_id, ending.session_id)
 
 
 def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
     """Deletes all turns of a session, in the caller's transaction."""
     database.execute(f"delete from session_transcripts where {_MINE}", (agent_id, session_key, session_id))
+    _shrunk(database, agent_id, session_key, session_id)
 
 
 # ── files ──
@@ -297,6 +404,7 @@ def set_shape(database: Database, name: str, shape: str) -> None:
 def drop_shapes(database: Database) -> None:
     """Deletes all shapes but `REMOVED`, as there may be rows without files now. In the caller's transaction."""
     database.execute("delete from live_files where shape <> ?", (REMOVED,))
+    distil_again(database)
 
 
 def handed_over(database: Database) -> list[tuple[str, str, str]]:

@@ -19,7 +19,16 @@ def _options(table: str, **options: int | str) -> tuple[str, ...]:
 
 # Columns and joins that give a row path and names for the numbers that it holds; a deleted file has no rows.
 _OF = "n.session_token, n.session_id"
-_JOINED = "join memory_artifacts a on a.id = {0}.artifact join sessions n on n.session = {0}.session"
+_JOINED = "join sessions n on n.session = {0}.session"
+
+
+def path_of(artifact: str) -> str:
+    """Returns an expression for the path of an artifact by its number; of a running session, that of its source."""
+    return (
+        f"(select source_path from memory_artifacts where id = {artifact}"
+        f" union all select source_path from live_sources where session = -{artifact})"
+    )
+
 
 DERIVED: tuple[Table, ...] = (
     derived(
@@ -202,7 +211,7 @@ DERIVED: tuple[Table, ...] = (
         "create index entity_mentions_session on entity_mentions(session)",
         session=NUMBER,
         joined=JoinedRows(
-            f"e.agent_id, e.id as entity_id, a.source_path, m.line, m.name, {_OF}, m.at_us",
+            f"e.agent_id, e.id as entity_id, {path_of('m.artifact')} as source_path, m.line, m.name, {_OF}, m.at_us",
             f"entity_mentions m join entities e using (entity) {_JOINED.format('m')}",
         ),
         handle="entity_id",
@@ -225,11 +234,10 @@ DERIVED: tuple[Table, ...] = (
         "create index entity_attributes_end on entity_attributes(ended_by) where ended_by is not null",
         joined=JoinedRows(
             "f.agent_id, f.id, e.id as entity_id, f.aspect, s.text, f.status, f.superseded_by,"
-            " (select source_path from memory_artifacts where id = f.ended_by) as ended_by, f.sources,"
-            " f.earliest_us, f.latest_us, a.source_path, s.line, t.thread_id",
+            f" {path_of('f.ended_by')} as ended_by, f.sources,"
+            f" f.earliest_us, f.latest_us, {path_of('f.artifact')} as source_path, s.line, t.thread_id",
             "entity_attributes f cross join entities e using (entity)"
             " cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact"
-            " cross join memory_artifacts a on a.id = f.artifact"
             " cross join sessions n on n.session = s.session left join thread_sessions t"
             " on t.agent_id = n.agent_id and t.session_token = n.session_token and t.session_id = n.session_id",
         ),
@@ -245,13 +253,25 @@ DERIVED: tuple[Table, ...] = (
         "create index attribute_sources_session on attribute_sources(session)",
         session=NUMBER,
         joined=JoinedRows(
-            f"f.agent_id, f.id as attribute_id, a.source_path, s.line, s.text, s.done, s.claims, {_OF}, s.at_us,"
+            f"f.agent_id, f.id as attribute_id, {path_of('s.artifact')} as source_path, s.line, s.text, s.done,"
+            f" s.claims, {_OF}, s.at_us,"
             " e.id as entity_id, f.aspect",
             "attribute_sources s join entity_attributes f using (fact) join entities e using (entity)"
             f" {_JOINED.format('s')}",
         ),
         handle="attribute_id",
         key=("agent_id", "attribute_id", "source_path"),
+    ),
+    derived(
+        "running sessions that state something, each by its number: below 0, this is the `artifact` of their facts, "
+        "whose lines are turns. `project` is what these are about",
+        """create table live_sources(
+        session integer primary key, agent_id text not null, session_token text not null, session_id text not null,
+        source_path text not null, project text not null)""",
+        "create index live_sources_session on live_sources(agent_id, session_token, session_id)",
+        session=SESSION,
+        key=SESSION,
+        local=("session",),
     ),
     derived(
         "the ids that the facts of a session had when its project had the name of a folder",
@@ -291,7 +311,7 @@ DERIVED: tuple[Table, ...] = (
         "create index fact_reports_session on fact_reports(session)",
         session=NUMBER,
         joined=JoinedRows(
-            f"e.agent_id, e.id as entity_id, a.source_path, r.told, {_OF}, r.at_us",
+            f"e.agent_id, e.id as entity_id, {path_of('r.artifact')} as source_path, r.told, {_OF}, r.at_us",
             f"fact_reports r join entities e using (entity) {_JOINED.format('r')}",
         ),
         key=("agent_id", "entity_id", "source_path"),
@@ -306,7 +326,8 @@ DERIVED: tuple[Table, ...] = (
         "create index relations_session on relations(session)",
         session=NUMBER,
         joined=JoinedRows(
-            f"e.agent_id, e.id as from_id, r.kind, o.id as to_id, a.source_path, r.line, {_OF}",
+            f"e.agent_id, e.id as from_id, r.kind, o.id as to_id, {path_of('r.artifact')} as source_path, r.line,"
+            f" {_OF}",
             "relations r join entities e on e.entity = r.from_entity join entities o on o.entity = r.to_entity"
             f" {_JOINED.format('r')}",
         ),

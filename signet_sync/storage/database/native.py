@@ -115,6 +115,18 @@ class HandedTurnRow:
     at: When
 
 
+class RunningSessionRow:
+    agent_id: Agent
+    session_key: Text
+    session_id: Text
+    project: Text | None
+    harness: Text | None
+    repository_root: Text | None
+    repository_origin: Text | None
+    repository_path: Text | None
+    noise: bool
+
+
 class MemoryRow:
     agent_id: Agent
     id: MemoryId
@@ -304,6 +316,17 @@ NATIVE: tuple[Table, ...] = (
         row=HandedTurnRow,
         only=HANDED_OVER,
         kept="elsewhere",
+    ),
+    native(
+        "the sessions that have live turns: where each works, and whether it is noise",
+        """create table live_sessions(
+        agent_id text not null, session_key text not null, session_id text not null, project text, harness text,
+        repository_root text, repository_origin text, repository_path text, noise integer not null,
+        primary key(agent_id, session_key, session_id)) without rowid""",
+        row=RunningSessionRow,
+        only=HANDED_OVER,
+        kept="elsewhere",
+        since=8,
     ),
     native(
         "how the files of live turns looked when rows were made of them; turns whose file is not here are rows alone",

@@ -129,6 +129,16 @@ def insert_rows(
     return row_id
 
 
+def covered_until(database: Database, agent_id: str, token: str, session_id: str | None) -> int:
+    """Returns when the last content artifact of a session ends (None: of any of the token's), in µs; 0 without one."""
+    until: int | None = database.value(
+        "select max(membership_us) from memory_artifacts where agent_id = ?1 and session_token = ?2"
+        " and (?3 is null or session_id = ?3) and source_kind <> 'manifest'",
+        (agent_id, token, session_id),
+    )
+    return until or 0
+
+
 def tune_for_bulk(database: Database, *, bulk: bool) -> None:
     """Sets FTS5's memory for pending terms, for many rows at once or back to the default."""
     hashsize = (16 if bulk else 1) * 1024 * 1024

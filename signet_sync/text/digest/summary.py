@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.digest.conversation import Kind, SessionOutcome
+from signet_sync.text.digest.conversation import Kind, OutcomeItem, SessionOutcome
 from signet_sync.text.digest.headline import results_text
 from signet_sync.text.digest.sentences import stems
 from signet_sync.text.digest_mark import opening
@@ -44,6 +44,20 @@ def summary(found: SessionOutcome, *, project: str | None, harness: str | None) 
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))
     return "\n\n".join(sections) + "\n"
+
+
+def listed_items(body: str, found: SessionOutcome) -> dict[int, OutcomeItem]:
+    """Returns the items of a session's summary by the lines of its body, from 1."""
+    kinds: dict[str, Kind] = dict(_SECTIONS)
+    placed: dict[int, OutcomeItem] = {}
+    left: Iterator[OutcomeItem] = iter(())
+    for number, line in enumerate(body.split("\n"), 1):
+        if line.startswith("## "):
+            kind = kinds.get(line.removeprefix("## "))
+            left = iter([item for item in found.items if item.kind == kind and _items([item.text])])
+        elif line.startswith("- ") and (item := next(left, None)) is not None:
+            placed[number] = item
+    return placed
 
 
 def completed(offered: str, found: SessionOutcome) -> str:

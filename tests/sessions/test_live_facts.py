@@ -1,0 +1,405 @@
+"""What a running session states: others get it while it runs, itself never, and its files take its place."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import agents
+import pytest
+from agents import until
+from session_inputs import end
+from test_hook_context import lines, prompt, start
+from test_intake import put, take
+from test_live import fed, line, refused
+from transcript_builder import TranscriptBuilder, at, plugged_in, store
+from workbench import NOW, Vault
+
+from signet_sync.app import pipeline
+from signet_sync.app.workspace import opened
+from signet_sync.formats.paths import RUNNING
+from signet_sync.host.repository import Repository
+from signet_sync.sessions import live as sessions_live
+from signet_sync.sessions.distilled_turns import distil_turns
+from signet_sync.sessions.live_turns import SpokenTurn
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.sync import deriving, outbox
+
+PROJECT = "/home/ada/code/lantern"
+ORIGIN = "git.example/ada/lantern"
+MINE, OTHER = "5e551003-0000-4000-8000-000000000003", "5e551004-0000-4000-8000-000000000004"
+BUG = "The queue of lantern loses jobs when the broker restarts. Please look into src/queue.py."
+FOUND = "The jobs are only in memory. I can keep them in Redis or in Postgres. Which one should the queue use?"
+POSTGRES = "We use Postgres for the queue of lantern, not Redis."
+REDIS = "Use Redis for the queue of lantern instead of Postgres."
+KEPT = "Jobs must never be deleted from the table, only marked."
+DONE = (
+    "## Done\n\nJobs are rows of Postgres now. The throughput of src/queue.py is measured: 400 jobs a second."
+    "\n\n## Next steps\n\n- Write a migration for old jobs."
+)
+DECIDED = "Postgres for the queue of lantern"
+
+
+start_agent = agents.start
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    vault = Vault(tmp_path / "vault")
+    vault.session(
+        1, project=PROJECT, captured_at="2026-03-10T10:00:00.000Z", body="# One\n\n## Decisions\n\n- Retry limit is 5\n"
+    )
+    vault.reindex()
+    state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})  # no worker is started
+    return vault
+
+
+def talk(*said: str, first: int = 1, **place: Any) -> list[dict[str, Any]]:
+    """Turns of the user and the assistant in turn; the first one says where the session works."""
+    roles = ("user", "assistant")
+    turns = [line(first + n, text, 60 * (first + n), roles[n % 2]) for n, text in enumerate(said)]
+    return [{**turns[0], "project": PROJECT, **place}, *turns[1:]]
+
+
+def running(
+    vault: Vault, *said: str, key: str = MINE, first: int = 1, options: tuple[str, ...] = (), **place: Any
+) -> None:
+    fed(vault, talk(*said, first=first, **place), key, *options)
+    vault.reindex()
+
+
+def stated(vault: Vault, agent: str = "default") -> list[tuple[str, str]]:
+    """Words and status of what is stated, with its sources' paths."""
+    return vault.rows(
+        "select distinct s.text, f.status from attribute_sources s join entity_attributes f using (fact)"
+        " where f.agent_id = ? order by 1",
+        agent,
+    )
+
+
+def rows_of_running(vault: Vault) -> list[int]:
+    """How many rows have a running session as their source."""
+    tables = ("attribute_sources", "entity_mentions", "fact_reports", "relations")
+    counts = (f"select count(*) from {table} where artifact < 0" for table in tables)
+    return [vault.rows(sql)[0][0] for sql in (*counts, "select count(*) from live_sources")]
+
+
+def context(vault: Vault, *options: str) -> str:
+    answer = vault.call("context", "--project", PROJECT, *options)
+    assert answer.code == 0, answer
+    return answer.out
+
+
+def recalled(vault: Vault, query: str, *options: str) -> list[dict[str, Any]]:
+    answer = vault.call("recall", "--json", *options, query)
+    assert answer.code == 0, answer
+    return [hit for hit in answer.json["hits"] if hit["tier"] == "fact"]
+
+
+def settled(vault: Vault) -> list[tuple[Any, ...]]:
+    """What derivers keep, by names: equal after a rebuild."""
+    return vault.dump()
+
+
+# ── the rules ──
+
+
+def turns(*said: str) -> list[SpokenTurn]:
+    return [SpokenTurn(("user", "assistant")[n % 2], text, at(60 * n)) for n, text in enumerate(said)]
+
+
+def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
+    found = distil_turns(turns(BUG, FOUND, POSTGRES, "I am at it.", KEPT), PROJECT)
+    assert [(place, item.aspect, item.text) for place, item in found.items] == [
+        (2, "decision", POSTGRES), (4, "constraint", KEPT),
+    ]  # fmt: skip
+    assert [(place, item.aspect) for place, item in distil_turns(turns(BUG, FOUND, POSTGRES, DONE), PROJECT).items] == [
+        (2, "decision"), (3, "next"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", [(), ("Hi there!",), ("Hi!", "Hello, what can I do?"), ("", "")])
+def test_small_talk_states_nothing(said: tuple[str, ...]) -> None:
+    assert distil_turns(turns(*said), PROJECT).items == ()
+
+
+# ── two sessions of one repository ──
+
+
+def test_another_session_of_the_project_gets_what_a_running_one_said(vault: Vault) -> None:
+    running(vault, BUG, FOUND, POSTGRES)
+    text = start(vault, "claude-code", session=OTHER)
+    assert DECIDED in text and "in a running session" in text and "[[" not in text
+    assert DECIDED in context(vault) and DECIDED in vault.page()
+    (hit,) = [one for one in recalled(vault, "which database does the queue use, Postgres?") if DECIDED in one["text"]]
+    assert hit["path"] is None and "in a running session" in hit["why"]
+    shown = vault.call("expand", hit["id"])
+    assert f"said in a running session: expand '{MINE}#3'" in shown.out or f"expand {MINE}#3" in shown.out
+    assert POSTGRES in shown.out and "[[" not in context(vault, "--prompt", "Does the queue use Postgres or Redis?")
+    assert vault.call("expand", f"{MINE}#3").code == 0
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "compact", "clear"])
+def test_a_session_never_gets_what_it_says_itself(vault: Vault, source: str) -> None:
+    running(vault, BUG, FOUND, POSTGRES)
+    question = "Why did we choose Postgres for the queue of lantern instead of Redis?"
+    assert DECIDED not in start(vault, "claude-code", source, session=MINE)
+    assert DECIDED not in prompt(vault, "claude-code", question, session=MINE)
+    assert DECIDED in prompt(vault, "claude-code", question, session=OTHER)
+
+
+def test_it_supersedes_what_was_decided_before_and_gives_it_back_when_it_goes(vault: Vault) -> None:
+    running(vault, "The importer gives up too early.", "The retry limit is 5.", "The retry limit is 7 now.")
+    now = dict(stated(vault))
+    assert now["Retry limit is 5"] == "superseded"
+    assert [status for text, status in now.items() if "7" in text] == ["active"]
+    assert lines(context(vault)) and "Retry limit is 5 (" not in context(vault)
+    with opened(str(vault.root), Settings()) as workspace:
+        turn = workspace.database.execute("select turn, role, content from session_transcripts order by turn")
+        marks = [sessions_live.mark_of(sessions_live.LiveTurn(*row, "")) for row in list(turn)]
+        sessions_live.forget(workspace, "default", MINE, {"": marks})
+    vault.reindex()
+    assert stated(vault) == [("Retry limit is 5", "active")] and not any(rows_of_running(vault))
+
+
+def test_a_later_turn_of_another_running_session_supersedes(vault: Vault) -> None:
+    running(vault, BUG, "The retry limit is 5.", "The retry limit is 7 now.")
+    running(vault, BUG, "The retry limit is 7.", "The retry limit is 9 now.", key=OTHER, first=11)
+    assert dict(stated(vault)) == {
+        "Retry limit is 5": "superseded", "The retry limit is 7 now.": "superseded",
+        "The retry limit is 9 now.": "active",
+    }  # fmt: skip
+
+
+def test_what_it_reports_ends_a_next_step_and_names_what_is_left(vault: Vault) -> None:
+    vault.session(
+        2, project=PROJECT, captured_at="2026-03-12T10:00:00.000Z",
+        body="# Two\n\n## Next steps\n\n- Measure the throughput of src/queue.py\n",
+    )  # fmt: skip
+    running(vault, BUG, FOUND, POSTGRES, DONE)
+    now = dict(stated(vault))
+    assert now["Measure the throughput of src/queue.py"] == "done"
+    assert now["Write a migration for old jobs."] == "active" and "Write a migration" in context(vault)
+    (handle,) = [one for (one,) in vault.rows("select id from entity_attributes where ended_by < 0")]
+    assert f"reported as done in {RUNNING}{MINE}" in vault.call("expand", handle).out
+
+
+def test_a_project_that_only_runs_has_context(vault: Vault) -> None:
+    place = {"project": "/home/ada/code/kestrel/src", "repository_root": "/home/ada/code/kestrel"}
+    origin = {"repository_origin": "git.example/ada/kestrel", "repository_path": "src"}
+    running(vault, BUG, FOUND, POSTGRES, **place, **origin)
+    assert vault.rows("select project from live_sources") == [("git.example/ada/kestrel",)]
+    assert DECIDED in vault.page() and DECIDED not in context(vault)
+
+
+# ── its end ──
+
+
+@pytest.mark.parametrize("kind", ["end", "compact"])
+def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
+    running(vault, BUG, FOUND, POSTGRES)
+    before = dict(stated(vault))
+    words = (
+        {"transcript": "## User\n\nThat is all.\n"}
+        if kind == "end"
+        else {"compaction": f"# Q\n\n## Decisions\n\n- {POSTGRES}\n"}
+    )
+    end(
+        vault,
+        kind,
+        session_id=MINE,
+        session_key=MINE,
+        project=PROJECT,
+        captured_at=at(900),
+        **{"transcript": ..., **words},
+    )
+    assert not any(rows_of_running(vault))
+    assert dict(stated(vault)).items() >= {(text, status) for text, status in before.items() if POSTGRES in text}
+    assert vault.page().count(DECIDED) == 1 and "in a running session" not in vault.page()
+    vault.reindex()
+    dump = settled(vault)
+    vault.reindex("--full")
+    assert settled(vault) == dump
+
+
+def test_rules_state_the_same_of_its_turns_and_of_its_summary(vault: Vault) -> None:
+    running(vault, BUG, FOUND, POSTGRES, "I am at it.", KEPT)
+    words = "select f.id, s.text from attribute_sources s join entity_attributes f using (fact)"
+    before = vault.rows(f"{words} where s.artifact < 0 order by 1")
+    assert len(before) == 2
+    end(vault, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900), transcript="")
+    after = vault.rows(f"{words} order by 1")
+    assert not any(rows_of_running(vault)) and set(before) <= set(after)
+
+
+def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
+    """As after a crash between the two."""
+    running(vault, BUG, FOUND, POSTGRES)
+    vault.session(
+        3,
+        session_id=MINE,
+        session_key=MINE,
+        project=PROJECT,
+        captured_at=at(900),
+        body=f"# Q\n\n## Decisions\n\n- {POSTGRES}\n",
+    )
+    vault.reindex()
+    assert vault.rows("select count(*) from session_transcripts") == [(3,)] and not any(rows_of_running(vault))
+    running(vault, "And the retry limit is 9 now.", key=MINE, first=20)
+    assert [text for text, _ in stated(vault) if "9" in text], "what it says later is its own again"
+
+
+# ── cost, rebuild ──
+
+
+def test_a_second_pass_writes_nothing_and_a_rebuild_is_equal(vault: Vault) -> None:
+    running(vault, BUG, FOUND, POSTGRES)
+    page, dump = vault.page(), settled(vault)
+    with vault.database(readonly=False) as database:
+        before = database.connection.total_changes()
+        deriving.drain(database, pipeline.PIPELINE)
+        assert database.connection.total_changes() == before and not outbox.any_waits(database)
+    vault.reindex()
+    vault.reindex("--full")
+    assert settled(vault) == dump and vault.page() == page
+
+
+def test_the_loss_of_the_database_loses_neither_turns_nor_their_place(vault: Vault) -> None:
+    running(vault, BUG, FOUND, POSTGRES)
+    dump, place = settled(vault), vault.rows("select * from live_sessions")
+    for path in vault.db.parent.glob(f"{vault.db.name}*"):
+        path.unlink()
+    vault.reindex()
+    assert settled(vault) == dump and vault.rows("select * from live_sessions") == place
+
+
+def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    from signet_sync.sessions import distilled_turns
+
+    running(vault, BUG, FOUND, POSTGRES)
+    running(vault, BUG, FOUND, REDIS, key=OTHER, first=11)
+    seen: list[int] = []
+    distil = distilled_turns.distil_turns
+
+    def counted(said: Any, project: str) -> Any:
+        seen.append(len(said))
+        return distil(said, project)
+
+    monkeypatch.setattr(distilled_turns, "distil_turns", counted)
+    vault.session(5, project=PROJECT)
+    vault.reindex()
+    assert seen == []
+    running(vault, "And the retry limit is 9 now.", key=OTHER, first=20)
+    assert seen == [4]
+
+
+# ── whose it is ──
+
+
+def test_neither_another_agent_nor_a_shared_place_gets_it(vault: Vault) -> None:
+    vault.session(2, project=PROJECT, agent_id="nova")
+    running(vault, BUG, FOUND, POSTGRES)
+    assert DECIDED in context(vault)
+    texts = [
+        context(vault, "--agent", "nova"),
+        context(vault, "--scope", "shared"),
+        vault.page("agents/nova/MEMORY.md"),
+    ]
+    texts += [hit["text"] for hit in recalled(vault, "Postgres queue", "--agent", "nova")]
+    texts += [text for text, _ in stated(vault, "nova")]
+    assert not [text for text in texts if "Postgres" in text]
+
+
+@pytest.mark.parametrize(("key", "place"), [(MINE, {"project": "/tmp/scratch"}), ("test-queue", {"project": None})])
+def test_noise_is_kept_and_not_shown(vault: Vault, key: str, place: dict[str, Any]) -> None:
+    running(vault, BUG, FOUND, POSTGRES, key=key, **place)
+    assert stated(vault) == [("Retry limit is 5", "active")] and DECIDED not in vault.page()
+    assert vault.rows("select count(*) from session_transcripts") == [(3,)]
+
+
+# ── removal ──
+
+
+def bytes_of(folder: Path) -> Iterable[bytes]:
+    return (path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("options", [(), ("--session-id", MINE)])
+def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, ...]) -> None:
+    before = stated(vault)
+    word = "zanzibarian"
+    key = "agent:main:main" if options else MINE
+    running(vault, BUG, FOUND, f"We use {word} for the queue of lantern, not Redis.", key=key, options=options)
+    assert word in vault.page() and any(rows_of_running(vault))
+    assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
+    assert stated(vault) == before and not any(rows_of_running(vault)) and not vault.rows("select * from live_sessions")
+    everything = [*bytes_of(vault.root), *bytes_of(vault.state), *bytes_of(vault.db.parent)]
+    assert not [raw for raw in everything if word.encode() in raw]
+    vault.reindex("--full")
+    assert stated(vault) == before
+
+
+# ── what comes in ──
+
+
+def test_a_turn_names_the_place_strictly(vault: Vault) -> None:
+    refused(vault, [{**line(1, "x"), "project": 3}], "input-invalid")
+    refused(vault, [{**line(1, "x"), "repository_origin": "git.example/a/b"}], "input-invalid")
+    refused(vault, [{**line(1, "x"), "folder": "/x"}], "input-invalid")
+    fed(vault, [{**line(1, "x"), "project": PROJECT}, line(2, "y")])
+    fed(vault, [line(3, "z")])
+    columns = "project, noise"
+    assert vault.rows(f"select {columns} from live_sessions") == [(PROJECT, 0)]
+    fed(vault, [{**line(4, "w"), "project": "/home/ada/code/kestrel"}])
+    assert vault.rows(f"select {columns} from live_sessions") == [("/home/ada/code/kestrel", 0)]
+    (path,) = (vault.state / "live").glob("*.jsonl")
+    assert json.loads(path.read_text().splitlines()[-1])["place"]["project"] == "/home/ada/code/kestrel"
+
+
+def heard(vault: Vault, session: str, project: str, *said: str) -> TranscriptBuilder:
+    """A session of Claude Code that runs in a worktree of the repository."""
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])), session, project)
+    for number, text in enumerate(said):
+        (talk.user, talk.assistant)[number % 2](text, 10 * number)
+    put(vault, talk, "stop", repository=Repository("/home/ada/code/lantern", ORIGIN, ""))
+    return talk
+
+
+def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Vault) -> None:
+    plugged_in(vault, "claude-code")
+    talk = heard(vault, MINE, "/wt/queue", BUG, FOUND, POSTGRES)
+    take(vault)
+    columns = "project, harness, repository_root, repository_origin"
+    place = ("/wt/queue", "claude-code", "/home/ada/code/lantern", ORIGIN)
+    assert vault.rows(f"select {columns} from live_sessions") == [place]
+    assert DECIDED in vault.page(), "the intake brings the page up to date"
+    heard(
+        vault, OTHER, "/wt/mailer", "The retry limit of the mailer is too low.", "It is 3.", "The retry limit is 7 now."
+    )
+    take(vault, later=70)
+    assert {row for (row,) in vault.rows("select project from live_sources")} == {ORIGIN}
+    assert vault.rows("select count(distinct entity) from entity_attributes where artifact < 0") == [(1,)]
+    before = vault.page()
+    take(vault, later=140)
+    assert vault.page() == before
+    talk.assistant("Done: jobs are rows of Postgres now.", 40)
+    put(vault, talk, "end", repository=Repository("/home/ada/code/lantern", ORIGIN, ""))
+    take(vault, later=200)
+    assert vault.rows("select session_id from live_sources") == [(OTHER,)]
+    assert vault.page().count(DECIDED) == 1 and not vault.rows(
+        "select 1 from session_transcripts where session_id = ?", MINE
+    )
+    vault.reindex()
+    dump = settled(vault)
+    vault.reindex("--full")
+    assert settled(vault) == dump
+
+
+def test_the_agent_distils_what_is_handed_over(vault: Vault, start_agent: Callable[..., agents.Agent]) -> None:
+    start_agent()
+    fed(vault, talk(BUG, FOUND, POSTGRES), MINE)
+    until(lambda: DECIDED in vault.page(), deadline=60)
