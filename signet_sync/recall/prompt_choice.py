@@ -12,7 +12,7 @@ FLOOR = 0.6
 # The same if the prompt asks about earlier work: anywhere, and in the project at hand.
 ASKED_FLOOR, OWN_FLOOR = 0.27, 0.04
 # A hit anywhere contains at least this many times the weight of a word that is in one artifact only.
-_RARE = 1.3
+_RARE = 1.6
 _KEPT = 0.6  # of the best hit's score
 # How much a kind of hit is preferred over others of the same session: a statement says more in fewer words.
 _PREFERRED: dict[Tier, float] = {
