@@ -10,7 +10,7 @@ from signet_sync.recall.rank import RecallCandidate, Tier
 # The least share of a prompt's words, weighed by rarity, that a hit anywhere contains close together.
 FLOOR = 0.6
 # The same if the prompt asks about earlier work: anywhere, and in the project at hand.
-ASKED_FLOOR, OWN_FLOOR = 0.27, 0.04
+ASKED_FLOOR, OWN_FLOOR = 0.34, 0.04
 # A hit anywhere contains at least this many times the weight of a word that is in one artifact only.
 _RARE = 1.6
 _KEPT = 0.6  # of the best hit's score
