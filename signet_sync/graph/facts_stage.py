@@ -31,7 +31,7 @@ class Facts(Deriver):
     @property
     def version(self) -> str:  # type: ignore[override]
         """Names the version of the rules."""
-        return f"3 digest {digest_mark.VERSION}"
+        return f"4 digest {digest_mark.VERSION}"
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every session."""

@@ -169,9 +169,7 @@ def _delete_damaged_databases(database: str) -> None:
             sync_folder(folder)
 
 
-def clean_kept_copies(
-    workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False
-) -> None:
+def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False) -> None:
     """Deletes lines of removed sessions and forgotten memories from the kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and

@@ -291,6 +291,18 @@ def test_a_change_of_the_same_instant_comes_after_and_other_values_contradict(da
     assert len(chain_of(database, "The lamp limit is now 8")) == 3
 
 
+def test_a_blocker_of_one_day_ends_with_the_next_summary_of_a_later_day(database):
+    blocker, other = "The tide tables come from the harbour office this afternoon", "The quay is closed until Friday"
+    put(database, stated(f"## Blockers\n- {blocker}\n- {other}\n", 1, day=2))
+    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 2, day=2))
+    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 3, day=4, project="/code/prism"))
+    assert held(database) == {blocker: ("active", 1), other: ("active", 1)}
+    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 4, day=4))
+    assert held(database) == {blocker: ("done", 1), other: ("active", 1)}
+    put(database, stated(f"## Blockers\n- {blocker}\n", 5, day=5))
+    assert held(database) == {blocker: ("active", 2), other: ("active", 1)}
+
+
 def test_a_blocker_and_a_step_end_by_a_later_report(database):
     blocker, step = "The tide tables have not come from the harbour office", "send the lamp order to the yard"
     put(database, stated(f"## Blockers\n- {blocker}\n## Next\n- {step}\n", 1))
