@@ -230,11 +230,11 @@ def test_two_agents_share_nothing(database):
 
 
 def test_an_items_second_copy_and_ends_that_nobody_mentions_are_left_out(database):
-    one = stated("## Next\n- go on\n", 1)
+    one = stated("## Next\n- fill the lamp\n", 1)
     loose = distil("see src/a.py", project=PROJECT).relations
-    given = Distilled((*one.distilled.items, Item("next", "Go on!", 9, done=True)), (), loose)
+    given = Distilled((*one.distilled.items, Item("next", "Fill the lamp!", 9, done=True)), (), loose)
     put(database, one._replace(distilled=given))
-    assert held(database) == {"go on": ("active", 1)}
+    assert held(database) == {"fill the lamp": ("active", 1)}
     assert orphans(database) == 0 and dump(database)["relations"] == []
 
 
