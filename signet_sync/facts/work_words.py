@@ -25,6 +25,9 @@ _SAME_WORK = """
     own belong transfer transferred ownership
 """
 _GROUP = {base_of(word): place for place, line in enumerate(_SAME_WORK.strip().splitlines()) for word in line.split()}
+_FIRST_OF_GROUP = {
+    base_of(word): base_of(line.split()[0]) for line in _SAME_WORK.strip().splitlines() for word in line.split()
+}
 # Words that say that something waits, fails or came to an end: no part of what it is about.
 GENERIC = frozenset(
     base_of(word)
@@ -52,3 +55,8 @@ def same_work(verb: str, told: Iterable[str]) -> bool:
     """Returns whether one of some words is a verb, or another one for the same work."""
     group = _GROUP.get(verb)
     return any(word == verb or (group is not None and _GROUP.get(word) == group) for word in told)
+
+
+def work_of(word: str) -> str:
+    """Returns the first of the verbs for the same work; any other word as it is, in its common form."""
+    return _FIRST_OF_GROUP.get(word, word)
