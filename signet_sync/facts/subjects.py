@@ -300,6 +300,9 @@ def _of_match(match: re.Match[str], changed: bool) -> Iterator[Claim]:
     if subject is not None and value is not None:
         yield from _of_value(subject, value, groups, changed)
         return
+    if subject is not None and (groups.get("u") or groups.get("was")):
+        yield from _gone_by(subject, groups.get("u") or groups["now"] or "", groups.get("was"), changed)
+        return
     if groups.get("do"):
         yield from _stopped(groups["do"], groups.get("tail"))
         return
@@ -363,6 +366,23 @@ def _of_value(
             yield Claim(f"{PURPOSE if weak else VALUED}{named}{sort}", _same(value), changed)
     if not value[:1].isdigit() and not _kind(value) and groups.get("w") is None:
         yield from _chosen(value, changed, of_subject=True)
+
+
+def _gone_by(subject: str, what: str, former: str | None, changed: bool) -> Iterator[Claim]:
+    """Yields the claims of a subject that goes by something: only for this subject, unless all of that is dropped."""
+    named = key(subject, SUBJECT_WORDS)
+    if named is None or _PERSONAL.search(subject):
+        return
+    old = _term(former) if former is not None else (None, None)
+    if old[0] is not None and old[1] is None:
+        yield from _retired(f"{old[0]}/{named}", is_rule=False)
+    phrase, context = _term(what)
+    if phrase is None or context is not None or what.lstrip("$€£~")[:1].isdigit():
+        return
+    yield Claim(f"{CHOSEN}{phrase}/{named}", "", changed)
+    # One plain word may be used for much else.
+    if " " in phrase or any(map(_name, _TOKEN.findall(_head(what)))):
+        yield Claim(f"{USED}{phrase}", "", changed)
 
 
 def _of_step(subject: str, former: str | None, latter: str) -> Iterator[Claim]:
