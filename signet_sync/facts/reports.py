@@ -54,7 +54,7 @@ _THROUGH = late(
     re.IGNORECASE,
 )
 _NO_LONGER = late(
-    r"\b(?:no longer|not any ?more|nicht mehr|keine? \w+ mehr|ya no|больше не|não mais|já não|non più)\b|不再|もう(?=.*ない)",
+    r"\b(?:no longer|not any ?more|nicht mehr|keine? \w+ mehr|ya no|больше не|não mais|já não|non più)\b|不再|もう(?=.{0,40}ない)",
     re.IGNORECASE,
 )
 # A day that a blocker says it lasts until, or by which something is to come.

@@ -66,7 +66,14 @@ _CHANGES = frozenset(
     map(base_of, "move switch change migrate update replace transfer transferred convert upgrade become port wechselt umgestellt".split())
 )  # fmt: skip
 _FAILS = frozenset(map(base_of, "fail break broken crash hang red flaky".split()))
-_WORKS = frozenset(map(base_of, "pass work run succeed start green".split()))
+_WORKS = frozenset(map(base_of, "pass work succeed green".split()))
+# One does several of these at a time: another value does not end the first.
+_SEVERAL = frozenset(map(base_of, "depend contain include support import call use have log list need know".split()))
+# Words without which a report of another language says the same.
+_AUXILIARIES = frozenset(
+    "se ha han fue fueron wurde wurden ist sind hat haben été est sont è sono stata stato был была было".split()
+)
+_CLEAR = 3  # words; a thing with so many is there if a report speaks of it
 # Of these a blocker says nothing but that it is one.
 _OPEN = frozenset(map(base_of, "wait waiting block blocked open pending need missing lack unclear unavailable".split()))
 _PIECE = late(r"[^\W\d_]{3,}")
@@ -126,6 +133,7 @@ def is_otherwise(state: State, told: Sequence[str], *, resolves: bool) -> bool:
 
 def _is_there(state: State, told: Sequence[str], resolves: bool) -> bool:
     needed = [*state.subject, *filter(None, (state.verb,)), *state.objects]
+    told = [word for word in told if word not in _AUXILIARIES]
     if NO_LONGER in told:
         return False
     if any(map(CJK.search, needed)):
@@ -144,7 +152,7 @@ def _is_there(state: State, told: Sequence[str], resolves: bool) -> bool:
         return resolves
     if state.verb or (len(state.subject) == 1 and len(rest) > 1 and not _names(state.subject)):
         return False
-    return is_present or resolves or bool(_names(state.subject))
+    return is_present or resolves or len(state.subject) >= _CLEAR or bool(_names(state.subject))
 
 
 def _does_otherwise(state: State, told: Sequence[str]) -> bool:
@@ -165,7 +173,7 @@ def _does_otherwise(state: State, told: Sequence[str]) -> bool:
         return is_alike or state.verb in told or not objects.isdisjoint(told) or same_work(state.verb, others)
     if not set(_names(state.objects)).isdisjoint(told) or objects <= set(told) or not set(told) - own:
         return False
-    if state.verb not in told:
+    if state.verb not in told or (state.verb in _SEVERAL and objects.isdisjoint(told)):
         return is_alike
     verb = list(told).index(state.verb)
     if set(_names(told[:verb])) - own:
