@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from signet_sync.facts.subjects import NAMED, VALUED, claims, clauses, content
+from signet_sync.facts.subjects import NAMED, VALUED, claims, clauses
+from signet_sync.facts.wording import classified, is_statement
 from signet_sync.formats.fact import Aspect, Claim, Item
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import flatten
@@ -58,7 +58,6 @@ _TITLE_END = late(r"[\W_]+$")
 _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
 _STRUCK = late(r"~~(?!~)([^~]+)~~")
-_POINTING = late(r"\b(?:it|this|that|these|those|them|they|she|he|both)\b", re.IGNORECASE)
 _WORDS = late(r"\w\W*\w\W*\w")
 # What would start a heading, quote, fence, list or task inside the list item that shows the text.
 _BLOCK = late(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)*")
@@ -225,19 +224,17 @@ def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
             flat = flatten(said, ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = flat[block.end() :] if block is not None else flat
-            if _says_something(shown) and not (aspect in _RULES and _only_points(shown)):
-                yield Item(aspect, shown, begun, ticked or struck, claims_of(aspect, shown))
+            kind, named, did = classified(aspect, shown)
+            done = ticked or struck or did
+            # What is done is not shown: it ends what was said in other words before.
+            if _says_something(named) and (done or is_statement(named, kind)):
+                yield Item(kind, named, begun, done, claims_of(kind, named))
 
 
 def _says_something(text: str) -> bool:
     if text.startswith("…") and _LEFT_OUT.fullmatch(text):
         return False
     return _WORDS.search(text) is not None and (len(text) > 30 or normal(text) not in _NOTHING)
-
-
-def _only_points(text: str) -> bool:
-    """Returns whether a rule is about something that only its session knows: "leave it there until she has"."""
-    return text.isascii() and len(_POINTING.findall(text)) > 1 and len(content(text)) < 2
 
 
 def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:

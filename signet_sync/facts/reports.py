@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from signet_sync.facts.items import reported_lines
-from signet_sync.facts.subjects import content
+from signet_sync.facts.states import NO_LONGER, State, is_otherwise, state_of
+from signet_sync.facts.work_words import CJK, GENERIC, same_work, words_of
 from signet_sync.formats.fact import Item, Report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.word_forms import base_of
@@ -44,6 +45,33 @@ _RESOLVED = late(
     r"|已?解决|已批准|已合并|已收到|已到|修好|已修复|解決|承認され|マージ|届い|直り|直し",
     re.IGNORECASE,
 )
+# "It went through", but not "it went through the logs".
+_THROUGH = late(
+    r"\b(?:is|are|was|were|went|goes|gone|came|got|all|finally|now)\s(?:\w+ly\s|now\s|all\s)?through"
+    r"(?=\s*(?:$|[:,.;!)–—]|(?:now|again|at|on|since|after|without|with|last|this|today|yesterday)\b))"
+    r"|\b(?:ist|sind|lief|liefen|ging|kam)\b.{0,60}\bdurch(?=\s*(?:$|[:,.;!)]))|\bdurch(?:gelaufen|gegangen|gekommen)\b"
+    r"|\b(?:ha|han) pasado(?=\s*(?:$|[:,.;!)]))|\best pass[ée]+e?s?(?=\s*(?:$|[:,.;!)]))|\bпрош(?:[её]л|ла|ло|ли)\b|已?通过了?|通りました|通った",
+    re.IGNORECASE,
+)
+_NO_LONGER = late(
+    r"\b(?:no longer|not any ?more|nicht mehr|keine? \w+ mehr|ya no|больше не|não mais|já não|non più)\b|不再|もう(?=.{0,40}ない)",
+    re.IGNORECASE,
+)
+# A day that a blocker says it lasts until, or by which something is to come.
+_OF_A_DAY = late(
+    r"\b(?:until|till|by|before|will|arrives?|comes?|due|expected|promised|only|for|rest of|bis|erst|wird|werden|hasta|para|sólo"
+    r"|jusqu['’]à|d['’]ici|fino|entro|até|до|к|только)\b.{0,60}?"
+    r"\b(?:today|tonight|this (?:morning|noon|afternoon|evening)|heute(?: abend| nachmittag)?|hoy|esta (?:tarde|noche)"
+    r"|aujourd['’]hui|ce soir|cet après-midi|oggi|stasera|hoje|esta noite|сегодня|вечера)\b"
+    r"|\b(?:today|tonight) only\b|\bin (?:an|one|two|a few|\d{1,2}) (?:hours?|minutes?)\b(?! of)|\bwithin the hour\b"
+    r"|\bin einer (?:halben )?stunde\b|\ben una hora\b|\bdans une heure\b|через час|(?:到|等到?)今[天晚]|今[日夜]まで|今晚(?:才|会)|오늘까지",
+    re.IGNORECASE,
+)
+_PAST_DAY = late(
+    r"\b(?:since|seit|desde|depuis|da|dal|с)\s+(?:today|this morning|heute|hoy|aujourd['’]hui|oggi|hoje|сегодня)\b"
+    r"|\b(?:cannot|can['’]t|could not|not|never|only)\b[^.;]{0,40}\bin (?:an|one|two|a few|\d{1,2}) (?:hours?|minutes?)\b",
+    re.IGNORECASE,
+)
 _FINISHED = late(
     r"\b(?:done|finished|completed|complete|merged|shipped|landed|released|erledigt|fertig|abgeschlossen|hecho|hecha"
     r"|terminad\w+|готов\w*|сделан\w*|выполнен\w*)\b|已完成|完成了|完了|終わり",
@@ -59,37 +87,6 @@ _AFTER = late(
 _ASIDE = late(
     r"\s\(|;\s|[.。](?:\s|$)|,\s(?:i|we|so|because|since|as|it|they|otherwise|weil|da|damit)\s|\s(?:because|since|so that|weil|damit)\s",
     re.IGNORECASE,
-)
-_CJK_PAIR = late("(?=([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2}))")
-_CJK = late("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]+")
-# Verbs for the same work, one group a line.
-_SAME_WORK = """
-    add write create build implement introduce
-    remove delete drop
-    fix repair resolve correct
-    move migrate port
-    update change switch bump
-    test check verify measure confirm
-    document describe mention note
-    deploy release ship publish
-    ask send mail ping
-"""
-_GROUP = {base_of(word): place for place, line in enumerate(_SAME_WORK.strip().splitlines()) for word in line.split()}
-# Words that say that something waits, fails or came to an end: no part of what it is about.
-_GENERIC = frozenset(
-    base_of(word)
-    for word in """
-    wait waits waiting block blocks blocked blocker need needs needed pending open missing lack lacks fail fails failed
-    failing broken break breaks down unavailable unreachable sent received yet still merged approved approval unblocked
-    arrived fixed resolved solved granted grant confirmed released landed delivered answered answer answers available back
-    reachable work works working issued provided signed accepted enabled restored renewed settled cleared lifted over ended
-    got gave given came here green done shipped published rotated replied reply unlocked closed completed complete
-    repaired gone finished wrote written ran run running pass passes passed ready now again finally today longer no
-    not access get hope hopefully since until please made success successfully stable up online flaky
-    noch nicht fehlt wurde wurden ist wird wartet warten gelöst behoben freigegeben angekommen eingetroffen genehmigt
-    gemergt gemerged erledigt bestätigt geliefert fertig falta está fue fueron ya llegó llegaron
-    ещё ждём ждет пришёл пришла получен получена нужен нужна исправлен решён
-    """.split()
 )
 # A name in the middle of a sentence, but not of who is to do something: that it was done is enough.
 _PROPER = late(r"(?<=[\w,)] )[A-Z]\w+\b(?! to\b)")
@@ -108,6 +105,8 @@ class OpenWords(NamedTuple):
     issues: frozenset[str]
     waits: bool  # it names something else that comes first
     names: frozenset[str] = frozenset()
+    state: State | None = None
+    is_of_a_day: bool = False  # by its own words it lasts no longer
 
 
 def reports(body: str, sentence: str, items: Sequence[Item]) -> tuple[Report, ...]:
@@ -134,13 +133,17 @@ def _told(body: str, sentence: str, items: Sequence[Item]) -> Iterator[tuple[str
 
 def _report(clause: str, ticked: bool) -> Report | None:
     freed = _FREED.search(clause) is not None
-    if not ticked and _NOT_YET.search(_FREED.sub(" ", clause) if freed else clause):
+    bare = _FREED.sub(" ", clause) if freed else clause
+    stopped = not freed and _NO_LONGER.search(bare) is not None
+    if not ticked and _NOT_YET.search(_NO_LONGER.sub(" ", bare) if stopped else bare):
         return None
     issues = _issues(clause)
-    words = _words(clause)[:WORDS_PER_REPORT]
+    words = words_of(clause)[:WORDS_PER_REPORT]
     if len(words) < 2 and not issues:
         return None
-    resolves = ticked or freed or _RESOLVED.search(clause) is not None
+    if stopped:
+        return Report((*issues, NO_LONGER, *words))
+    resolves = ticked or freed or any(form.search(clause) for form in (_RESOLVED, _THROUGH))
     return Report((*issues, *words), resolves, ticked or _FINISHED.search(clause) is not None)
 
 
@@ -151,11 +154,15 @@ def open_words(aspect: str, text: str) -> OpenWords | None:
     issues = frozenset(_issues(text))
     after = _AFTER.search(text, 12)
     end = min((found.start() for found in (aside, after) if found is not None), default=len(text))
-    words = tuple(_words(text[:end] if aspect == "next" else text))
+    words = tuple(words_of(text[:end] if aspect == "next" else text))
     if len(words) < 2 and not issues:
         return None
     names = frozenset(map(base_of, map(str.casefold, _PROPER.findall(text)))).intersection(words)
-    return OpenWords(aspect, words, issues, _AFTER.search(text) is not None, names)
+    waits = _AFTER.search(text) is not None
+    if aspect != "blocker":
+        return OpenWords(aspect, words, issues, waits, names)
+    is_of_a_day = _OF_A_DAY.search(text) is not None and _PAST_DAY.search(text) is None
+    return OpenWords(aspect, words, issues, waits, names, state_of(text), is_of_a_day)
 
 
 def ends(open_: OpenWords, report: Report) -> bool:
@@ -164,12 +171,18 @@ def ends(open_: OpenWords, report: Report) -> bool:
     is_step = open_.aspect == "next"
     if open_.issues & told and (report.finished and not open_.waits if is_step else report.resolves):
         return True
+    if open_.state is not None:
+        plain = list(report.words)
+        if is_otherwise(open_.state, plain, resolves=report.resolves or report.finished):
+            return True
+    if NO_LONGER in told:
+        return False
     own = dict.fromkeys(open_.words)
     shared = [word for word in own if word in told]
     if len(shared) < 2 or _name_others(own, told) or not told.issuperset(open_.names):
         return False
     # The verb of a step may be another one for the same work.
-    verbs = {open_.words[0], *(word for word in told if _same_work(open_.words[0], [word]))} if is_step else set()
+    verbs = {open_.words[0], *(word for word in told if same_work(open_.words[0], [word]))} if is_step else set()
     if _WAITING.isdisjoint(shared) and _is_of_another(own.keys() - verbs, told - verbs):
         return False
     share, more = len(shared) / len(own), len(told) - len(shared)
@@ -182,7 +195,7 @@ def ends(open_: OpenWords, report: Report) -> bool:
         return False
     if len(shared) < 3 and len(own) > 2 and not report.finished:
         return False
-    return report.finished or _same_work(open_.words[0], told)
+    return report.finished or same_work(open_.words[0], told)
 
 
 def _name_others(some: Iterable[str], others: Iterable[str]) -> bool:
@@ -193,23 +206,13 @@ def _name_others(some: Iterable[str], others: Iterable[str]) -> bool:
 
 def _is_of_another(own: Iterable[str], told: Iterable[str]) -> bool:
     """Returns whether a report says something else in place of a word: the login schema, and not the billing schema."""
-    some, others = ({word for word in words if not _CJK.search(word)} - _GENERIC for words in (own, told))
+    some, others = ({word for word in words if not CJK.search(word)} - GENERIC for words in (own, told))
     return bool(some - others and others - some)
 
 
 def _side_by_side(some: Sequence[str], others: Sequence[str]) -> bool:
     """Returns whether two words follow each other in both."""
     return not set(pairwise(some)).isdisjoint(pairwise(others))
-
-
-def _same_work(verb: str, told: Iterable[str]) -> bool:
-    group = _GROUP.get(verb)
-    return any(word == verb or (group is not None and _GROUP.get(word) == group) for word in told)
-
-
-def _words(text: str) -> list[str]:
-    """Lists the content words of a text in their common form, CJK in pairs of characters."""
-    return [*(base_of(word) for word in content(_CJK.sub(" ", text))), *_CJK_PAIR.findall(text)]
 
 
 def _issues(text: str) -> list[str]:

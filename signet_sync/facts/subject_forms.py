@@ -25,10 +25,13 @@ _LEAD = (
 _USE = (
     r"use|using|used|adopt|adopted|choose|chose|pick|picked|go with|went with|going with|stay with|stick with|take|took"
 )
+_DONE = r"(?:[^\W\d_]{2,16}ed|kept|held|built|made|written|read|run|sent|known|chosen|found|drawn|taken)"
+_BY = r"by|in|with|on|from|via|through|as"
+_DURCH = r"durch|in|mit|auf|anhand von|über|als"
 _SPANISH_USE = r"usar|usamos|usaremos|utilizamos|utilizar"
 
 # Groups: `s` has the value `v`; `a` is retired, by a `rule` if it is none that was chosen before; `b` is chosen, for `s`
-# if there is one; `n`: only if `b` is a number.
+# if there is one; `n`: only if `b` is a number. `s` goes by `u`, or by `now` in place of what `was`.
 # Each form is tried only on a clause with one of its words.
 FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
     (frozenset(words.split()), late(form, re.IGNORECASE))
@@ -79,9 +82,30 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             r"^(?P<a>[^,:]{1,60}?)\s+(?:is|are|was|were|has been|have been|gets?|got)\s+(?:now\s+)?(?:replaced|superseded)\s+"
             r"(?:with|by)\s+(?P<b>.+)$",
         ),
+        # a project replaces A with B
+        (
+            "replaces replaced swaps",
+            r"^[^,:]{1,40}?\s+(?:now\s+)?(?:replaces|replaced|swaps)\s+(?P<a>[^,]{1,60}?)\s+(?:with|by)\s+(?P<b>.+)$",
+        ),
         (
             "replaces replaced supersedes",
             r"^(?P<b>[^,:]{1,60}?)\s+(?:now\s+)?(?:replaces|replaced|supersedes)\s+(?P<a>.+)$",
+        ),
+        # the subject is stored in, or decided by, B instead of A
+        (
+            "instead place rather",
+            rf"^(?P<s>[^,:]{{2,60}}?)\s+(?:is|are)\s+(?:now\s+)?{_DONE}\s+(?:{_BY})\s+(?P<now>.{{1,80}}?),?\s+"
+            rf"(?:instead of|in place of|rather than)\s+(?:(?:{_BY})\s+)?(?P<was>[^,]{{1,60}})(?:,.*)?$",
+        ),
+        (
+            "statt anstelle",
+            rf"^(?P<s>[^,:]{{2,60}}?)\s+(?:wird|werden|ist|sind)\s+(?:jetzt\s+|nun\s+)?(?:{_DURCH})\s+(?P<now>.{{1,80}}?)\s+"
+            rf"(?:statt|anstelle von)\s+(?:(?:{_DURCH})\s+)?(?P<was>[^,]{{1,60}}?)\s+\w+(?:t|en)$",
+        ),
+        (
+            "lugar vez",
+            r"^(?P<s>[^,:]{2,60}?)\s+(?:ahora\s+)?se\s+\w+\s+(?:en|por|con)\s+(?P<now>.{1,80}?)\s+en\s+(?:lugar|vez)\s+de\s+"
+            r"(?:en\s+|por\s+|con\s+)?(?P<was>[^,]{1,60})$",
         ),
         # instead of A, B; B instead of A
         (
@@ -259,5 +283,16 @@ FORMS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = tuple(
             "",
             r"^(?P<s>[^,、:0-9]{2,20}?)\s*(?:は|を)\s*(?P<v>\d[\d.%A-Za-z]*)(?:に変更|にする|にします|です|になり)?(?P<rest>.{0,6})$",
         ),
+        # the subject goes by U, or is stored in it: the last forms, since they say least
+        (
+            "compare compares rely relies goes go based uses trust trusts",
+            r"^(?P<s>[^,:]{2,60}?)\s+(?:compares?|rel(?:y|ies) on|go(?:es)? by|(?:is|are) based on|uses|trusts?)\s+(?P<u>.+)$",
+        ),
+        ("is are", rf"^(?P<s>[^,:]{{2,60}}?)\s+(?:is|are)\s+(?:now\s+)?{_DONE}\s+(?:{_BY})\s+(?P<u>.+)$"),
+        (
+            "wird werden ist sind",
+            rf"^(?P<s>[^,:]{{2,60}}?)\s+(?:wird|werden|ist|sind)\s+(?:jetzt\s+|nun\s+)?(?:{_DURCH})\s+(?P<u>[^,]{{1,60}}?)\s+\w+(?:t|en)$",
+        ),
+        ("se", r"^(?P<s>[^,:]{2,60}?)\s+(?:ahora\s+)?se\s+\w+\s+(?:en|por|con)\s+(?P<u>[^,]{1,60})$"),
     )
 )

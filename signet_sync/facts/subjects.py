@@ -69,8 +69,9 @@ _CLAUSE_END = late(r"(?:[.;!…](?=\s|$)|\s[–—→]\s|[。；！]|\n)")
 _TOKEN = late(r"[^\W_](?:[\w./@#+'-]*[\w#+])?")
 _CJK = late("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]")
 # Where a term, a value or a subject ends.
+# No match begins inside a run of spaces: each place in it would look at all of the run again.
 _REST = late(
-    r"\s*(?:[,(:]|[，、（：]|\s(?:because|since|as|so|but|which|that|who|and|to|by|with|instead|rather|than|weil|da|und|"
+    r"(?<!\s)\s*(?:[,(:]|[，、（：]|\s(?:because|since|as|so|but|which|that|who|and|to|by|with|instead|rather|than|weil|da|und|"
     r"porque|y|потому|и|anymore|any more|now|again|everywhere|completely|entirely|altogether|jetzt|ahora)\b)",
     re.IGNORECASE,
 )
@@ -140,7 +141,7 @@ _SENTENCE = late(r"\b(?:use[sd]?|using|runs?|has|have|is|are|keeps?|needs?|will|
 _MARK = late(
     r"^(?:from now on|as of (?:today|now)|henceforth|now|ab sofort|ab jetzt|jetzt|a partir de ahora|теперь"
     r"|今後は?|现在),?\s*"
-    r"|,?\s+(?:from now on|going forward|as of (?:today|now)|now|any ?more|again|ab sofort|ab jetzt)$",
+    r"|(?:,|(?<![\s,]))\s+(?:from now on|going forward|as of (?:today|now)|now|any ?more|again|ab sofort|ab jetzt)$",
     re.IGNORECASE,
 )
 # The number of a clause that has one, and what it was before.
@@ -300,6 +301,9 @@ def _of_match(match: re.Match[str], changed: bool) -> Iterator[Claim]:
     if subject is not None and value is not None:
         yield from _of_value(subject, value, groups, changed)
         return
+    if subject is not None and (groups.get("u") or groups.get("was")):
+        yield from _gone_by(subject, groups.get("u") or groups["now"] or "", groups.get("was"), changed)
+        return
     if groups.get("do"):
         yield from _stopped(groups["do"], groups.get("tail"))
         return
@@ -363,6 +367,23 @@ def _of_value(
             yield Claim(f"{PURPOSE if weak else VALUED}{named}{sort}", _same(value), changed)
     if not value[:1].isdigit() and not _kind(value) and groups.get("w") is None:
         yield from _chosen(value, changed, of_subject=True)
+
+
+def _gone_by(subject: str, what: str, former: str | None, changed: bool) -> Iterator[Claim]:
+    """Yields the claims of a subject that goes by something: only for this subject, unless all of that is dropped."""
+    named = key(subject, SUBJECT_WORDS)
+    if named is None or _PERSONAL.search(subject):
+        return
+    old = _term(former) if former is not None else (None, None)
+    if old[0] is not None and old[1] is None:
+        yield from _retired(f"{old[0]}/{named}", is_rule=False)
+    phrase, context = _term(what)
+    if phrase is None or context is not None or what.lstrip("$€£~")[:1].isdigit():
+        return
+    yield Claim(f"{CHOSEN}{phrase}/{named}", "", changed)
+    # One plain word may be used for much else.
+    if " " in phrase or any(map(_name, _TOKEN.findall(_head(what)))):
+        yield Claim(f"{USED}{phrase}", "", changed)
 
 
 def _of_step(subject: str, former: str | None, latter: str) -> Iterator[Claim]:

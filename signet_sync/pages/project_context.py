@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.handle import handle, sharing_short, short_handle
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
@@ -160,11 +161,11 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     today = day_start(now_us)
     said = Said()
 
-    def fresh(lines: Iterable[ContextLine]) -> list[ContextLine]:
+    def fresh(lines: Iterable[ContextLine], *, rule: bool = False) -> list[ContextLine]:
         found = []
         for line in lines:
-            if not said.holds(line.statement):
-                said.add(line.statement)
+            if not said.holds(line.statement, rule=rule):
+                said.add(line.statement, rule=rule)
                 found.append(line)
         return found
 
@@ -205,7 +206,11 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
             _HeadedLines(_NO_TITLE, threads),
             *(
                 _HeadedLines(
-                    title, fresh(_of_fact(one, today) for one in ranked(v for v in seen.facts if v.aspect == aspect))
+                    title,
+                    fresh(
+                        (_of_fact(one, today) for one in ranked(v for v in seen.facts if v.aspect == aspect)),
+                        rule=SECTION_OF[aspect] == "decisions",
+                    ),
                 )
                 for aspect, title in _HEADINGS.items()
             ),

@@ -52,8 +52,78 @@ def test_a_value_that_is_reported_as_new_is_a_decision():
 
 
 def test_what_only_points_is_no_rule():
-    body = "## Decisions\n\n- Leave it there until she has.\n- Skip them\n- Never put it in this log\n"
-    assert said(body) == [("decision", "Skip them"), ("decision", "Never put it in this log")]
+    body = "## Decisions\n\n- Leave it there until she has.\n- Skip the lamps\n- Never put it in this log\n"
+    assert said(body) == [("decision", "Skip the lamps"), ("decision", "Never put it in this log")]
+
+
+STATEMENTS = [
+    ("constraint", "Never force-push"), ("constraint", "No Docker"), ("preference", "No emojis."),
+    ("decision", "SQLite"), ("constraint", "Never put it in this log"),
+    ("decision", "Use tabs"), ("constraint", "This repository stays private"), ("next", "Release v2"),
+    ("constraint", "It must never touch kiln_jobs"), ("decision", "It is settled, the glaze export stays in CSV"),
+    ("decision", "That table moves to Postgres"), ("constraint", "They have to be signed by Ana"),
+    ("preference", "I want every commit to be small"), ("person", "Ana"), ("constraint", "Kein Docker"),
+    ("constraint", "Es gibt keine Tests ohne Prüfsumme"), ("decision", "用文件代替数据库"),
+    ("note", "Ask the user: she knows the ports"), ("blocker", "This certificate expired last night"),
+]  # fmt: skip
+NO_STATEMENTS = [
+    ("decision", '--- kind: page owner: "ana" ---'), ("decision", "Fill the lamps. Assistant: they are full."),
+    ("constraint", "User: fill the lamps"), ("decision", "```sh"), ("next", "助手: 好的"), ("note", "todo lamp/oil"),
+    ("decision", "one"), ("decision", "two"), ("next", "zzzzzzzzzzzz"), ("note", "---- ssssss oil"),
+    ("decision", "quay lamp one quay lamp two"), ("note", "Heading below"), ("decision", "See section above ---"),
+    ("decision", "Yes, do that"), ("constraint", "It must be finished before the evening."),
+    ("constraint", "Weekly, and it has to be sorted by hand."), ("decision", "That is always done by the others"),
+    ("preference", "I never want to see it again."), ("decision", "And they should stay where they were"),
+    ("constraint", "Das muss immer so bleiben"), ("constraint", "Eso debe quedar siempre igual"),
+    ("constraint", "Cela doit rester ainsi toujours"), ("constraint", "Это должно всегда оставаться открытым"),
+    ("constraint", "它必须一直打开"), ("constraint", "これは常に開いている"),
+]  # fmt: skip
+KINDS = [
+    ("decision", "Open question: who signs the chart?", "question", "who signs the chart?"),
+    ("constraint", "Question: does the lamp need oil?", "question", "does the lamp need oil?"),
+    ("blocker", "**Offene Frage:** Wer füllt die Lampe?", "question", "Wer füllt die Lampe?"),
+    ("blocker", "Pregunta abierta: quién firma la carta", "question", "quién firma la carta"),
+    ("next", "未決問題：誰が署名するか", "next", "未決問題：誰が署名するか"),
+    ("next", "未决问题：谁来签字", "question", "谁来签字"),
+    ("next", "Decided to burn oil in every lamp", "decision", "Decided to burn oil in every lamp"),
+    ("next", "Decision: every lamp burns oil", "decision", "every lamp burns oil"),
+    ("next", "Entscheidung: Jede Lampe brennt Öl", "decision", "Jede Lampe brennt Öl"),
+    ("next", "Решили жечь масло в каждой лампе", "decision", "Решили жечь масло в каждой лампе"),
+    ("next", "Decide who fills the lamp", "next", "Decide who fills the lamp"),
+    ("next", "Fixed prices for oil", "next", "Fixed prices for oil"),
+    ("decision", "Questions of oil are Ana's", "decision", "Questions of oil are Ana's"),
+    ("blocker", "Moved to Monday by the harbour office", "blocker", "Moved to Monday by the harbour office"),
+    ("blocker", "Fixed addresses of the quay are missing", "blocker", "Fixed addresses of the quay are missing"),
+    ("blocker", "Merged charts break the printer", "blocker", "Merged charts break the printer"),
+]
+HEADED = {"decision": "Decisions", "constraint": "Constraints", "preference": "Preferences", "person": "People",
+          "blocker": "Blockers", "question": "Questions", "note": "Notes", "next": "Next"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("aspect", "text"), STATEMENTS)
+def test_what_says_something_by_itself_is_an_item(aspect: str, text: str) -> None:
+    assert [aspect for aspect, _ in said(f"## {HEADED[aspect]}\n\n- {text}\n")] == [aspect]
+
+
+@pytest.mark.parametrize(("aspect", "text"), NO_STATEMENTS)
+def test_what_says_nothing_by_itself_is_none(aspect: str, text: str) -> None:
+    assert said(f"## {HEADED[aspect]}\n\n- {text}\n") == []
+
+
+@pytest.mark.parametrize(("aspect", "text", "kind", "shown"), KINDS)
+def test_first_words_may_name_another_aspect(aspect: str, text: str, kind: str, shown: str) -> None:
+    (item,) = items(f"## {HEADED[aspect]}\n\n- {text}\n")
+    assert (item.aspect, normal(item.text), item.done) == (kind, normal(shown), False)
+
+
+DONE = ["Fixed #12 of the lamp", "Moved the charts to the quay", "已修复灯塔的错误", "Исправлена лампа на причале",
+        "Behoben: Lampe am Kai"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DONE)
+def test_what_was_done_is_no_blocker(text: str) -> None:
+    (item,) = items(f"## Blockers\n\n- {text}\n")
+    assert item.done
 
 
 def said(body: str) -> list[tuple[str, str]]:
@@ -109,25 +179,25 @@ def test_headings(heading, aspect):
 
 
 LISTS = {
-    "## Decisions\n\n- one thing\n* two things\n+ three things\n1. four things\n2) five things\n": [
-        "one thing", "two things", "three things", "four things", "five things"],
-    "# Key decisions:\n\nA whole\nparagraph.\n\nAnother one.\n": ["A whole paragraph.", "Another one."],
-    "## Open questions\n- a question\n  over two lines\n\n- another one\n": [
-        "a question over two lines", "another one"],
+    "## Decisions\n\n- trim wicks\n* fill lamps\n+ sweep quays\n1. ring bells\n2) light fires\n": [
+        "trim wicks", "fill lamps", "sweep quays", "ring bells", "light fires"],
+    "# Key decisions:\n\nTrim the whole\nwick.\n\nFill the lamp.\n": ["Trim the whole wick.", "Fill the lamp."],
+    "## Open questions\n- a question\n  over two lines\n\n- another lamp\n": [
+        "a question over two lines", "another lamp"],
     "## People\n- Ada knows Bob\n- Ada  knows Bob.\n": ["Ada knows Bob."],
     "## Decisions\n- kept item\n### Details\n- not kept\n": ["kept item"],
     "## Decisions\n- kept item\n#hashtag of it\n- next item\n": ["kept item ＃hashtag of it", "next item"],
-    "## Decisions\n> quoted\n| a | table |\n- the item\n": ["the item"],
-    "## Decisions\n```sh\n# comment\n- in code\n```\n- after code\n": ["after code"],
+    "## Decisions\n> quoted\n| a | table |\n- fill lamps\n": ["fill lamps"],
+    "## Decisions\n```sh\n# comment\n- in code\n```\n- code ends\n": ["code ends"],
     "```md\n## Decisions\n- in code\n```\n": [],
-    "~~~\n```\n## Decisions\n- out again\n": ["out again"],
-    "## Decisions\n- a\n- !?\n- ok then\n": ["ok then"],
+    "~~~\n```\n## Decisions\n- fence ended\n": ["fence ended"],
+    "## Decisions\n- a\n- !?\n- fill lamps\n": ["fill lamps"],
     "## Blockers\n- None.\n- n/a\n\nNothing yet\n": [],
     "## Next\n- real work\n- … 1,204 more …\n- … 3 before these …\n": ["real work"],
     "## Decisions\n": [],
     "": [],
-    "## Decisions\n\n- # Injected\n- > quote\n- - - deeper item\n- 1. numbered\n- ~~~ fenced\n": [
-        "Injected", "quote", "deeper item", "numbered", "fenced"],
+    "## Decisions\n\n- # Injected line\n- > quoted line\n- - - deeper item\n- 1. numbered item\n- ~~~ fenced line\n": [
+        "Injected line", "quoted line", "deeper item", "numbered item", "fenced line"],
     "## Decisions\n- see [[evil|x]] `code` <!-- c -->\n": ["see [ [evil|x] ] 'code' <! -- c -- >"],
     "## Decisions\n" + "".join(f"- item number {n}\n" for n in range(30)): [
         f"item number {n}" for n in range(30)],
@@ -140,11 +210,12 @@ def test_lists_and_paragraphs(body, texts):
 
 
 def test_lines_count_from_the_body_s_first():
-    body = "# T\n\n## Decisions\n\n- first\n\nA paragraph\nof two lines\n\n```\n\n```\n"
-    body += "## Next\n1. go on\n   and on\n- stop\n"
+    body = "# T\n\n## Decisions\n\n- light fires\n\nFill lamps\nof two quays\n\n```\n\n```\n"
+    body += "## Next\n1. fill lamps\n   and wicks\n- trim wicks\n"
     assert [(item.line, item.text) for item in items(body)] == [
-        (5, "first"), (7, "A paragraph of two lines"), (14, "go on and on"), (16, "stop")]  # fmt: skip
-    assert [item.line for item in items("## Next\n- at once")] == [2]
+        (5, "light fires"), (7, "Fill lamps of two quays"), (14, "fill lamps and wicks"),
+        (16, "trim wicks")]  # fmt: skip
+    assert [item.line for item in items("## Next\n- trim wicks")] == [2]
 
 
 def name(item):
@@ -153,13 +224,13 @@ def name(item):
 
 def test_ticked_and_struck_items_are_done():
     body = (
-        "## Next\n- [ ] open one\n- [x] ticked one\n  with more of it\n* [X] ticked two\n1. [x] numbered one\n"
+        "## Next\n- [ ] open lamp\n- [x] ticked one\n  with more of it\n* [X] ticked two\n1. [x] numbered one\n"
         "- ~~struck one~~\n- ~~struck two~~ (done in #12)\n- ~~struck three~~ done\n"
-        "\nstill open\n"
+        "\nwick still open\n"
     )
     assert [(item.text, item.done) for item in items(body)] == [
-        ("open one", False), ("ticked one with more of it", True), ("ticked two", True), ("numbered one", True),
-        ("struck one", True), ("struck two", True), ("struck three", True), ("still open", False)]  # fmt: skip
+        ("open lamp", False), ("ticked one with more of it", True), ("ticked two", True), ("numbered one", True),
+        ("struck one", True), ("struck two", True), ("struck three", True), ("wick still open", False)]  # fmt: skip
 
 
 def test_behind_a_struck_decision_stands_what_took_its_place():
@@ -172,7 +243,7 @@ def test_behind_a_struck_decision_stands_what_took_its_place():
 def test_said_twice_counts_where_it_was_said_last():
     (item,) = items("## Next\n- Trim the wick\n## Todo\n- [x] **trim** the wick.\n")
     assert (item.line, item.done) == (4, True)
-    assert len(items("## Next\n- the lamp\n## Risks\n- the lamp\n")) == 2
+    assert len(items("## Next\n- the lamp oil\n## Risks\n- the lamp oil\n")) == 2
 
 
 @pytest.mark.parametrize(
@@ -250,7 +321,7 @@ def test_other_texts(one, other):
 
 
 def test_a_long_item_is_cut_and_an_artifact_says_only_so_much():
-    (item,) = items("## Decisions\n- " + "word " * 200)
+    (item,) = items("## Decisions\n- trim " + "word " * 200)
     assert len(item.text) <= ITEM_LENGTH and item.text.endswith("…")
     assert len(items("".join(f"## Next\n- step {n}\n" for n in range(500)))) == ITEMS_PER_ARTIFACT
 

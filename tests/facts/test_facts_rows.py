@@ -230,11 +230,11 @@ def test_two_agents_share_nothing(database):
 
 
 def test_an_items_second_copy_and_ends_that_nobody_mentions_are_left_out(database):
-    one = stated("## Next\n- go on\n", 1)
+    one = stated("## Next\n- fill the lamp\n", 1)
     loose = distil("see src/a.py", project=PROJECT).relations
-    given = Distilled((*one.distilled.items, Item("next", "Go on!", 9, done=True)), (), loose)
+    given = Distilled((*one.distilled.items, Item("next", "Fill the lamp!", 9, done=True)), (), loose)
     put(database, one._replace(distilled=given))
-    assert held(database) == {"go on": ("active", 1)}
+    assert held(database) == {"fill the lamp": ("active", 1)}
     assert orphans(database) == 0 and dump(database)["relations"] == []
 
 
@@ -289,6 +289,18 @@ def test_a_change_of_the_same_instant_comes_after_and_other_values_contradict(da
     assert [status for status, _ in held(database).values()].count("superseded") == 2
     assert supersession.conflicts(database, "default", [one, other]) == {}
     assert len(chain_of(database, "The lamp limit is now 8")) == 3
+
+
+def test_a_blocker_of_one_day_ends_with_the_next_summary_of_a_later_day(database):
+    blocker, other = "The tide tables come from the harbour office this afternoon", "The quay is closed until Friday"
+    put(database, stated(f"## Blockers\n- {blocker}\n- {other}\n", 1, day=2))
+    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 2, day=2))
+    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 3, day=4, project="/code/prism"))
+    assert held(database) == {blocker: ("active", 1), other: ("active", 1)}
+    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 4, day=4))
+    assert held(database) == {blocker: ("done", 1), other: ("active", 1)}
+    put(database, stated(f"## Blockers\n- {blocker}\n", 5, day=5))
+    assert held(database) == {blocker: ("active", 2), other: ("active", 1)}
 
 
 def test_a_blocker_and_a_step_end_by_a_later_report(database):

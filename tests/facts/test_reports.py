@@ -32,6 +32,75 @@ BLOCKERS = [
     ("Falta el acceso al archivo de mareas", "El acceso al archivo de mareas fue aprobado."),
     ("Ключ архива приливов ещё не пришёл", "Ключ архива приливов получен."),
 ]
+# What still is so, was never there or is bound to its day, and what says otherwise of the same thing.
+OTHERWISE = [
+    ("kiln_jobs still writes to bucket_old; Ana has the rest.", "kiln_jobs of glaze writes to bucket_new since May."),
+    ("The importer on heron-2 still uses Python 3.9", "The importer on heron-2 was moved to Python 3.12."),
+    ("tide.toml still names station_a as default", "tide.toml no longer names station_a."),
+    ("The nightly export still writes CSV", "The nightly export writes Parquet now."),
+    ("glaze 0017 waits for the role kiln_writer: it belongs to team ops", "kiln_writer was transferred to us by ops."),
+    ("The login check still fails on Windows", "The login check passes on Windows."),
+    ("Die Ansicht kiln_view liest noch temp_f", "Die Ansicht kiln_view liest temp_c."),
+    ("El rol kiln_writer todavía escribe temp_f", "El rol kiln_writer escribe temp_c."),
+    ("Роль kiln_writer всё ещё пишет temp_f", "Роль kiln_writer пишет temp_c."),
+    ("视图 kiln_view 仍读取 temp_f", "视图 kiln_view 读取 temp_c。"),
+    ("No failover has ever been rehearsed; until then it is a hope.", "The first failover of glaze went through."),
+    ("No failover has ever been rehearsed", "Rehearsed a failover of glaze: 40 s without writes."),
+    ("The alarm for the kiln door is missing", "Added an alarm for the kiln door with a limit of 90 °C."),
+    ("There is no index on kiln_jobs.station yet", "An index on kiln_jobs.station was created."),
+    ("kiln_writer lacks select on glaze.depths", "kiln_writer has select on glaze.depths."),
+    ("glaze.depths is not yet partitioned", "glaze.depths is partitioned by month."),
+    ("The export was never tested on macOS", "The export was tested on macOS."),
+    ("Noch nie wurde ein Umzug der Datenbank geprobt", "Der erste Umzug der Datenbank ist durch."),
+    ("kiln_rows lacks a check on depth", "kiln_rows has a check on depth."),
+    ("El respaldo nunca se ha probado", "El respaldo se ha probado."),
+    ("Falta el índice de kiln_jobs", "Índice de kiln_jobs creado, aprobado por Ana."),
+    ("还没有做过恢复演练", "第一次恢复演练已完成。"),
+    ("Waiting for the legal check of the glaze export", "The legal check of the glaze export is through."),
+    ("Waiting for the legal check of the glaze export", "The legal check of the glaze export finally went through."),
+    ("Wartet auf die rechtliche Prüfung des Exports", "Die rechtliche Prüfung des Exports ist durch."),
+]  # fmt: skip
+STILL_SO = [
+    ("kiln_jobs still writes to bucket_old", "kiln_jobs writes to bucket_old every hour."),
+    ("kiln_jobs still writes to bucket_old", "kiln_rows writes to bucket_new."),
+    ("kiln_jobs still writes to bucket_old", "kiln_jobs has a new column for the station."),
+    ("kiln_jobs still writes to bucket_old", "kiln_jobs still writes to bucket_old and bucket_new."),
+    ("kiln_jobs still writes to bucket_old", "Once kiln_jobs writes to bucket_new, the lamp goes."),
+    ("The nightly export still writes CSV", "The weekly export writes Parquet now."),
+    ("The nightly export still writes CSV", "The nightly export writes CSV with a header."),
+    ("The login check still fails on Windows", "The login check passes on Linux."),
+    ("glaze 0017 waits for the role kiln_writer: it belongs to team ops", "kiln_writer got a comment."),
+    ("kiln_jobs still depends on the old table", "kiln_jobs depends on Postgres."),
+    ("The glaze check is still red on main", "The glaze check runs on main and on tags."),
+    ("No failover has ever been rehearsed", "The failover script is fixed."),
+    ("No failover has ever been rehearsed", "The first release of glaze went through."),
+    ("No failover has ever been rehearsed", "The first failover of glaze failed."),
+    ("The alarm for the kiln door is missing", "Added a test for the alarm of the kiln door."),
+    ("The alarm for the kiln door is missing", "Added an alarm for the kiln lid."),
+    ("The alarm is missing", "Added an alarm test."),
+    ("kiln_writer lacks select on glaze.depths", "kiln_reader has select on glaze.depths."),
+    ("kiln_writer lacks select on glaze.depths", "kiln_writer no longer has select on glaze.depths."),
+    ("glaze.depths is not yet partitioned", "glaze.rows is partitioned by month."),
+    ("The build of glaze fails on Windows", "The build of glaze no longer works on Windows."),
+    ("Waiting for the legal check of the glaze export", "Went through the legal notes of the glaze export."),
+]  # fmt: skip
+OF_A_DAY = [
+    "The photos are on heron alone until the two copies begun today are through",
+    "Ops will send the certificate this afternoon",
+    "The test bed is down until tonight",
+    "The broker restarts in an hour",
+    "Der Zugang kommt erst heute Abend",
+    "El servidor está caído hasta esta noche",
+    "Доступ будет только к вечеру, до конца дня сегодня",
+    "今晚才能拿到密钥",
+]
+OF_NO_DAY = [
+    "The broker is down since today",
+    "The key was revoked today and ops has no other",
+    "The restore cannot be done in an hour",
+    "The test bed is down until Friday",
+    "Der Zugang fehlt seit heute",
+]
 STILL_BLOCKED = [
     ("Waits for the staging key from the harbour team", "Still waiting for the staging key from the harbour team."),
     ("Waits for the staging key from the harbour team", "The harbour lamp is fixed."),
@@ -83,6 +152,22 @@ def test_a_blocker_is_resolved(text: str, sentence: str) -> None:
 @pytest.mark.parametrize(("text", "sentence"), STILL_BLOCKED)
 def test_a_blocker_stays(text: str, sentence: str) -> None:
     assert not ended("blocker", text, sentence)
+
+
+@pytest.mark.parametrize(("text", "sentence"), OTHERWISE)
+def test_a_blocker_ends_when_the_same_thing_is_otherwise(text: str, sentence: str) -> None:
+    assert ended("blocker", text, sentence)
+
+
+@pytest.mark.parametrize(("text", "sentence"), STILL_SO)
+def test_what_is_still_so_stays_a_blocker(text: str, sentence: str) -> None:
+    assert not ended("blocker", text, sentence)
+
+
+@pytest.mark.parametrize(("text", "is_of_a_day"), [*((t, True) for t in OF_A_DAY), *((t, False) for t in OF_NO_DAY)])
+def test_a_blocker_may_say_that_it_lasts_no_longer_than_its_day(text: str, is_of_a_day: bool) -> None:
+    words = open_words("blocker", text)
+    assert words is not None and words.is_of_a_day is is_of_a_day
 
 
 @pytest.mark.parametrize(("text", "sentence"), STEPS)

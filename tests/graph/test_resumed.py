@@ -16,7 +16,7 @@ RESULT = (
 )
 DONE = "In lantern the importer of src/importer.py skips empty files now, and a test of it passes on all machines."
 KIND = "The user of lantern said thanks, and the assistant answered that nothing else was left to do there today."
-ITEMS = "# Importer\n\n## Decisions\n\n- Skip them\n"
+ITEMS = "# Importer\n\n## Decisions\n\n- Skip empty files\n"
 
 
 def resumed(*segments):
@@ -58,4 +58,4 @@ def test_items_of_all_segments_count():
     found = resumed(
         (DONE, LONG, f"{ITEMS}\n## Next steps\n\n- Ship it\n"), (KIND, THANKS, "# x\n\n## Next\n\n- [x] Ship it\n")
     )
-    assert (found.decisions, found.next_steps, found.closed) == (("Skip them",), (), ("ship it",))
+    assert (found.decisions, found.next_steps, found.closed) == (("Skip empty files",), (), ("ship it",))

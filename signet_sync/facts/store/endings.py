@@ -1,5 +1,7 @@
 """Marks blockers and next steps as done that a later summary of their project reports as resolved or done.
 
+A blocker that by its own words lasts no longer than its day ends with the next summary that is a day younger.
+
 Whether a report ends an item depends on these two alone, so the order in which they come in does not matter; the first
 report that does is kept. A change reads the project's open items of `HORIZON`, not more.
 """
@@ -72,10 +74,16 @@ class _ReportIndex:
                 self.by_word.setdefault(word, []).append(place)
 
     def first(self, item: _Open) -> int | None:
-        """Returns the artifact of the first report that ends an item."""
+        """Returns the artifact of the first report that ends an item; of one of a day, that of a later day does."""
         words = item.words if self.told else None
         if words is None:
             return None
+        if words.is_of_a_day:
+            later = (one for one in self.told if item.latest_us + DAY <= one.at_us <= item.latest_us + HORIZON)
+            return next((one.artifact for one in later), None) or self._first(words, item)
+        return self._first(words, item)
+
+    def _first(self, words: OpenWords, item: _Open) -> int | None:
         places = {place for word in {*words.words, *words.issues} for place in self.by_word.get(word, ())}
         for place in sorted(places):
             one = self.told[place]

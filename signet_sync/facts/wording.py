@@ -1,0 +1,144 @@
+"""Tells by its own words whether a text is a statement, and of which aspect if its first words name another one."""
+
+from __future__ import annotations
+
+import re
+
+from signet_sync.facts.subjects import content
+from signet_sync.facts.work_words import CJK
+from signet_sync.formats.fact import Aspect
+from signet_sync.formats.lazy_pattern import late
+
+_ROLE = r"\b(?:user|assistant|human|system)\W{0,2}:\s|(?:用户|助手)[:：]"
+# Front matter, a fence, or turns of a conversation: the text is a piece of a file or a transcript.
+_DEBRIS = late(rf"^-{{3,}}(?:\s|$)|```|~~~|(?:^|[.!?…\"]\s)\W{{0,2}}(?:{_ROLE})", re.IGNORECASE)
+_TURN = late(_ROLE, re.IGNORECASE)
+_RULED = late(r"\s*[-=*_]{3,}\s*$")
+# With a noun these say something: "no emojis", "only on Fridays".
+_LIMITS = late(r"\b(?:no|not|only|off|now)\b|n['’]t\b", re.IGNORECASE)
+# One character over and over.
+_RUN = late(r"(.)\1{3,}")
+_NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten first second third".split())
+# Of what is written elsewhere on the page, or to be filled in.
+_EMPTY = _NUMBER_WORDS | frozenset(
+    """
+    todo fixme tbd tba xxx foo bar baz lorem ipsum section sections heading headings paragraph below above see following
+    ok okay yes done yep same it's that's
+    """.split()
+)
+# Words that need another one to say something.
+_LIGHT = _EMPTY | frozenset(
+    """
+    want wants wanted find finds found way ways thing things other others anything something everything nothing do does make
+    makes made get gets go goes going keep keeps put take takes like need needs never always must should out again exactly
+    fine good better right wrong happen happens say says know see look looks try really actually ever use used done work
+    """.split()
+)
+_POINTER = late(r"\b(?:it|this|that|these|those|them|they|he|she|him|her|both|either|neither)\b", re.IGNORECASE)
+_VERB = (
+    r"(?:is|are|was|were|must|has|have|had|should|will|would|can|cannot|may|might|needs?|means?|goes|go|stays?|makes?|looks?"
+    r"|works?|does|do|did|never|always|only|also|still|holds?|takes?|gets?|runs?|comes?|belongs?|ought|isn['’]t|won['’]t"
+    r"|doesn['’]t|can['’]t|mustn['’]t)\b"
+)
+# A clause whose subject only the text before it names.
+_POINTS = late(
+    r"^\W*(?:(?:and|but|so|also|then|yes|no|ok|well|since|because|as|und|aber|y|pero|et|mais|e|ma|и|но),?\s+){0,3}"
+    rf"(?:(?:it|they|he|she)(?=['’\s])|(?:this|that|these|those|both|either|neither)(?=['’]s\s|\s{_VERB})"
+    r"|(?:es|das|dies|sie|er)\s(?=(?:ist|sind|war|muss|müssen|soll|sollen|darf|dürfen|wird|hat|bleibt|kann)\b)"
+    r"|(?:esto|eso|ésta?|ella|él)\s(?=(?:es|está|tiene|debe|no|se)\b)|(?:cela|ça|ce|elles?|ils?)\s(?=(?:est|doit|doivent|sera|ne|n['’]|faut)\b)"
+    r"|(?:questo|quello|ciò)\s(?=(?:è|deve|non|va)\b)|(?:isso|isto|ele|ela)\s(?=(?:é|deve|tem|não)\b)"
+    r"|(?:это|он[аои]?)\s(?=(?:должн\w+|не|нужно|надо|будет|всегда)(?:\s|$))|(?:它们?|这个?|那个?)(?=[是要必不应会能])|(?:これ|それ|あれ)[はがも])",
+    re.IGNORECASE,
+)
+_CLAUSES = late(
+    r"[,;:.!?…](?:\s+|$)|\s[–—]\s|[，；：。、]|\s(?=(?:because|since|so that|but|while|weil|damit|porque|parce)\s)"
+)
+# A number, an identifier, or a name within the sentence.
+_NAMED = late(r"\d|\w[_/#@.+]\w|[a-z][A-Z]|--?\w|[`\"“«「]|(?<=[\w,;:)] )(?!I\b)[A-ZÀ-ÞА-Я]\w+|\b[A-Z]{2,}\b")
+_NAME_ALONE = late(r"[\W_]*(?:\w*[a-z][A-Z]\w*|[A-Z]{2,}\w*[a-z]\w*|\w*[A-Za-z]\w*\d\w*)[\W_]*")
+_SHORT = 3  # words of a piece of a sentence that stands for no subject
+
+_QUESTION = late(
+    r"^\W*(?:(?:open |offene |still open )?(?:questions?|fragen?)|pregunta(?: abierta)?|question (?:ouverte|en suspens)"
+    r"|domanda(?: aperta)?|(?:pergunta|questão)(?: aberta)?|(?:открытый )?вопрос|未决问题|开放问题|待确认|疑问|未解決の質問|質問|疑問点)"
+    r"\W{0,2}\s*[:：]\W{0,2}\s*(?=\S)",
+    re.IGNORECASE,
+)
+_DECISION = late(
+    r"^\W*(?:(?:key )?decisions?|decided|entscheidung|entschieden|beschlossen|decisión|decidido|décision|décidé|decisione|deciso"
+    r"|decisão|решение|решено|决定|決定)\W{0,2}\s*[:：]\W{0,2}\s*(?=\S)",
+    re.IGNORECASE,
+)
+_DECIDED = late(
+    r"^\W*(?:(?:we|i) (?:have |['’]ve )?)?decided\b(?! (?:by|later|once|when|next)\b)|^\W*(?:wir haben|ich habe) .{1,160}\b(?:entschieden|beschlossen)\b"
+    r"|^\W*(?:(?:hemos |se ha |se )?decid(?:imos|ido|ió))\b|^\W*(?:on a|nous avons) décidé\b|^\W*(?:abbiamo|si è) deciso\b"
+    r"|^\W*(?:decidimos|decidiu-se)\b|^\W*(?:мы )?решили\b|^已?决定|に決めた|に決定",
+    re.IGNORECASE,
+)
+_DID = late(
+    r"^\W*(?:(?:we |i )?(?:fixed|moved|merged|resolved|solved|renamed|removed|deleted|added|updated|upgraded|migrated|replaced"
+    r"|reverted|implemented|documented|deployed|released|shipped|repaired|refactored|corrected|published|unblocked)"
+    r"|behoben|gelöst|erledigt|verschoben|gemergt|gemerged|umbenannt|entfernt|ersetzt|corregid[oa]s?|resuelt[oa]s?|arreglad[oa]s?|movid[oa]s?"
+    r"|fusionad[oa]s?|corrigée?s?|résolue?s?|corrett[oaie]|risolt[oaie]|corrigid[oa]s?|resolvid[oa]s?|исправ(?:лен\w*|ил\w*)|реш(?:ён|ена|ено|ены)"
+    r"|перенес(?:ён|ена|ено|ли|ены))\b|^\W*(?:已修复|已解决|已合并|修复了|解决了|合并了|修正済み|解決済み|修正しました|解決しました)",
+    re.IGNORECASE,
+)
+# What was done leaves something open all the same.
+_LEAVES = late(
+    r"\b(?:but|not|no|never|yet|still|until|till|unless|once|when|after|waits?|waiting|needs?|missing|lacks?|fails?|failing|failed|breaks?|broke"
+    r"|broken|blocks?|blocked|cannot|can|crash\w*|stops?|open|pending|to (?:next|monday|tuesday|wednesday|thursday|friday)|aber|nicht|noch|kein\w*"
+    r"|wartet|fehlt|pero|aún|todavía|falta|mais|pas|encore|ma|non|ancora|mas|não|ainda|но|не|ещё)\b|n['’]t\b|但|还|未|没|が、|まだ|ない",
+    re.IGNORECASE,
+)
+
+
+def is_statement(text: str, aspect: Aspect) -> bool:
+    """Returns whether a text says something by itself; a person's name does, a piece of a transcript does not."""
+    if _DEBRIS.search(text) or len(_TURN.findall(text)) > 1:
+        return False
+    if aspect == "person" or CJK.search(text):
+        return not _only_points(text) if aspect != "person" else True
+    bare = _RULED.sub("", text)
+    words = [word for word in content(_RUN.sub(" ", bare)) if word not in _EMPTY]
+    if _repeats(words) or not words:
+        return False
+    if len(words) + min(len(_LIMITS.findall(bare)), 1) < 2 and not _NAME_ALONE.fullmatch(bare):
+        return False
+    return aspect == "question" or not _only_points(bare)
+
+
+def _repeats(words: list[str]) -> bool:
+    """Returns whether words are the same few over and over."""
+    return any(
+        len(words) % size == 0 and words == words[:size] * (len(words) // size)
+        for size in range(1, len(words) // 2 + 1)
+    )
+
+
+def _only_points(text: str) -> bool:
+    """Returns whether only what was said before names what a text is about: "it must be done in the evening"."""
+    if _NAMED.search(text):
+        return False
+    pointers, words = len(_POINTER.findall(text)), content(text)
+    if pointers and text.isascii() and (_LIGHT.issuperset(words) or (pointers > 1 and len(words) < 2)):
+        return True
+    parts = [part for part in (part.strip() for part in _CLAUSES.split(text)[:8]) if part]
+    pointing = [_POINTS.match(part) is not None for part in parts]
+    return any(pointing) and all(
+        points or len(part.split()) < _SHORT for points, part in zip(pointing, parts, strict=True)
+    )
+
+
+def classified(aspect: Aspect, text: str) -> tuple[Aspect, str, bool]:
+    """Returns the aspect that a text itself names, the text without that name, and whether it says what was done."""
+    question = _QUESTION.match(text)
+    if question is not None:
+        return "question", text[question.end() :], False
+    if aspect in ("next", "blocker", "question"):
+        label = _DECISION.match(text)
+        if label is not None:
+            return "decision", text[label.end() :], False
+    if aspect == "next" and _DECIDED.match(text):
+        return "decision", text, False
+    done = aspect == "blocker" and _DID.match(text)
+    return aspect, text, bool(done) and not _LEAVES.search(text)
