@@ -14,13 +14,12 @@ from signet_sync.formats.paths import month_page
 from signet_sync.formats.session_log_rows import MonthView as MonthView
 from signet_sync.formats.timestamps import DAY, day_of, short_day
 from signet_sync.formats.wikilinks import targets, wikilink
-from signet_sync.graph.rollups import shortened
 from signet_sync.pages.budget import Shares
 from signet_sync.pages.filling import FilledSections, fill
-from signet_sync.pages.sections import SECTIONS, SectionCandidate, inert, link_to, plain, without_name
+from signet_sync.pages.sections import SECTIONS, SectionCandidate, clause, inert, link_to, plain, without_name
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import flatten_cell
+from signet_sync.text.sentences import flatten_cell, is_template
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 TITLE = "# Working Memory"
@@ -214,7 +213,7 @@ def _index(projection: Projection, budget: int, head: FilledSections, ledger: _L
             earlier = (
                 (sentence, path)
                 for at_us, sentence, path in node.about
-                if day_of(at_us) <= ledger.oldest and segment_of(path) not in told
+                if day_of(at_us) <= ledger.oldest and segment_of(path) not in told and not is_template(sentence)
             )
             sentence, path = next(earlier, ("", ""))
             if path and node.id not in head.shown:
@@ -273,7 +272,7 @@ def node_line(node: NodeView, sentence: str, today_us: int) -> str:
     days = last if first == last or node.kind == "session" else f"{first} to {last}"
     count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
     thread = inert(flatten_cell(node.thread, 80))
-    words = shortened(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
+    words = clause(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
     return f"- {days} · {thread}{count}: {words}"
 
 

@@ -252,6 +252,7 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
                 newest=v.newest
             )
             for v in (one._replace(name=names.get(one.project or "", "")) for one in seen.threads)
+            if not (_says_nothing(v) and today - v.latest_us > QUIET_AFTER) or seen.uses.get(v.id, UNUSED).pinned
         ),
         *(
             valued(
@@ -276,6 +277,10 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
             for v in seen.entities
         ),
     ]
+
+
+def _says_nothing(view: ThreadView) -> bool:
+    return is_template(view.sample) and not (view.next_action or view.blocker)
 
 
 def _planned(seen: SectionInputs) -> dict[str, int]:

@@ -194,8 +194,8 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
 def _source(stated: Occurrence) -> dict[str, Any]:
     """Returns where a fact is stated: an artifact and the line of its body, or a running session and its turn."""
     name = running_session(stated.path)
-    where = {"line": stated.line} if name is None else {"line": stated.line, "running": f"{name}#{stated.line}"}
-    return {"path": stated.path, **where, "id": stated.node_id}
+    running = {} if name is None else {"running": f"{name}#{stated.line}"}
+    return {"path": stated.path, "line": stated.line, **running, "id": stated.node_id}
 
 
 def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _Found | None:

@@ -272,7 +272,7 @@ def test_the_page_shows_an_entity_once_and_none_that_is_deprecated(vault):
     entity, _ = made(vault)
     vault.reindex()
     section = vault.page().partition("## People & Relationships")[2].partition("\n## ")[0]
-    line = f"- **Inner Critic** (part): It warns before anything can go wrong. ^{entity[:8]}"
+    line = f"- **Inner Critic**: It warns before anything can go wrong. ^{entity[:8]}"
     assert section.strip().split("\n") == [line]
     assert vault.page().count("Inner Critic") == 1
     with at_work(vault) as workspace:

@@ -509,8 +509,9 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
         {"s-abcdefghijkl": Use(pinned=True)},
     )
     node = NodeView(
-        "k-abcdefghijkl", "session", f"{project}{key}", at, at, 1, [(at, said, rows.path_of(2, "2026-03-28"))]
-    )
+        "k-abcdefghijkl", "session", f"{project}{key}", at, at, 1,
+        [(at, f"{said} lantern", rows.path_of(2, "2026-03-28"))],
+    )  # fmt: skip
     projection = Projection(
         "default", "", sections.candidates(seen, NOW_US, HALF_LIVES), 0, [], lambda _: [], [],
         lambda _: NodeLineage([], [node]), TODAY,
@@ -816,3 +817,16 @@ def test_an_entity_is_named_with_its_type_unless_its_name_has_it():
     assert sections.entity_line(entry._replace(type=None)) == "**Inner Critic**: Warns."
     reviews = entry._replace(kind="relationship", title="Jo reviews lantern", type="reviews", status="resting")
     assert sections.entity_line(reviews) == "**Jo reviews lantern** (resting): Warns."
+
+
+def test_a_thread_at_rest_and_a_session_without_words_are_not_shown():
+    template = "Session x captured durable summary context, preserved lineage metadata, and more."
+    at, then = rows.us("2026-03-28"), rows.us("2026-03-01")
+    threads = [
+        thread_of(id="t-aaaaaaaaaaaa", sample=template, latest_us=then, next_action=None),
+        thread_of(id="t-bbbbbbbbbbbb", sample=template, latest_us=at, next_action=None),
+    ]
+    shown = sections.candidates(SectionInputs(threads), NOW_US, HALF_LIVES)
+    assert [one.id for one in shown] == ["t-bbbbbbbbbbbb"]
+    pinned = SectionInputs(threads, uses={"t-aaaaaaaaaaaa": Use(pinned=True)})
+    assert len(sections.candidates(pinned, NOW_US, HALF_LIVES)) == 2
