@@ -503,8 +503,8 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
                 "t-abcdefghijkl", f"/code/{project}", key, harness, "open", 1, at, said, said[::-1], path
             )
         ],
-        [sections.FactView("f-abcdefghijkl", "note", said + " fact", project, at, path)],
-        [sections.MemoryView("m-abcdefghijkl", "decision", said + " memory", at)],
+        [sections.FactView("f-abcdefghijkl", "note", said + " the harbour lamp is green", project, at, path)],
+        [sections.MemoryView("m-abcdefghijkl", "decision", said + " charts are drawn at night", at)],
         [sections.PinnedView("s-abcdefghijkl", "summary", said, project, at, path)],
         {"s-abcdefghijkl": Use(pinned=True)},
     )
