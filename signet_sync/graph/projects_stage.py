@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from signet_sync.graph.store import nodes, projects
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Source
 
 
 class SessionProjects(Deriver):
@@ -19,7 +19,7 @@ class SessionProjects(Deriver):
     name = "projects"
     version = "2"
     tables = ("session_projects",)
-    kinds = frozenset({SESSION})
+    kinds = frozenset({SESSION, MANIFEST})  # a manifest alone may name the folder
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every session."""
@@ -27,7 +27,7 @@ class SessionProjects(Deriver):
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Updates the rows of sessions; returns the sessions that roots moved."""
-        sessions = [one.session for one in prepared]
+        sessions = sorted({one.session for one in prepared})
         before, after = projects.stored_rows(database, sessions), projects.made_rows(database, sessions)
         if before == after:
             return Change()
@@ -39,4 +39,4 @@ class SessionProjects(Deriver):
             alive()
             if projects.only_origin(database, *root) != origin:
                 moved.update(Source(SESSION, *session) for session in projects.moved_by(database, *root))
-        return Change(moved.difference(prepared))
+        return Change({one for one in moved if one.session not in sessions})

@@ -9,7 +9,7 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
-from workbench import NOW, Vault
+from workbench import NOW, Vault, numbered
 
 from signet_sync.formats.fact import Distilled, Mention, Relation
 from signet_sync.formats.handle import id_of
@@ -386,3 +386,16 @@ def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(dat
     assert [*database.execute(told)] == [('["The retry limit is 5"]', '["waiting for the signing key from ops"]')]
     before = rows(database, stages)
     assert rebuilt(database, stages) == before
+
+
+def test_a_manifest_alone_names_the_folder_of_its_session(vault: Vault) -> None:
+    """Also in a pass over what changed: rows are those of an index from nothing."""
+    vault.session(1)
+    vault.reindex()
+    given = {key: value for key, value in numbered(2).items() if key in ("session_id", "captured_at")}
+    vault.put(made.manifest(**given, project="/home/ada/code/pier"))
+    vault.reindex()
+    found = vault.rows("select session_id, folder from session_projects where folder like '%pier'")
+    assert found == [(given["session_id"], "/home/ada/code/pier")]
+    rows = [row for row in vault.dump_from_scratch() if row[0] == "session_projects"]
+    assert len(rows) == len(vault.rows("select * from session_projects")) == 2
