@@ -104,7 +104,7 @@ class Judge:
         try:
             there = portrait(self.root)
             digest = sha256(json.dumps(there, sort_keys=True).encode()).hexdigest()
-            outcome = self.outcome(there, answered or begun)
+            outcome = self.outcome(there, answered, begun)
         except AssertionError as error:
             self.wrong.append(f"database: {error}")
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
@@ -121,13 +121,16 @@ class Judge:
         (self.bench.folder / "judged.json").write_text(json.dumps(result))
         return 0
 
-    def outcome(self, there: dict[str, Any], must: bool) -> str:
-        """All of it was done, or nothing was; what was answered, or begun for good, must be done."""
+    def outcome(self, there: dict[str, Any], answered: bool, begun: bool) -> str:
+        """All of it was done, or nothing was; what was answered, or begun for good, must be done.
+
+        Of what is done piece by piece, only the piece that was begun: asked again, the rest follows.
+        """
         different = self.unlike(there, "after")
         if not different:
             return "all"
-        if self.scenario.flow and not must:
-            if not unlike(without_kept(plain(there)), without_kept(plain(self.wanted["before"]))):
+        if self.scenario.flow and not answered:
+            if not begun and not unlike(without_kept(plain(there)), without_kept(plain(self.wanted["before"]))):
                 return "nothing"
             if self.scenario.piecemeal:
                 return "part"
