@@ -94,7 +94,16 @@ def halfway(name: str, place: Path) -> list[dict[str, Any]]:
     return list(crashes.at([1 + len(crashes.moments()) // 2], 1))
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+# Of each mechanism one is killed in every run of the suite, the others with the slow tests.
+QUICK = (
+    "publish", "backlog", "migration", "rebuild", "session end", "facts of live turns", "removal", "redaction", "restore",
+    "remember", "improve", "dream sweep", "restored backup", "entity edit",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in OPERATIONS]
+)
 def test_every_operation_may_be_killed_in_the_middle(tmp_path: Path, name: str) -> None:
     (line,) = apart(tmp_path, {name: partial(halfway, name)})[name]
     assert line["wrong"] == [] and line["killed"]

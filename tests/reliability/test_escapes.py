@@ -212,7 +212,9 @@ def mould(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
     return furnished(tmp_path_factory.mktemp("mould"))
 
 
-@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize(
+    "trap", [trap if trap == "link" else pytest.param(trap, marks=pytest.mark.slow) for trap in TRAPS]
+)
 def test_in_the_place_of_any_file_a_trap_is_left_alone(
     mould: Callable[[Path], Vault], tmp_path: Path, trap: str
 ) -> None:

@@ -63,7 +63,9 @@ NEVER = {
 }
 
 
-@pytest.mark.parametrize("what", NEVER)
+@pytest.mark.parametrize(
+    "what", [what if what == "no deletion" else pytest.param(what, marks=pytest.mark.slow) for what in NEVER]
+)
 def test_a_file_system_without_a_call_loses_nothing(tmp_path, what):
     """Where the call never works another one is found, or it is refused; nothing is lost, and a pass tidies up."""
     *lines, whole = run_faults("first index", tmp_path, [NEVER[what]], 1)
