@@ -96,8 +96,8 @@ def halfway(name: str, place: Path) -> list[dict[str, Any]]:
 
 # Of each mechanism one is killed in every run of the suite, the others with the slow tests.
 QUICK = (
-    "publish", "backlog", "migration", "rebuild", "session end", "facts of live turns", "removal", "redaction", "restore",
-    "remember", "improve", "dream sweep", "restored backup", "entity edit",
+    "publish", "backlog", "migration", "rebuild", "session end", "facts of live turns", "removal", "redaction",
+    "restore", "remember", "improve", "dream sweep", "restored backup", "entity edit",
 )  # fmt: skip
 
 
