@@ -13,6 +13,7 @@ from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import GraphEdge, GraphNode, NodeKind
 from signet_sync.graph.threads import Thread, ThreadSession, decided, left_open, newest_first
+from signet_sync.text.sentences import shortened
 from signet_sync.text.token_estimate import rough_tokens
 
 BUDGET_TOKENS = 600
@@ -81,16 +82,6 @@ def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> tuple[Grap
     label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
     node = _node(thread, epoch_id(thread, quarter), "epoch", (earliest, latest), label, content)
     return node, _edges(node, [node.id for node in newest])
-
-
-def shortened(text: str, width: int) -> str:
-    """Shortens a flattened text to at most `width` characters, between words if possible."""
-    if len(text) <= width:
-        return text
-    kept = text[: width - 1]
-    if " " in kept[width // 2 :] and text[width - 1] != " ":
-        kept = kept.rpartition(" ")[0]
-    return kept.rstrip(" .,;:!?-–—(\"'") + "…"
 
 
 # ── lines ──

@@ -13,12 +13,11 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of, running_session
 from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
-from signet_sync.graph.rollups import shortened
 from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import UNUSED, Use, day_start, score
 from signet_sync.pages.statements import contains, key_of, words_of
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, flatten, flatten_cell, is_template
+from signet_sync.text.sentences import basename, flatten, flatten_cell, is_template, shortened
 
 SECTIONS: tuple[tuple[str, str], ...] = (
     ("projects", "## Active Projects & Threads"),

@@ -349,6 +349,16 @@ def lead_of(line: str) -> str:
     return f"{kept} …" if cut and end is None else kept
 
 
+def shortened(text: str, width: int) -> str:
+    """Shortens a flattened text to at most `width` characters, between words if possible."""
+    if len(text) <= width:
+        return text
+    kept = text[: width - 1]
+    if " " in kept[width // 2 :] and text[width - 1] != " ":
+        kept = kept.rpartition(" ")[0]
+    return kept.rstrip(" .,;:!?-–—(\"'") + "…"
+
+
 def flatten(text: str, limit: int = 1000) -> str:
     """Makes text safe for a page: one line that can forge no row, link, heading or marker.
 
