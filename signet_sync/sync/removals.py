@@ -68,7 +68,12 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
         # Rows, seals and the rest follow the mirror: it covers what the names say until the files can be read.
         fresh.update({parts: tombstones_store.by_name(*parts, now_iso) for parts in unreadable})
         unreadable.clear()
-    for tombstone in tombstones_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
+    # Whether a file that cannot be read is the removal that was lifted or another one, nobody knows: its name decides.
+    broken = {judgement.path for judgement in judged if judgement.code == "tombstone-invalid"}
+    for tombstone in tombstones_files.lifted(
+        workspace.root,
+        [one for key, one in {**mirrored, **fresh}.items() if tombstones_files.path_of(*key) not in broken],
+    ):
         path = _let_go(workspace, tombstone)
         judged = [judgement for judgement in judged if judgement.path != path]
         for known_ones in (mirrored, fresh):

@@ -244,6 +244,18 @@ def test_a_broken_tombstone_file_still_removes_by_its_name(vault):
     assert not (vault / mine("summary")).exists() and vault.hits("qzxvbodycanary") == []
 
 
+def test_a_broken_tombstone_file_removes_though_that_removal_was_lifted_before(vault):
+    remove(vault, KEY)
+    assert vault.call("remove", KEY, "--undo", "--now", NOW).code == 0
+    name, _ = made.tombstone(session_id=ID, session_key=KEY)
+    vault.put((name, b"<<<<<<< mine\n"), "memory/tombstones")
+    for _ in range(2):
+        document = vault.reindex()
+        assert vault.problems(document)[f"memory/tombstones/{name}"] == ("invalid", "tombstone-invalid")
+    assert vault.call("remove", KEY, "--undo", "--now", NOW).code == 0
+    assert vault.problems(vault.reindex()) == {} and not (vault / "memory/tombstones" / name).exists()
+
+
 def test_what_somebody_wrote_into_a_tombstone_erases_no_words_of_others(vault):
     path = vault.session(5)["summary"]
     vault.reindex()
