@@ -49,6 +49,8 @@ BIG_BATCH = 512
 BEAT = 15.0
 # Seconds until a failed dream sweep is retried, and between checks whether one is due.
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
+# Seconds between checks whether a process that captures has ended, while there is more to capture.
+WORKER_BEAT = 0.5
 CHECKPOINT_AFTER = 2.0
 # Seconds until memory used by a scan of everything is released, when its follow-up work is done, too.
 SPARE_AFTER = 20.0
@@ -184,8 +186,12 @@ class Scheduler:
         """Does what is due now: hinted paths first, then sweeps and other timers, then the hooks' jobs."""
         self._run_passes()
         self._due.pop("live", None)
-        if not self.worker.working() and spool.waiting(self.workspace.state.spool):
-            self._start_capture()
+        if spool.waiting(self.workspace.state.spool):
+            if self.worker.working():
+                # Its end wakes nobody, and what came meanwhile it may not have seen.
+                self._due["live"] = time.monotonic() + WORKER_BEAT
+            else:
+                self._start_capture()
         self.commits.run_due()
 
     def _start_capture(self) -> None:

@@ -10,6 +10,7 @@ from signet_sync.formats.filename import carried_token, tombstone_name
 from signet_sync.formats.paths import TOMBSTONES
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
+from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
 from signet_sync.sync import planner
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Plan, Tombstones
@@ -66,7 +67,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     fresh |= copied.tombstones
     if not workspace.touch_nothing:
         # Rows, seals and the rest follow the mirror: it covers what the names say until the files can be read.
-        fresh.update({parts: tombstones_store.by_name(*parts, now_iso) for parts in unreadable})
+        fresh.update({parts: _by_name(workspace.root, *parts, now_iso) for parts in unreadable})
         unreadable.clear()
     # Whether a file that cannot be read is the removal that was lifted or another one, nobody knows: its name decides.
     broken = {judgement.path for judgement in judged if judgement.code == "tombstone-invalid"}
@@ -101,6 +102,13 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
         # No row tells the session of an invalid file.
         again.update(artifacts.invalid_paths(database))
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
+
+
+def _by_name(root: str, agent_id: str, token: str, now_iso: str) -> Tombstone:
+    """Returns the tombstone that a file's name alone gives, later than what was lifted, even if the clock says not."""
+    before = tombstones_files.last_lifted(root, agent_id, token)
+    least = iso(before.removed_at.micros + 1000) if before is not None else ""
+    return tombstones_store.by_name(agent_id, token, max(now_iso, least))
 
 
 def all_tombstones(workspace: Workspace) -> list[Tombstone]:

@@ -252,6 +252,8 @@ def test_a_broken_tombstone_file_removes_though_that_removal_was_lifted_before(v
     for _ in range(2):
         document = vault.reindex()
         assert vault.problems(document)[f"memory/tombstones/{name}"] == ("invalid", "tombstone-invalid")
+    (vault / "memory/tombstones" / name).unlink()
+    assert vault.problems(vault.reindex()) == {} and (vault / "memory/tombstones" / name).exists(), "from the mirror"
     assert vault.call("remove", KEY, "--undo", "--now", NOW).code == 0
     assert vault.problems(vault.reindex()) == {} and not (vault / "memory/tombstones" / name).exists()
 

@@ -94,11 +94,8 @@ def halfway(name: str, place: Path) -> list[dict[str, Any]]:
     return list(crashes.at([1 + len(crashes.moments()) // 2], 1))
 
 
-# Of each mechanism one is killed in every run of the suite, the others with the slow tests.
-QUICK = (
-    "publish", "backlog", "migration", "rebuild", "session end", "facts of live turns", "removal", "redaction",
-    "restore", "remember", "improve", "dream sweep", "restored backup", "entity edit",
-)  # fmt: skip
+# Of each mechanism that `A_FEW` has not, one is killed in every run of the suite, the others with the slow tests.
+QUICK = ("migration", "rebuild", "facts of live turns", "redaction", "remember", "dream sweep", "entity edit")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
 
     `rest` is the part that stays in force: then `tombstone` is the part that does not.
     """
-    before = _put_aside(root, tombstone.agent_id, tombstone.session_token)
+    before = last_lifted(root, tombstone.agent_id, tombstone.session_token)
     if (
         before is not None
         and before.removed_at == tombstone.removed_at
@@ -99,18 +99,18 @@ def lifted(root: str, tombstones: Collection[Tombstone]) -> list[Tombstone]:
 def all_lifted(root: str, agent_id: str) -> list[Tombstone]:
     """Returns what was last lifted of each token of an agent."""
     keys = filter(None, map(tombstone_name, files.listing(root, LIFTED, "")))
-    found = (_put_aside(root, *key) for key in sorted(keys) if key[0] == agent_id)
+    found = (last_lifted(root, *key) for key in sorted(keys) if key[0] == agent_id)
     return [tombstone for tombstone in found if tombstone is not None]
 
 
 def _is_lifted(root: str, tombstone: Tombstone, names: Collection[str]) -> bool:
     if tombstone_file_name(tombstone.agent_id, tombstone.session_token) not in names:
         return False
-    aside = _put_aside(root, tombstone.agent_id, tombstone.session_token)
+    aside = last_lifted(root, tombstone.agent_id, tombstone.session_token)
     return aside is not None and aside.includes(tombstone)
 
 
-def _put_aside(root: str, agent_id: str, token: str) -> Tombstone | None:
+def last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
     """Returns what was last lifted of an agent's token."""
     found = files.read(root, lifted_path(agent_id, token), TOMBSTONE_LIMIT)
     try:
