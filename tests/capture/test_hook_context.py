@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from artifacts_fixture import PROJECT
 from transcripts import words as words_of
-from workbench import Answer, Vault, spawn
+from workbench import Answer, Vault, sampled, spawn
 
 from signet_sync.capture import injections
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
@@ -120,7 +120,7 @@ def test_a_start_gives_the_project_at_hand_then_the_person_then_others_then_iden
     assert text.count("Measure the restart of the broker") == 1, "the thread's line says the next step"
 
 
-@pytest.mark.parametrize("harness", OBJECTS)
+@pytest.mark.parametrize("harness", sampled(OBJECTS))
 def test_a_resume_gives_what_changed_and_a_compaction_or_clear_all_of_it(vault: Vault, harness: str) -> None:
     whole = start(vault, harness)
     assert start(vault, harness, "resume") == ""
@@ -275,7 +275,7 @@ def test_the_setting_turns_prompts_off_and_sets_the_budget(vault: Vault) -> None
     assert "more line" in text or "The rest of" in text
 
 
-@pytest.mark.parametrize("project", ["file", "gone", "/", "relative/place", "", "\0", "/x" * 3_000])
+@pytest.mark.parametrize("project", sampled(["file", "gone", "/", "relative/place", "", "\0", "/x" * 3_000]))
 def test_a_project_path_may_be_anything(vault: Vault, tmp_path: Path, project: str) -> None:
     (tmp_path / "file").write_text("x")
     path = str(tmp_path / project) if project in ("file", "gone") else project

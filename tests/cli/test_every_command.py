@@ -17,7 +17,7 @@ import click
 import pytest
 from command_lines import COMMAND_LINES, EVERY, HOOKS, Line, furnished, run
 from invented_secrets import some
-from workbench import NOW, SIGNS, Vault, tree
+from workbench import NOW, SIGNS, Vault, sampled, tree
 
 from signet_sync.capture import hook
 from signet_sync.sessions.input import CompactionInput, SessionInput
@@ -162,7 +162,7 @@ def holding(vault: Vault, word: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("name", "option", "what"), SPOKEN, ids=lambda value: value or "-")
+@pytest.mark.parametrize(("name", "option", "what"), sampled(SPOKEN, 2), ids=lambda value: value or "-")
 def test_a_secret_in_any_text_of_a_command_reaches_no_disk(vault: Vault, name: str, option: str, what: str) -> None:
     line = COMMAND_LINES[name]
     words = line.words.split()
@@ -205,7 +205,7 @@ def test_a_secret_in_any_field_of_a_hook_reaches_no_job(
     assert holding(vault, SECRET) == []
 
 
-@pytest.mark.parametrize(("name", "field"), DOCUMENTS)
+@pytest.mark.parametrize(("name", "field"), sampled(DOCUMENTS, 2))
 def test_a_secret_in_any_field_of_a_document_reaches_no_disk(vault: Vault, name: str, field: str) -> None:
     line = COMMAND_LINES[name]
     assert line.given is not None

