@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import errno
 import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -114,7 +113,7 @@ def _sealed_bytes(seal: Seal) -> bytes:
 def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
     """Writes the sealed bytes back; returns the path to which the present file was moved, None if there was none.
 
-    An entry that is no file is moved whole into the root, as a kept copy: a link is not followed, a folder keeps its
+    An entry that is no file is moved whole beside it, as a kept copy: a link is not followed, a folder keeps its
     contents. If the process is killed in between, the file is missing, and can be restored as such. Raises `UsageError`
     if the bytes are lost or the path has no violation.
     """
@@ -140,18 +139,16 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
 
 
 def _moved_away(workspace: Workspace, path: str, now_us: int) -> str | None:
-    """Moves what is at the path of a sealed file into the root; returns None if it is gone."""
-    for where in (path.rpartition("/")[2], path):  # beside it if `memory/` is on another file system
-        for target in copy_names(where, "user", now_us):
-            try:
-                if rename.move_away(workspace.root, path, target):
-                    return target
-            except FileNotFoundError:
-                return None
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                break
+    """Moves what is at the path of a sealed file beside it; returns None if it is gone.
+
+    Between two folders a loss of power may keep only one half of a rename.
+    """
+    for target in copy_names(path, "user", now_us):
+        try:
+            if rename.move_away(workspace.root, path, target.rpartition("/")[2]):
+                return target
+        except FileNotFoundError:
+            return None
     raise no_free_name(path)
 
 

@@ -476,17 +476,17 @@ def _moved_away(target: int, name: str, temporary: int, held: str) -> int:
     return target
 
 
-def rename_to_free(source: int, name: str, target: int, new: str) -> bool:
-    """Renames what is under a name unless the new name is taken; then False. Raises `OSError`."""
+def rename_to_free(parent: int, name: str, new: str) -> bool:
+    """Renames what is under a name of a folder unless the new name is taken; then False. Raises `OSError`."""
     try:
-        if _rename(source, name, target, new, _NOREPLACE):
+        if _rename(parent, name, parent, new, _NOREPLACE):
             return True
     except FileExistsError:
         return False
     # Only we make such names: where a rename cannot refuse, a look before it is enough.
-    if status_at(target, new) is not None:
+    if status_at(parent, new) is not None:
         return False
-    os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
+    os.rename(name, new, src_dir_fd=parent, dst_dir_fd=parent)
     return True
 
 

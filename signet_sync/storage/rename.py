@@ -38,16 +38,13 @@ def rename_folder(root: str, path: str, name: str) -> bool:
     return True
 
 
-def move_away(root: str, path: str, to: str) -> bool:
-    """Moves what is at a path to another one, durably: a link as a link, a folder with all that it holds.
+def move_away(root: str, path: str, name: str) -> bool:
+    """Gives what is at a path another name in its folder, durably: a link as a link, a folder with all that it holds.
 
-    False if the other path is taken. Raises `FileNotFoundError` if there is nothing to move, `OSError` (`EXDEV`) if the
-    other path is on another file system.
+    False if the name is taken. Raises `FileNotFoundError` if there is nothing to move.
     """
-    (where, name), (there, new) = split_path(path), split_path(to)
-    with folder(root, where) as source, folder(root, there, create=True) as target:
-        if not files.rename_to_free(source, name, target, new):
-            return False
-        sync_descriptor(target)
-        sync_descriptor(source)
-        return True
+    where, old = split_path(path)
+    with folder(root, where) as parent:
+        moved = files.rename_to_free(parent, old, name)
+        sync_descriptor(parent)
+    return moved
