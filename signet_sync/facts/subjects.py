@@ -76,6 +76,8 @@ _REST = late(
     re.IGNORECASE,
 )
 _CONTEXT = late(r"\s(?:for|in|on|as|at|within|inside|of|per|during|für|als|bei|im|para|en|для|в)\s+", re.IGNORECASE)
+# "A for deciding what to build" is used for no other purpose than A.
+_WHAT_FOR = late(r"\sfor\s[^\W\d_]{2,20}ing\s(?:out\s)?(?:what|which|whether|when|how)\b.*$", re.IGNORECASE)
 
 _KINDS = (
     frozenset(("on", "off", "true", "false", "enabled", "disabled", "an", "aus", "aktiviert", "deaktiviert")),
@@ -501,6 +503,7 @@ def _head(text: str) -> str:
 
 def _term(text: str) -> tuple[str | None, str | None]:
     """Returns the key of a term, and of what it is for; None for a long or vague one."""
+    text = _WHAT_FOR.sub("", text)
     end = _REST.search(text)
     said = text if end is None else text[: end.start()]
     around = _CONTEXT.search(f" {said}")

@@ -10,6 +10,7 @@ from signet_sync.facts.subjects import REPLACED_BY
 REPLACED = [
     ("Retry limit is 5", "Retry limit is now 7"),
     ("Retry limit is now 7", "Retry limit: 9"),
+    ("Builds compare file times", "mill replaces file times with digests for telling which page to render"),
     ("use blake3 for content hashes", "no longer use blake3; xxhash"),
     ("Use npm", "Switched from npm to pnpm"),
     ("Use Jest for unit tests", "Vitest replaces Jest"),
