@@ -31,6 +31,8 @@ from signet_sync.text.sentences import basename, flatten, flatten_cell
 Size = Callable[[str], int]
 
 _OWN_THREADS, _OTHER_THREADS = 3, 12
+_LISTS = 2  # lists of next steps: older ones were left behind by what was planned since
+_ISSUE = late(r"(?<![\w#])#\d{1,6}\b")
 _ROUND = 4  # lines of a heading before the next heading gets some
 # Of the budget, what the person and other projects may take if the project at hand needs all of it.
 _OF_PERSON, _OF_OTHERS = 0.3, 0.1
@@ -208,7 +210,7 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
                 _HeadedLines(
                     title,
                     fresh(
-                        (_of_fact(one, today) for one in ranked(v for v in seen.facts if v.aspect == aspect)),
+                        (_of_fact(one, today) for one in ranked(_open(v for v in seen.facts if v.aspect == aspect))),
                         rule=SECTION_OF[aspect] == "decisions",
                     ),
                 )
@@ -248,6 +250,21 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
             )
             others.append(ContextLine(view.id, thread_line(short, today), view.id, view.path))
     yield _Part("=== Other projects ===", [_HeadedLines(_NO_TITLE, others)])
+
+
+def _open(views: Iterable[FactView]) -> list[FactView]:
+    """Leaves out next steps that are older than a project's last two lists, and earlier ones of the same issue."""
+    found = sorted(views, key=lambda view: view.latest_us, reverse=True)
+    lists = list(dict.fromkeys(view.latest_us for view in found))[:_LISTS]
+    issues: set[str] = set()
+    kept = []
+    for view in found:
+        named = set(_ISSUE.findall(view.text))
+        if view.aspect == "next" and (view.latest_us not in lists or (named and named <= issues)):
+            continue
+        issues |= named
+        kept.append(view)
+    return kept
 
 
 def _of_fact(view: FactView, today: int, *, named: bool = False) -> ContextLine:

@@ -44,8 +44,10 @@ _HANDLE = late(r"\^(?=[a-z]-)")
 _BLOCKED = late(r"[;.,]\s+blocked:\s+")
 # Where it names what is left, which its line may say as its next step.
 _LEFT = late(r"[;.,]\s+(?:open|next):\s+")
-# Where a sentence may end before its end: between its clauses.
-_CLAUSE_END = late(r"(?:[;:.!?。；！？]|,)(?=\s)|[。；，、](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
+# Where a sentence may end before its end: between its clauses; a comma may stand in a list.
+_CLAUSE_END = late(r"[;:.!?。；！？](?=\s)|[。；](?=.)|\s[–—]\s|\s(?=because |since |so that |weil |porque )")
+_COMMA = late(r",(?=\s)|[，、](?=.)")
+_LABEL_END = late(r"[;.,]\s+(?:blocked|open|next)$")
 _OWN_FILE = late(r"^[A-Za-z2-7][a-z2-7]{15}--(?:summary|transcript|compaction)\.md: ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
@@ -425,8 +427,10 @@ def clause(text: str, width: int) -> str:
     """Shortens a flattened text to at most `width` characters: to its first clauses if they are half of that."""
     if len(text) <= width:
         return text
-    ends = [found.start() for found in _CLAUSE_END.finditer(text, width // 2, width)]
-    return text[: ends[-1]].rstrip() if ends else shortened(text, width)
+    for end in (_CLAUSE_END, _COMMA):
+        if ends := [found.start() for found in end.finditer(text, width // 2, width)]:
+            return _LABEL_END.sub("", text[: ends[-1]].rstrip())
+    return shortened(text, width)
 
 
 def _ended(text: str) -> str:

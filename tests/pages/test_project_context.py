@@ -181,6 +181,19 @@ def test_the_project_at_hand_is_shown_in_full_although_it_is_at_rest():
     assert "Paint it" not in text
 
 
+def test_steps_that_were_planned_before_the_last_two_lists_or_again_for_the_same_issue_are_left_out():
+    steps = [
+        fact(1, "next", "Make the title cheaper (#221)", days=1),
+        fact(2, "next", "See whether the title can be cheaper (#221)", days=3),
+        fact(3, "next", "Tell the translator", days=3),
+        fact(4, "next", "Sketch the cache", days=8),
+        fact(5, "blocker", "The cache waits for a disk", days=8),
+    ]
+    seen = ProjectInputs((thread(0, "/x/lantern"),), tuple(steps), (), (), (), ())
+    shown = {line.id[-1] for line in project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).lines}
+    assert shown == {"0", "1", "3", "5"}
+
+
 def test_a_preference_for_one_repository_is_shown_there_only():
     wish = fact(1, "preference", "Always use pnpm in this repository.")
     seen = ProjectInputs((thread(0, "/x/lantern"),), personal=(wish,))

@@ -802,6 +802,8 @@ def test_a_sentence_that_begins_with_its_own_file_is_shown_without_it():
         ("short", "short"),
         ("The wick burns in every lamp; the glass is clean", "The wick burns in every lamp"),
         ("The wick burns in every lamp because the oil is new", "The wick burns in every lamp"),
+        ("The lamp burns every night; 7 red, 5 green and 12 blue lamps", "The lamp burns every night"),
+        ("The new lamp burns all night; blocked: the oil has not come", "The new lamp burns all night"),
         ("One. The wick burns in each and every lamp of the house", "One. The wick burns in each and every…"),
         ("芯はどのランプでも燃えている。" * 4, "芯はどのランプでも燃えている。芯はどのランプでも燃えている"),
     ],

@@ -260,7 +260,7 @@ def test_a_choice_that_was_taken_back_is_gone():
             "take rape oil from the mill",
         ),
         ("- 案A: 油を使う\n- 案B: ガスを使う\n\nどちらにしますか？", "案Aで。", "", "油を使う"),
-        ("I would take rape oil from the mill. Shall I?", "yes", "", "I would take rape oil from the mill"),
+        ("I would take rape oil from the mill. Shall I?", "yes", "", "take rape oil from the mill"),
         ("A bigger tank would last longer. I'd do that.", "ok", "", "A bigger tank would last longer. I'd do that"),
         (
             "May the keeper sleep at night?",
@@ -293,6 +293,21 @@ def test_a_bound_beside_a_choice_is_an_item_of_its_own():
         TASK + assistant("(a) rape oil, (b) tallow?") + user("a, and never touch the old tank") + assistant(EDIT + DONE)
     )
     assert found(text) == {("decision", "rape oil"), ("constraint", "never touch the old tank")}
+
+
+def test_what_lets_the_assistant_go_on_decides_nothing_unless_it_says_more():
+    def said(reply):
+        return found(TASK + assistant("I shall dip the wick in tallow.") + user(reply) + assistant(EDIT + DONE))
+
+    assert said("go on with it, a short wick is fine") == set()
+    assert said("ok, then go ahead, but use rape oil from the mill for every wick of the north lamp") == {
+        ("decision", "but use rape oil from the mill for every wick of the north lamp")
+    }
+
+
+def test_what_follows_from_a_rule_is_for_this_session_only():
+    text = TASK + assistant(EDIT + DONE) + user("Ada must approve every new lamp, so send her the drawing, too")
+    assert found(text) == {("constraint", "Ada must approve every new lamp")}
 
 
 # ── how it ended ──

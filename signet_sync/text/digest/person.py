@@ -48,6 +48,17 @@ _NO_SUBJECT = late(
     r"|(?:cela|ça) (?:doit|est|ne)\b|(?:eso|esto) (?:tiene|debe|es|no)\b|(?:isso|isto) (?:tem|deve|é|não)\b|(?:questo|ciò) (?:deve|è|non)\b)",
     re.IGNORECASE,
 )
+# "Go on with it, a copy is fine": it allows what the assistant is about to do.
+_GOES_ON = late(
+    r"(?:(?:ok|okay|yes|then|just|so|please|and),? )*(?:go (?:on|ahead)|carry on|proceed|mach weiter|weiter so|sigue|adelante)\b"
+    r"(?: (?:with|and do) (?:it|that|this))?",
+    re.IGNORECASE,
+)
+# "Ben owns the schema, so send him the summary": what follows from it is for this session.
+_SO = late(
+    r"(.{20,}?\S),\s+so\s+(?:please\s+)?(?:write|tell|send|make|do|don['’]?t|keep|add|ask|put|give|let|he|she|they)\b.*",
+    re.IGNORECASE,
+)
 _NAMELESS = late(
     r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
     r"|that|this))?"
@@ -135,6 +146,10 @@ class _PersonTurn:
                     text = text if self._context.first and len(stems(text)) >= _SHORT else ""
                 if kind == "decision" and len(stems(text)) < _CLEAR and _WHICH_ONE.match(text):
                     text = ""
+                if kind == "decision" and (goes_on := _GOES_ON.match(text)):
+                    text = text[goes_on.end() :].lstrip(" ,:;-–—") if len(stems(text)) >= _CLEAR else ""
+                if kind in ("constraint", "preference") and (so := _SO.fullmatch(text)):
+                    text = so[1]
                 if text:
                     source = "bound" if kind == "constraint" else "person"
                     stated.append(OutcomeItem(kind, text, line, self._place, source))

@@ -210,6 +210,14 @@ def chosen_option(sentence: str, previous: str) -> tuple[str, str]:
     return (_unmarked(said), "" if _POLITE.match(added) else added) if said else ("", "")
 
 
+# "I would take 7 retries": once it is accepted it is no proposal any more.
+_BY_ME = late(
+    r"^(?:(?:so|then|ok(?:ay)?),? )?(?:I would|I['’]d|we could|let['’]s)\s+(?:rather |just |then )?(?=(?:take|use|keep|make|set"
+    r"|add|drop|move|put|go with|start|store|write|run|split|leave|switch|cap|limit|raise|lower|name|call|do)\s)",
+    re.IGNORECASE,
+)
+
+
 def proposal(text: str) -> str | None:
     """Returns the last sentence that proposes something, after the one before if it refers to that.
 
@@ -224,7 +232,7 @@ def proposal(text: str) -> str | None:
             return ""
         if _POINTS_BACK.search(one) and at and not parts[at - 1][1]:
             one = f"{parts[at - 1][0]} {one}"
-        return _unmarked(one)
+        return _unmarked(_BY_ME.sub("", one))
     return None
 
 
