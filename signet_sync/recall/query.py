@@ -112,14 +112,14 @@ def _most_important(words: Sequence[_Word]) -> list[_Word]:
 def _words(text: str) -> Iterator[_Word]:
     known: dict[str, list[_Word]] = {}
     for typed in text.split():
-        for run in _RUN.findall(typed[:1000]):
+        for run in (typed[:1000],) if typed.isascii() else _RUN.findall(typed[:1000]):
             if run not in known:
                 known[run] = list(_words_of(run))
             yield from known[run]
 
 
 def _words_of(run: str) -> Iterator[_Word]:
-    if re.match(f"[{CJK}]", run):
+    if not run.isascii() and re.match(f"[{CJK}]", run):
         yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
         return
     forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))

@@ -8,7 +8,6 @@ import re
 import stat
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -182,7 +181,7 @@ def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callab
 
 def _fresh() -> str:
     """Makes the name of a temporary file, as `sweep` and `displaced` parse it."""
-    return f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
+    return f"{os.getpid()}-{os.urandom(16).hex()}.tmp"
 
 
 def _published(folder_fd: int, name: str, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:

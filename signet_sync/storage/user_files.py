@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -30,7 +29,7 @@ def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
     with suppress(OSError):  # what a crash left of earlier writes is as readable as the file itself
         left = re.escape(f".{name[:150]}.") + r"[0-9a-f]{32}\.tmp(?:\.[0-9a-f]{8}\.\d+\.tmp(?:-journal)?)?"
         sweep(folder, re.compile(left, re.ASCII), longest=_A_WRITE)
-    beside = os.path.join(folder, f".{name[:150]}.{uuid.uuid4().hex}.tmp")
+    beside = os.path.join(folder, f".{name[:150]}.{os.urandom(16).hex()}.tmp")
     try:
         with Replacing(path, beside, durable=False) as temporary:
             yield temporary

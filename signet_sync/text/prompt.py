@@ -14,6 +14,7 @@ _READ = 4_000  # characters of a prompt that are searched for: its beginning
 _NO_PROMPT = late(r"[/!#]|<(?:task-notification|command-name|command-message|local-command|bash-input|system)")
 _PATH = late(r"/[\w.-]+/")
 _WORDS = late(rf"[^\W_]+|[{CJK}]")
+_ASCII_WORDS = late("[0-9A-Za-z]+")  # the other one takes milliseconds to compile
 # Greetings and go-aheads, of which nothing can be remembered.
 _CHAT = frozenset(
     """
@@ -55,8 +56,9 @@ def searched(prompt: str) -> str:
     text = prompt.strip()
     if not text or len(text) > LONGEST or (_NO_PROMPT.match(text) and not _PATH.match(text)):
         return ""
-    words = {word.casefold() for word in _WORDS.findall(text[:_READ])}
-    return text[:_READ] if not _CHAT.issuperset(words) else ""
+    read = text[:_READ]
+    words = {word.casefold() for word in (_ASCII_WORDS if read.isascii() else _WORDS).findall(read)}
+    return read if not _CHAT.issuperset(words) else ""
 
 
 def is_about_earlier_work(prompt: str) -> bool:
