@@ -57,6 +57,7 @@ _NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
 _TITLE_END = late(r"[\W_]+$")
 _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
+_QUESTION_BEHIND = late(r"(?<=[.!?…])\s+(?=(?:[Oo]pen )?[Qq]uestions?:\s)")
 _STRUCK = late(r"~~(?!~)([^~]+)~~")
 _WORDS = late(r"\w\W*\w\W*\w")
 # What would start a heading, quote, fence, list or task inside the list item that shows the text.
@@ -220,7 +221,7 @@ def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
     replaced = aspect in _RULES or aspect in _NAMED_ONLY
     for begun, words, ticked in _listed(text, line):
         raw = words[: 8 * ITEM_LENGTH]
-        for said, struck in _parted(raw, replaced) if raw.startswith("~~") else ((raw, False),):
+        for said, struck in _parted(raw, replaced) if raw.startswith("~~") else ((one, False) for one in _asked(raw)):
             flat = flatten(said, ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = flat[block.end() :] if block is not None else flat
@@ -229,6 +230,11 @@ def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
             # What is done is not shown: it ends what was said in other words before.
             if _says_something(named) and (done or is_statement(named, kind)):
                 yield Item(kind, named, begun, done, claims_of(kind, named))
+
+
+def _asked(words: str) -> list[str]:
+    """Splits off a question that follows in an item: "Keep the lock. Open question: for how long?"."""
+    return _QUESTION_BEHIND.split(words) if "uestion:" in words else [words]
 
 
 def _says_something(text: str) -> bool:

@@ -13,6 +13,18 @@ _ROLE = r"\b(?:user|assistant|human|system)\W{0,2}:\s|(?:用户|助手)[:：]"
 # Front matter, a fence, or turns of a conversation: the text is a piece of a file or a transcript.
 _DEBRIS = late(rf"^-{{3,}}(?:\s|$)|```|~~~|(?:^|[.!?…\"]\s)\W{{0,2}}(?:{_ROLE})", re.IGNORECASE)
 _TURN = late(_ROLE, re.IGNORECASE)
+# A commit's title says what was done; of a secret that was taken out only its name is left.
+_TITLE = late(
+    r"^\W*(?:commit (?:notes?|message|title): |(?:fix|feat|chore|docs|refactor|test|perf|build|ci|style)\([\w./-]{1,40}\)!?: )"
+    r"|\w=\[REDACTED\b",
+    re.IGNORECASE,
+)
+# Words that begin a sentence about things; with one of these somebody is meant all the same.
+_THING = late(r"^\W*(?:(?:the|an?|this|that|these|those|it|there)\b|[A-Z]?[a-z]{2,}ed\s)", re.IGNORECASE)
+_SOMEBODY = late(
+    r"(?<=\s)[A-ZÀ-ÞА-Я][a-zß-ÿа-я]+|[@＠]\w|\b(?:he|she|they|his|her|their|who|users?|customers?|clients?|teams?|owners?|maintainers?|reviewers?"
+    r"|manager|lead|boss|colleagues?|people|person|author|friend|wife|husband|partner|office|i|me|my|we|our)\b"
+)
 _RULED = late(r"\s*[-=*_]{3,}\s*$")
 # With a noun these say something: "no emojis", "only on Fridays".
 _LIMITS = late(r"\b(?:no|not|only|off|now)\b|n['’]t\b", re.IGNORECASE)
@@ -94,10 +106,12 @@ _LEAVES = late(
 
 def is_statement(text: str, aspect: Aspect) -> bool:
     """Returns whether a text says something by itself; a person's name does, a piece of a transcript does not."""
-    if _DEBRIS.search(text) or len(_TURN.findall(text)) > 1:
+    if _DEBRIS.search(text) or _TITLE.search(text) or len(_TURN.findall(text)) > 1:
         return False
-    if aspect == "person" or CJK.search(text):
-        return not _only_points(text) if aspect != "person" else True
+    if aspect == "person":
+        return _THING.match(text) is None or _SOMEBODY.search(text) is not None
+    if CJK.search(text):
+        return not _only_points(text)
     bare = _RULED.sub("", text)
     words = [word for word in content(_RUN.sub(" ", bare)) if word not in _EMPTY]
     if _repeats(words) or not words:

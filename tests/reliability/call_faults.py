@@ -124,7 +124,8 @@ def main() -> int:
         for call, number in where:
             met, code = struck(bench, call, number, fault)
             ended = _ENDS.get(code, f"exit {code}")
-            found = bench.judged(code == 0, aim, known)
+            # What asks a model on its own answers nobody, and tries again.
+            found = bench.judged(code == 0 and (bench.here / "answer.json").exists(), aim, known)
             if code not in _ENDS:
                 found["wrong"].append(f"it ended with {code}")
             point = {"call": call, "number": number, "fault": fault, "met": met, "ended": ended}
