@@ -21,7 +21,7 @@ from signet_sync.sync.read_only import reading
 @json_option
 @pass_context
 def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
-    """Find what answers a question: memories and facts first, then threads and summaries, transcripts last.
+    """Find what answers a question: the best first, from memories and facts to the words of transcripts.
 
     Running sessions are read first, and the hits shown are counted.
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from signet_sync.formats.paths import file_of, running_session
-from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.formats.timestamps import day_of, moment_of, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
 from signet_sync.recall.rank import (
+    FOUND_BY,
+    FOUND_BY_AT_PROMPT,
+    KEPT_AT_PROMPT,
     TIERS,
     RecallCandidate,
     Tier,
@@ -24,13 +28,14 @@ from signet_sync.recall.rank import (
     weights,
     why,
 )
-from signet_sync.recall.snippets import around, label_with_snippet, speaker
+from signet_sync.recall.snippets import around, label_with_snippet, speaker, turn_text
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import access_counts
+from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
@@ -40,6 +45,8 @@ _LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and 
 # The same at a prompt, where the person waits.
 LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT = 8, 1_000_000
 _SHOWN = 400  # characters of a hit's text
+MOST_TURNS = 2  # of a transcript that a hit shows
+_SHOWN_TURNS = 700  # characters of them
 
 _WHAT = {
     "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
@@ -74,7 +81,7 @@ def recall(
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
 ) -> list[RankedHit]:
-    """Returns what an agent remembers that answers a text, best first within the tiers; accepts any text.
+    """Returns what an agent remembers that answers a text, best first; accepts any text.
 
     Without `private`, private memories are left out.
     """
@@ -82,7 +89,14 @@ def recall(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
     )
     return [
-        RankedHit(one.tier, one.id, flatten(one.text, _SHOWN), file_of(one.path), round(one.score, 3), why(query, one))
+        RankedHit(
+            one.tier,
+            one.id,
+            flatten(one.text, _SHOWN_TURNS if one.tier == "transcript" else _SHOWN),
+            file_of(one.path),
+            round(one.score, 3),
+            why(query, one),
+        )
         for one in found
     ]
 
@@ -90,9 +104,11 @@ def recall(
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:
     """Records which memories a query found and at which place, for the dream sweep; False if the database was busy.
 
-    The score is 1/rank in the whole answer. The query is stored sanitized and on one line.
+    Only those count that answer nearly as well as the best hit. The score is 1/rank in the whole answer. The query is
+    stored sanitized and on one line.
     """
-    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
+    least = KEPT_AT_PROMPT * max((hit.score for hit in hits), default=0.0)
+    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least]
     if not scored:
         return True
     return recall_events.record(database, agent_id, stored_query(text), scored, at_us)
@@ -162,7 +178,7 @@ def prompt_candidates(
     query = read(text)
     if not query.terms or query.common:
         return None
-    search = _QuerySearch(database, agent_id, query, LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT)
+    search = _QuerySearch(database, agent_id, query, LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT, FOUND_BY_AT_PROMPT)
     anywhere = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
     own: list[RecallCandidate] = []
     if threads or topics:
@@ -183,21 +199,37 @@ class _QuerySearch:
         query: Query,
         looked_at: int = LOOKED_AT,
         most_read: int = _MOST_READ,
+        found_by: float = FOUND_BY,
     ) -> None:
         self.database = database
         self.looked_at, self.most_read = looked_at, most_read
         self.agent_id = agent_id
         self.terms = query.terms
+        self.dates = query.dates
         self.holding = [hits.artifacts_with(database, term) for term in query.terms]
+        self._add_dated()
         documents, alone = hits.artifacts_in_all(database, agent_id)
         counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
         self.weights = weights(query, counts, documents)
         self.heaviest = rarity(1, documents)
-        self.selective = selective_terms(self.weights, counts)
+        self.selective = selective_terms(self.weights, counts, found_by)
         self.passages = PassageFinder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
         self._lines_with: list[list[int]] | None = None
         self.projects: dict[str | None, Mapping[int, float]] = {}
+
+    def _add_dated(self) -> None:
+        """Adds to the rows that contain a date's word those of the artifacts from that date."""
+        if self.dates:
+            moments = [(number, moment_of(at_us)) for number, at_us in hits.moments(self.database, self.agent_id)]
+            for term, date in self.dates.items():
+                dated = {number for number, at in moments if date.holds(at)}
+                self.holding[term] = sorted(dated.union(self.holding[term]))
+
+    def _dated(self, at_us: int) -> dict[int, float]:
+        """Returns the terms that name the date of an instant."""
+        at = moment_of(at_us) if self.dates else None
+        return {term: 1.0 for term, date in self.dates.items() if at is not None and date.holds(at)}
 
     # ── memories, facts, entities, threads, condensations ──
 
@@ -238,7 +270,7 @@ class _QuerySearch:
         return found, [found.intersection(rows) for rows in holding]
 
     def _from_line(self, tier: Tier, line: MatchedLine) -> RecallCandidate:
-        passage = self.passages.best(line.text)
+        passage = self.passages.best(line.text, self._dated(line.at_us))
         text = line.shown
         if tier == "node":
             text = label_with_snippet(line.shown, line.text, passage.start)
@@ -274,7 +306,7 @@ class _QuerySearch:
         return [number for numbers in found.values() for number in numbers[: self.looked_at]]
 
     def _from_artifact(self, found: MatchedArtifact) -> RecallCandidate:
-        about = self._about(found.project)
+        about = {**self._about(found.project), **self._dated(found.at_us)}
         sentence, passage = (self.passages.best(text, about) for text in (found.sentence, found.content))
         place = None if sentence.weight >= passage.weight else passage.start
         self.places[found.path] = place or 0, found.content
@@ -306,7 +338,22 @@ class _QuerySearch:
         if node is None:
             return None
         role = speaker(content, place) if candidate.tier == "transcript" else ""
-        return candidate._replace(id=node.id, at_us=node.at_us, where=_with_turn(role, candidate.where, node.at_us))
+        text = self._best_turns(content) if candidate.tier == "transcript" else ""
+        where = _with_turn(role, candidate.where, node.at_us)
+        return candidate._replace(id=node.id, at_us=node.at_us, where=where, text=text or candidate.text)
+
+    def _best_turns(self, content: str) -> str:
+        """Returns the turns of a transcript that answer best, whole if they are not long; "" if it has none."""
+        starts = [turn.start for turn in turns(content)]
+        spans = sorted({bisect_right(starts, span[0]) - 1 for span in self.passages.spans(content)} - {-1})
+        found = []
+        for number in spans:
+            said = content[starts[number] : starts[number + 1] if number + 1 < len(starts) else None]
+            found.append((self.passages.best(said), said, number))
+        best = sorted(found, key=lambda one: (-one[0].weight, -one[0].whole, one[2]))[:MOST_TURNS]
+        return " … ".join(
+            turn_text(said, passage.start or 0) for passage, said, _ in sorted(best, key=lambda one: one[2])
+        )
 
     # ── sessions still running ──
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 from unicodedata import normalize
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.recall.dates import DateWord, date_words
 from signet_sync.text.cjk import CJK, word_phrases
 from signet_sync.text.tags import glossary_terms
 from signet_sync.text.word_forms import STOP_WORDS, folded, inflections, prefix_of, stem_of
@@ -55,11 +57,15 @@ class Term(NamedTuple):
 
 
 class Query(NamedTuple):
-    """The terms of a query in order, and their number of words; `common` means that all are stop words."""
+    """The terms of a query in order, and their number of words; `common` means that all are stop words.
+
+    `dates` are the terms, by number, that name a date.
+    """
 
     terms: tuple[Term, ...]
     words: int
     common: bool
+    dates: Mapping[int, DateWord] = MappingProxyType({})
 
 
 class _Word(NamedTuple):
@@ -90,11 +96,13 @@ def read(text: str) -> Query:
     """
     typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
     words = list({word.forms[0]: word for word in _words(typed)}.values())
-    important = [word for word in words if not word.common]
+    dates = {date.word: date for date in date_words(typed)}
+    important = [word for word in words if not word.common or word.forms[0][0] in dates]
     words = important or words
     kept = _most_important(words)
-    terms = [term for number, word in enumerate(kept) for term in _terms(number, word)]
-    return Query(tuple(terms[:MOST_TERMS]), len(kept), not important)
+    terms = [term for number, word in enumerate(kept) for term in _terms(number, word)][:MOST_TERMS]
+    dated = {number: dates[term.phrases[0]] for number, term in enumerate(terms) if term.phrases[0] in dates}
+    return Query(tuple(terms), len(kept), not important, dated)
 
 
 def _most_important(words: Sequence[_Word]) -> list[_Word]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import log
 from typing import Literal, NamedTuple
@@ -13,16 +13,16 @@ from signet_sync.recall.query import Query
 Tier = Literal["memory", "fact", "curated", "thread", "node", "transcript"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node", "transcript")
 
-# A hit is shown if its score is at least this part of the best one's.
-KEPT = 0.75
+# A hit is shown if its score is at least this part of the best one's; at a prompt, where fewer are wanted.
+KEPT, KEPT_AT_PROMPT = 0.5, 0.75
 # The part of a hit's score that its best passage decides; the rest depends on all that the hit contains.
 OF_PASSAGE = 0.75
-# A transcript is dropped unless it scores this much more than its session's summary.
+# A summary stands for its session's transcript if it scores this much more, a condensation for summaries.
 MORE = 1.1
-_FIRST = 5
 _OF_NAME = 2.0  # how much more a name or number weighs than another word as rare
 _PAIRED, _CLOSER = 3, 0.3
-_FOUND_BY = 0.45  # of the weight of all terms
+# Of the weight of all terms: so much of it finds texts, the rarest terms first.
+FOUND_BY, FOUND_BY_AT_PROMPT = 1.0, 0.45
 
 
 class RecallCandidate(NamedTuple):
@@ -58,15 +58,15 @@ def rarity(count: int, documents: int) -> float:
     return 1 + log(1 + (documents - count + 0.5) / (count + 0.5))
 
 
-def selective_terms(weights: Sequence[float], holding: Sequence[int]) -> list[int]:
+def selective_terms(weights: Sequence[float], holding: Sequence[int], found_by: float = FOUND_BY) -> list[int]:
     """Returns the terms by which texts are found: those of highest weight, and those in no artifact but maybe a memory.
 
-    A text without any of them is not among the best, and words that are nearly everywhere are not searched for.
+    Together they have `found_by` of the weight of all terms.
     """
     selective = [number for number, count in enumerate(holding) if not count]
     known = sorted((number for number, count in enumerate(holding) if count), key=lambda number: -weights[number])
     left = sum(weights[number] for number in known)
-    enough = (1 - _FOUND_BY) * left
+    enough = (1 - found_by) * left
     for number in known:
         if left <= enough:
             break
@@ -87,43 +87,55 @@ def scored(weights: Sequence[float], passage: QueryPassage) -> float:
     return (OF_PASSAGE * passage.weight + (1 - OF_PASSAGE) * passage.whole) / sum(weights)
 
 
-def choose(candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
-    """Returns the hits to show, best first within their tier, tiers in their order; at most `limit`.
+def choose(candidates: Iterable[RecallCandidate], limit: int, kept: float = KEPT) -> list[RecallCandidate]:
+    """Returns the hits to show, the best first, at most `limit`: a session once, and repeated texts once.
 
-    Only what scores `KEPT` of the best one is shown, repeated texts only once, and the first places are shared
-    among the tiers.
+    Only what scores `kept` of the best one is shown. Of equal scores the tiers decide, in their order.
     """
-    found = sorted(candidates, key=_order)
+    found = _of_sessions(sorted(candidates, key=_order))
     best = max((candidate.score for candidate in found), default=0.0)
-    good = [candidate for candidate in found if candidate.score > 0 and candidate.score >= KEPT * best]
-    return _placed(_without_repeats(good), limit)
+    good = [candidate for candidate in found if candidate.score > 0 and candidate.score >= kept * best]
+    return _without_repeats(good)[:limit]
 
 
-def _order(candidate: RecallCandidate) -> tuple[int, float, int, str]:
-    return TIERS.index(candidate.tier), -round(candidate.score, 2), -candidate.at_us, candidate.id
+def _order(candidate: RecallCandidate) -> tuple[float, int, int, str]:
+    return -round(candidate.score, 2), TIERS.index(candidate.tier), -candidate.at_us, candidate.id
+
+
+def _of_sessions(candidates: Sequence[RecallCandidate]) -> list[RecallCandidate]:
+    """Leaves of each session's summaries, compactions and transcripts one, with the best score of them.
+
+    It is a transcript, which has the words themselves, unless a summary answers clearly better.
+    """
+    groups: dict[tuple[str, str], list[RecallCandidate]] = {}
+    for one in candidates:
+        if one.tier in ("node", "transcript") and one.session is not None:
+            groups.setdefault(one.session, []).append(one)
+    chosen = {}
+    for session, found in groups.items():
+        best = found[0]
+        said = next((one for one in found if one.tier == "transcript" and one.score * MORE >= best.score), best)
+        chosen[session] = said._replace(score=best.score)
+    kept = []
+    for one in candidates:
+        if one.tier not in ("node", "transcript") or one.session is None:
+            kept.append(one)
+        elif one.session in chosen:
+            kept.append(chosen.pop(one.session))
+    return kept
 
 
 def _without_repeats(candidates: Sequence[RecallCandidate]) -> list[RecallCandidate]:
-    """Drops repeated texts, transcripts whose summary is as good, and condensations of such summaries."""
-    of_sessions: dict[tuple[str, str] | None, float] = {}
-    for candidate in candidates:
-        if candidate.tier == "node" and candidate.session is not None:
-            of_sessions[candidate.session] = max(candidate.score, of_sessions.get(candidate.session, 0.0))
-    summed = max(of_sessions.values(), default=0.0)
+    """Drops repeated texts, and condensations that say no more than a session."""
+    sessions = max((one.score for one in candidates if one.session is not None), default=0.0)
     kept: list[RecallCandidate] = []
     texts: set[str] = set()
-    sessions: set[tuple[str, str]] = set()
     for candidate in candidates:
         text = _same(candidate.text)
-        above = of_sessions.get(candidate.session, 0.0) if candidate.tier == "transcript" else 0.0
-        if candidate.tier == "node" and candidate.session is None:
-            above = summed
-        if text in texts or candidate.score <= MORE * above:
+        if text in texts or (
+            candidate.tier == "node" and candidate.session is None and candidate.score <= MORE * sessions
+        ):
             continue
-        if candidate.tier == "transcript" and candidate.session is not None:
-            if candidate.session in sessions:
-                continue
-            sessions.add(candidate.session)
         texts.add(text)
         kept.append(candidate)
     return kept
@@ -133,35 +145,9 @@ def _same(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".!?…")
 
 
-def _placed(candidates: Sequence[RecallCandidate], limit: int) -> list[RecallCandidate]:
-    """Shares the first places out among the tiers; the rest goes to tiers that displace no hit from these."""
-    tiers = {tier: [c for c in candidates if c.tier == tier] for tier in TIERS}
-    shown = dict.fromkeys(TIERS, 0)
-
-    def fill(places: int, among: Collection[Tier]) -> None:
-        for _ in range(places):
-            waiting = [tier for tier in among if shown[tier] < len(tiers[tier])]
-            if waiting:
-                # One of each tier before a second of any, then the better one.
-                shown[min(waiting, key=lambda t: (shown[t] > 0, -tiers[t][shown[t]].score, TIERS.index(t)))] += 1
-
-    first = min(limit, max(_FIRST, limit // 2))
-    fill(first, TIERS)
-    fill(limit - first, _behind(tiers))
-    return [candidate for tier in TIERS for candidate in tiers[tier][: shown[tier]]]
-
-
-def _behind(tiers: Mapping[Tier, Sequence[RecallCandidate]]) -> Collection[Tier]:
-    """Returns the tiers that may continue after the first places: nodes only if no transcript after them is as good."""
-    best = {tier: found[0].score for tier, found in tiers.items() if found}
-    if "transcript" in best and best["transcript"] >= best.get("node", 0.0):
-        return TIERS[-1:]
-    return TIERS[-2:] if "node" in best else TIERS
-
-
 def for_prompt(query: Query, candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
     """Returns the hits to show at a prompt: transcripts only if no extracted statement answers."""
-    chosen = choose(() if query.common else candidates, limit)
+    chosen = choose(() if query.common else candidates, limit, KEPT_AT_PROMPT)
     return [candidate for candidate in chosen if candidate.tier != "transcript"] or chosen
 
 

@@ -7,6 +7,8 @@ from signet_sync.text.cjk import word_phrases
 from signet_sync.text.word_forms import folded
 
 SNIPPET = 200  # characters
+LONGEST_TURN = 300  # characters of a turn that is shown whole
+_TURN_HEADING = late(r"#{1,6}[ \t]|\*\*")
 MOST_WORDS = 64
 WORDS = late(r"[^\W_]+")
 _LOOKED_BACK = 8_000  # characters
@@ -24,16 +26,16 @@ def snippet(content: str, sentence: str, query: str) -> str:
     return around(sentence or content, 0)
 
 
-def around(text: str, place: int) -> str:
-    """Returns about 200 characters around a place, on one line, with `…` where text is cut before or after."""
-    start = max(place - SNIPPET // 3, 0)
+def around(text: str, place: int, width: int = SNIPPET) -> str:
+    """Returns about `width` characters around a place, on one line, with `…` where text is cut before or after."""
+    start = max(place - width // 3, 0)
     if start:
         blank = text.find(" ", start, place)
         start = blank + 1 if blank >= 0 else start
-    piece = " ".join(text[start : start + SNIPPET].split())
+    piece = " ".join(text[start : start + width].split())
     if not piece.isprintable():
         piece = "".join(c if c.isprintable() else " " for c in piece)
-    return ("…" if start else "") + piece + ("…" if start + SNIPPET < len(text) else "")
+    return ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
 
 
 def label_with_snippet(label: str, content: str, place: int | None) -> str:
@@ -44,6 +46,17 @@ def label_with_snippet(label: str, content: str, place: int | None) -> str:
     if not piece or folded(piece.strip("…. ")) in folded(label):
         return label
     return f"{label} … {piece}" if label else piece
+
+
+def turn_text(turn: str, place: int) -> str:
+    """Returns a turn's words on one line, without its heading: all of a short one, else the part around a place."""
+    heading, _, said = turn.partition("\n")
+    if not _TURN_HEADING.match(heading):
+        heading, said = "", turn
+    plain = " ".join(said.split())
+    if len(plain) <= LONGEST_TURN:
+        return plain
+    return around(turn, max(place, len(heading) + 1), LONGEST_TURN)
 
 
 def speaker(text: str, place: int) -> str:

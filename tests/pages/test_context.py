@@ -246,11 +246,11 @@ def test_a_prompt_is_answered_from_memory_with_handle_and_source(told):
 
 
 @pytest.mark.parametrize("prompt", ["lantern", "kestrel", "Ada", "queue.py", "lantern keeps its word number1x"])
-def test_a_prompt_finds_what_recall_finds(told, prompt):
-    found = told.call("recall", prompt, "--json").json["hits"]
-    assert found
+def test_a_prompt_finds_the_best_of_what_recall_finds(told, prompt):
+    found = [f"^{hit['id']}" for hit in told.call("recall", prompt, "--json", "--limit", "30").json["hits"]]
     text = at(told, prompt, "--budget", "5000")["text"]
-    assert [line.split()[-1] for line in text.split("\n")[1:]] == [f"^{hit['id']}" for hit in found]
+    injected = [line.split()[-1] for line in text.split("\n")[1:]]
+    assert injected and [one for one in found if one in injected] == injected
 
 
 def test_transcripts_only_where_nothing_distilled_answers(told):

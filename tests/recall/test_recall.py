@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from workbench import ROOT, Vault, sampled
 
 from benchmarks import recall as benchmark
+from signet_sync.recall.dates import date_words
 from signet_sync.recall.operations import recall
 from signet_sync.recall.passages import REACH, PassageFinder
 from signet_sync.recall.query import MOST_TERMS, read
@@ -200,23 +201,14 @@ def shown(candidates, limit=10):
     return [hit.id for hit in choose(candidates, limit)]
 
 
-def test_tiers_come_in_their_order_and_the_better_first_within_one():
+def test_the_better_comes_first_and_of_equal_ones_the_tiers_in_their_order():
     found = [candidate(tier, score, name) for tier in reversed(TIERS) for name, score in (("x", 0.9), ("y", 1.0))]
-    assert shown(found)[: len(TIERS)] == [f"{tier}-y" for tier in TIERS]
+    assert shown(found, 20) == [f"{tier}-{name}" for name in "yx" for tier in TIERS]
 
 
 def test_a_weak_fact_does_not_push_the_summary_that_answers():
-    weak = [candidate("fact", 0.5, str(number)) for number in range(9)]
+    weak = [candidate("fact", 0.49, str(number)) for number in range(9)]
     assert shown([*weak, candidate("node", 1.0)]) == ["node-a"]
-
-
-def test_each_tier_that_answers_as_well_is_among_the_first():
-    found = [candidate(tier, 1.0, f"{n}") for tier in TIERS for n in range(20)]
-    assert [hit.tier for hit in choose(found, 5)] == list(TIERS[:5])
-    assert [hit.tier for hit in choose(found, 10)[:6]] == list(TIERS)
-    two = [candidate("fact", 1.0, f"{n}") for n in range(20)] + [candidate("node", 0.9, f"{n}") for n in range(20)]
-    assert [hit.tier for hit in choose(two, 10)] == ["fact"] * 4 + ["node"] * 6
-    assert len(shown([candidate("fact", 1.0, f"{n}") for n in range(20)])) == 10
 
 
 def test_the_newer_of_two_that_match_as_well_comes_first():
@@ -228,18 +220,16 @@ def test_nothing_is_said_twice():
     assert shown(same) == ["memory-a"]
 
 
-def test_a_transcript_is_not_needed_where_its_summary_answers():
+def test_a_session_is_one_hit_in_its_own_words_unless_its_summary_answers_better():
     ours, theirs = ("token", "one"), ("token", "two")
-    summary = candidate("node", 0.9, session=ours)
     found = [
-        summary,
+        candidate("node", 1.0, session=ours),
         candidate("transcript", 0.95, "ours", session=ours),
         candidate("transcript", 0.9, "theirs", session=theirs),
         candidate("transcript", 0.8, "again", session=theirs),
     ]
-    assert shown(found) == ["node-a", "transcript-theirs"]
-    knows_more = candidate("transcript", 1.0, "ours", session=ours)
-    assert shown([summary, knows_more]) == ["node-a", "transcript-ours"]
+    assert [(hit.id, hit.score) for hit in choose(found, 10)] == [("transcript-ours", 1.0), ("transcript-theirs", 0.9)]
+    assert shown([found[0], candidate("transcript", 0.8, "ours", session=ours)]) == ["node-a"]
 
 
 def test_a_condensation_is_not_needed_where_a_summary_below_answers():
@@ -268,7 +258,10 @@ def test_what_is_shown_is_good_distinct_and_in_order(candidates, limit):
     assert hits == choose(list(reversed(candidates)), limit)
     assert len(hits) <= limit
     assert bool(hits) == any(one.score > 0 for one in candidates)
-    assert [TIERS.index(hit.tier) for hit in hits] == sorted(TIERS.index(hit.tier) for hit in hits)
+    places = [(-round(hit.score, 2), TIERS.index(hit.tier)) for hit in hits]
+    assert [place[0] for place in places] == sorted(place[0] for place in places)
+    sessions = [hit.session for hit in hits if hit.session is not None and hit.tier in ("node", "transcript")]
+    assert len(set(sessions)) == len(sessions)
     assert all(hit.score >= KEPT * max(one.score for one in candidates) for hit in hits)
     assert len({hit.text for hit in hits}) == len(hits)
 
@@ -397,16 +390,44 @@ def test_ten_questions_are_answered_at_the_top(vault):
 def test_a_hit_says_what_it_is_and_why_and_leads_on(vault):
     found = hits(vault, "what did we decide about retries")
     assert list(found[0]) == ["tier", "id", "text", "path", "score", "why"]
-    assert [hit["tier"] for hit in found] == sorted((hit["tier"] for hit in found), key=TIERS.index)
+    assert [hit["score"] for hit in found] == sorted((hit["score"] for hit in found), reverse=True)
     fact = found[0]
     assert (fact["tier"], fact["text"]) == ("fact", "Retries are capped at five, with a jitter of 200 ms.")
     assert fact["why"].endswith("in a decision of lantern, 2026-03-02")
-    assert found[-1]["tier"] == "node" and "transcript" not in {hit["tier"] for hit in found}
-    marmalade = hits(vault, "marmalade build")[-1]
+    marmalade = hits(vault, "marmalade build")[0]
     assert marmalade["tier"] == "transcript" and "marmalade" in marmalade["text"]
     assert marmalade["why"] == "all words, in a transcript of lantern: User, 2026-03-02"
     for hit in (*found, marmalade):
         assert vault.call("expand", hit["id"]).code == 0
+
+
+def test_a_transcript_shows_the_turns_that_answer_whole_and_who_said_them(vault):
+    (hit,) = hits(vault, "marmalade build")[:1]
+    assert hit["tier"] == "transcript"
+    said = [line for line in (vault / hit["path"]).read_text().split("\n") if "marmalade" in line]
+    assert said and all(line in hit["text"] for line in said[:2]), hit
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("what did we do in May 2023?", [("may", "month", (5,)), ("2023", "year", (2023,))]),
+        ("we may use the cache", []),
+        (
+            "on July 12th or last spring",
+            [("july", "month", (7,)), ("12th", "day", (12,)), ("spring", "month", (3, 4, 5))],
+        ),
+        ("port 2050 and 12 retries on Monday", [("2050", "year", (2050,)), ("monday", "weekday", (0,))]),
+    ],
+)
+def test_dates_that_a_question_names(asked, named):
+    assert [tuple(one) for one in date_words(asked)] == named
+
+
+def test_a_session_is_found_by_its_date_though_no_word_of_it_says_so(vault):
+    assert {hit["path"][7:14] for hit in hits(vault, "marmalade in March")} == {"2026-03"}
+    (first, *_) = hits(vault, "lantern on March 2")
+    assert "2026-03-02" in first["why"]
 
 
 def test_what_was_remembered_comes_first_and_a_private_one_is_shown_to_its_agent(vault):

@@ -155,7 +155,8 @@ def hash_of(memory_id: str) -> int:
 def _recall(workspace: Workspace, agent_id: str, query: str, at_us: int, simulated: Simulation) -> None:
     hits = recall_operations.recall(workspace.database, query, agent_id=agent_id)
     recall_operations.record(workspace.database, agent_id, query, hits, at_us)
-    found = [(hit.id, rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
+    least = 0.75 * max((hit.score for hit in hits), default=0.0)  # weaker ones say nothing of what is remembered well
+    found = [(hit.id, rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least]
     simulated.answers.append(Answered(agent_id, query, at_us, found))
 
 

@@ -114,6 +114,12 @@ def _rows(database: Database, table: str, match: str) -> list[int]:
     return rows
 
 
+def moments(database: Database, agent_id: str) -> list[tuple[int, int]]:
+    """Returns number and time (microseconds) of each of an agent's artifacts."""
+    rows = database.execute("select id, membership_us from memory_artifacts where agent_id = ?", (agent_id,))
+    return [(number, at_us) for number, at_us in rows]
+
+
 def kinds_of(database: Database, agent_id: str, ids: Sequence[int], kinds: Collection[str]) -> list[tuple[str, int]]:
     """Returns kind and number of the artifacts that are an agent's and of some kinds, in the order given."""
     return [
