@@ -147,7 +147,9 @@ _MARK = late(
     re.IGNORECASE,
 )
 # The number of a clause that has one, and what it was before.
-_ASIDE = late(r"\s*(?:,?\s+(?:because|since|instead of|rather than|weil|statt|porque)\b|\()", re.IGNORECASE)
+_ASIDE = late(
+    r"(?<!\s)\s*+(?:\(|(?:,\s++|(?<=\s))(?:because|since|instead of|rather than|weil|statt|porque)\b)", re.IGNORECASE
+)
 _MEASURED = late(
     r"(?:(?P<bound>at most|at least|no more than|no less than|max(?:imum)?|min(?:imum)?|up to|below|under|above"
     r"|over)\s+)?(?P<v>[-~≈]?[$€£]?\d+(?:[.,:_/×x-]\d+)*(?:\s?(?:%|°|(?!(?:not|and|or|for|in|on|at|per|to|of|with|by|as"
@@ -155,7 +157,7 @@ _MEASURED = late(
     re.IGNORECASE,
 )
 _FORMER_NUMBER = late(
-    r"\s*\(?\b(?:instead of|rather than|not|was|statt|вместо)\s+[$€£]?\d[\d.,:]*\s?[^\W\d_]{0,8}\)?\s*$"
+    r"(?<!\s)\s*+\(?\b(?:instead of|rather than|not|was|statt|вместо)\s+[$€£]?\d[\d.,:]*\s?[^\W\d_]{0,8}\)?\s*$"
     r"|\bfrom\s+[$€£]?\d[\d.,:]*\s?[^\W\d_]{0,8}\s+(?=to\s+[$€£]?\d)",
     re.IGNORECASE,
 )

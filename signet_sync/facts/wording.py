@@ -25,7 +25,7 @@ _SOMEBODY = late(
     r"(?<=\s)[A-ZÀ-ÞА-Я][a-zß-ÿа-я]+|[@＠]\w|\b(?:he|she|they|his|her|their|who|users?|customers?|clients?|teams?|owners?|maintainers?|reviewers?"
     r"|manager|lead|boss|colleagues?|people|person|author|friend|wife|husband|partner|office|i|me|my|we|our)\b"
 )
-_RULED = late(r"\s*[-=*_]{3,}\s*$")
+_RULED = late(r"(?<![\s\-=*_])\s*+[-=*_]{3,}+\s*+$")
 # With a noun these say something: "no emojis", "only on Fridays".
 _LIMITS = late(r"\b(?:no|not|only|off|now)\b|n['’]t\b", re.IGNORECASE)
 # One character over and over.
@@ -67,7 +67,8 @@ _CLAUSES = late(
 )
 # A number, an identifier, or a name within the sentence.
 _NAMED = late(r"\d|\w[_/#@.+]\w|[a-z][A-Z]|--?\w|[`\"“«「]|(?<=[\w,;:)] )(?!I\b)[A-ZÀ-ÞА-Я]\w+|\b[A-Z]{2,}\b")
-_NAME_ALONE = late(r"[\W_]*(?:\w*[a-z][A-Z]\w*|[A-Z]{2,}\w*[a-z]\w*|\w*[A-Za-z]\w*\d\w*)[\W_]*")
+_ONE_WORD = late(r"[\W_]*+(\w++)\W*+")
+_NAME = late(r"[a-z][A-Z]|^[A-Z]{2,}+\w*?[a-z]|^[^A-Za-z]*+[A-Za-z]\w*?\d")
 _SHORT = 3  # words of a piece of a sentence that stands for no subject
 
 _QUESTION = late(
@@ -116,9 +117,15 @@ def is_statement(text: str, aspect: Aspect) -> bool:
     words = [word for word in content(_RUN.sub(" ", bare)) if word not in _EMPTY]
     if _repeats(words) or not words:
         return False
-    if len(words) + min(len(_LIMITS.findall(bare)), 1) < 2 and not _NAME_ALONE.fullmatch(bare):
+    if len(words) + min(len(_LIMITS.findall(bare)), 1) < 2 and not _is_name(bare):
         return False
     return aspect == "question" or not _only_points(bare)
+
+
+def _is_name(text: str) -> bool:
+    """Returns whether a text is one word that looks like a name: `camelCase`, `IPv`, `h264`."""
+    word = _ONE_WORD.fullmatch(text)
+    return word is not None and _NAME.search(word[1]) is not None
 
 
 def _repeats(words: list[str]) -> bool:

@@ -14,7 +14,7 @@ from signet_sync.storage.database.tables import identified
 
 _SHOWN = late(rb"\^([a-z]-[a-z2-7]{6,12})")
 # A line as pages have them, which a person can hardly have typed: a list item that ends with a handle.
-_OF_A_PAGE = late(rb"^\s*- .*\^([a-z]-[a-z2-7]{6,12})\s*$", re.MULTILINE)
+_OF_A_PAGE = late(rb"^[ \t]*+- .*\^([a-z]-[a-z2-7]{6,12})[ \t\r]*+$", re.MULTILINE)
 
 
 def remember(database: Database, agent_id: str, token: str, ids: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
 
 KEPT = 400  # files and commands
 _TURNS = 500  # of the person: from the beginning, and as many from the end
-_PATH = late(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
+_PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _COMMIT = late(
     r"""git\b[^|;&]{0,60}?\bcommit\b[^|;&]{0,60}?\s-\w{0,8}m\s{0,4}"""
     r"""(?:"([^"\n]{3,300})|'([^'\n]{3,300})|\$\(cat <<'?EOF'?\s{0,4}([^\n]{3,300}))"""

@@ -26,8 +26,10 @@ from signet_sync.text.sentences import (
 
 _END = late(r"[\s.!?…:;,，、。！？]+$")
 _INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
-_PARENTHESES = late(r"\s*\([^()]{0,120}\)")
-_CLAUSE = late(r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|\s+[–—-]\s+|,\s+|，|、")
+_PARENTHESES = late(r"(?<!\s)\s*+\([^()]{0,120}\)")
+_CLAUSE = late(
+    r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|(?<!\s)\s++[–—-]\s+|,\s+|，|、"
+)
 # "no edits pls, just asking: …" says how to answer, not what the request is about.
 _MODE = late(
     r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE

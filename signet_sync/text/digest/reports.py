@@ -204,7 +204,8 @@ _TO_DO = late(
     re.IGNORECASE,
 )
 _AND_TO = late(
-    r",?\s+(?:and|et|y|e|ed|и|und|sowie)\s+(?=(?:to|à|da|zu)\s|\w+(?:ar|er|ir|are|ere|ire|ть)\b)", re.IGNORECASE
+    r"(?:,\s++|(?<![\s,])\s++)(?:and|et|y|e|ed|и|und|sowie)\s+(?=(?:to|à|da|zu)\s|\w+(?:ar|er|ir|are|ere|ire|ть)\b)",
+    re.IGNORECASE,
 )
 
 

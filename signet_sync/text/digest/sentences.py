@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from signet_sync.formats.lazy_pattern import late
 
-_FENCE = late(r"^[ ]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = late(r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ ]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _QUOTED_LINE = late(r"^\s*(?:>|\||\+\+\+|---|@@|diff --git|\$ |#!/|at \S+\(|File \"|Traceback)")
 _LOG_LINE = late(
     r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d"

@@ -79,7 +79,7 @@ POINTS_BACK = late(
 )
 # "las tiene que crear el proveedor": only the sentence before names what has to be made.
 _OBJECT = late(r"^(?:la|las|lo|los|le|les|li|gli|os|as)\s", re.IGNORECASE)
-_CLAUSE = late(r"\s*(?:[,;，；、]|\s[–—-]\s)\s*")
+_CLAUSE = late(r"(?<!\s)\s*+(?:[,;，；、]|(?<=\s)[–—-]\s)\s*+")
 
 
 def bare(sentence: str) -> str:
