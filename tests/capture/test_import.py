@@ -245,11 +245,11 @@ def test_progress_is_shown_on_a_terminal_alone(vault, home):
     talks(store(home), 6)
     words = ("--workspace", str(vault.root), "import", "claude-code")
     out, shown = on_a_terminal(*words)
-    assert "Importing" in shown and "100%" in shown
-    assert "Importing" not in out and "6 sessions" in out
+    assert "importing" in shown and "100%" in shown
+    assert "importing" not in out and "6 sessions" in out
     assert on_a_terminal(*words, "--again", "--json")[1] == ""
     piped = vault.spawn("import", "claude-code", "--again")
-    assert piped.err == "" and "Importing" not in piped.out
+    assert piped.err == "" and "importing" not in piped.out
 
 
 def test_what_it_says_to_a_person(vault, home):

@@ -397,14 +397,15 @@ def test_a_worker_that_is_killed_in_the_middle(vault, talk, tmp_path, moment):
 @pytest.mark.slow
 def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
     put(vault, talk)
-    monkeypatch.setenv("SIGNET_CAPTURE_IDLE", "no number")
+    python = sys.executable
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with workspace(vault) as found:
         process = Worker(found)
         assert process.start(sweep=False)
         until(lambda: not process.working(), "it ended")
         assert not process.start(sweep=False)
         monkeypatch.setattr(process, "_not_before", 0.0)
-        monkeypatch.delenv("SIGNET_CAPTURE_IDLE")
+        monkeypatch.setattr(sys, "executable", python)
         assert process.start(sweep=False)
         assert not process.start(sweep=True)
         until(lambda: not process.working(), "it ended")

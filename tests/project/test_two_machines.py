@@ -383,7 +383,7 @@ def restores(walk: Walk, machine: Machine) -> None:
     for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
         for one in batch:
             with suppress(UsageError):
-                machine.does(lambda work, now, path=one.path: integrity_operations.restore(work, path))
+                machine.does(lambda work, now, path=one.path: integrity_operations.restore(work, path, now))
 
 
 def accepts(walk: Walk, machine: Machine) -> None:

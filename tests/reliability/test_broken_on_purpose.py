@@ -141,7 +141,7 @@ def tried(copy: Path, *tests: str) -> tuple[int, str]:
     """How the copy's tests end, and what they say."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=-q -x", *tests],
-        cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True, timeout=600, check=False,
+        cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True, timeout=1800, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout[-3000:]
 

@@ -453,12 +453,21 @@ def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole
         if whole and not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
             continue
         match = form.pattern.match(text, place)
-        if match and (best is None or match.end() > best.end) and _is_token(form, head, match[0][len(head) :]):
+        if match is None or (best is not None and match.end() <= best.end):
+            continue
+        # Between two signs of base64 a short head is a part of a file.
+        if len(head) <= _SHORT and {text[place - 1 : place], text[match.end() : match.end() + 1]} <= {"+", "/"}:
+            continue
+        if _is_token(form, head, match[0][len(head) :]):
             best = SecretSpan(*match.span(), form.rule)
     return best
 
 
-_STAND_IN = late(r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:your|example|placeholder|redacted)")
+# Four letters are in a generated token by chance: with others they are a word.
+_STAND_IN = late(
+    r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:example|placeholder|redacted"
+    r"|your(?:[^a-z0-9]|$|_?(?:own|new|real|key|token|access|api|secret|account|app|user|org|name|id|pass|here|project)))"
+)
 _PIECES = late(r"[-_.\n/:]")
 
 
