@@ -341,10 +341,10 @@ def test_without_systemd_the_agent_tells_by_itself_that_it_ends(vault: Vault, de
     Session().write(vault)
     vault.reindex()
     desk.program("tell-me")
-    own_settings('[notify]\ncommand = ["tell-me"]\n[reconcile]\ninterval = "soon"\n')
-    assert vault.spawn("run", environ={"NOTIFY_SOCKET": "/nonexistent"}).code == 2
+    own_settings('[notify]\ncommand = ["tell-me"]\n')
+    assert vault.spawn("run", "--interval", "-1", environ={"NOTIFY_SOCKET": "/nonexistent"}).code == 2
     assert desk.told() == [], "systemd tells by a unit of its own"
     for _ in range(2):
-        assert vault.spawn("run").code == 2
+        assert vault.spawn("run", "--interval", "-1").code == 2
     (text,) = desk.texts()
-    assert "reconcile.interval" in text
+    assert "interval" in text
