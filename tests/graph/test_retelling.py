@@ -165,8 +165,8 @@ def test_a_form_gives_way_to_what_came_out(vault: Vault, sentence: str) -> None:
     assert checked(vault) == []
     document = opened(vault)
     assert document["status"] == "open" and "Decimal" in document["sentence"]
-    (told,) = [one for one in vault.call("recall", "cart.py", "--json").json["hits"] if one["tier"] == "node"]
-    assert "Decimal" in told["text"] and "was asked" not in told["text"]
+    texts = [one["text"] for one in vault.call("recall", "cart.py", "--json").json["hits"]]
+    assert any("Decimal" in text for text in texts) and not any("was asked" in text for text in texts)
     assert vault.dump() == vault.dump_from_scratch()
     assert vault.reindex()["counts"]["read"] == 0
 

@@ -455,14 +455,20 @@ def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole
         match = form.pattern.match(text, place)
         if match is None or (best is not None and match.end() <= best.end):
             continue
-        # Between two signs of base64 a short head is a part of a file.
-        if len(head) <= _SHORT and {text[place - 1 : place], text[match.end() : match.end() + 1]} <= {"+", "/"}:
+        if len(head) <= _SHORT and head.replace("+", "").isalnum() and _is_in_base64(text, place, match.end()):
             continue
         if _is_token(form, head, match[0][len(head) :]):
             best = SecretSpan(*match.span(), form.rule)
     return best
 
 
+def _is_in_base64(text: str, start: int, end: int) -> bool:
+    """Returns whether a piece stands between signs of base64, of which a path has no `+`."""
+    before, after = text[max(start - 60, 0) : start], text[end : end + 60]
+    return before[-1:] in {"+", "/"} and _BASE64.match(after) is not None and "+" in before + after
+
+
+_BASE64 = late(r"[+/][A-Za-z0-9+/]{12}")
 # Four letters are in a generated token by chance: with others they are a word.
 _STAND_IN = late(
     r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:example|placeholder|redacted"
