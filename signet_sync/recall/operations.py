@@ -35,7 +35,6 @@ from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import access_counts
-from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
@@ -344,6 +343,8 @@ class _QuerySearch:
 
     def _best_turns(self, content: str) -> str:
         """Returns the turns of a transcript that answer best, whole if they are not long; "" if it has none."""
+        from signet_sync.text.chunking import turns  # slow import; most hits at a prompt are no transcripts
+
         starts = [turn.start for turn in turns(content)]
         spans = sorted({bisect_right(starts, span[0]) - 1 for span in self.passages.spans(content)} - {-1})
         found = []
