@@ -2,8 +2,8 @@
 
 Each group of sessions becomes a workspace: every session through `session end`, with its transcript in our form, then
 `reindex`; each question is asked as `recall` asks it. A session counts as found where a hit leads to its files, a turn
-as shown where its words stand whole in the text of one of the hits. `benchmarks.locomo` and `benchmarks.longmemeval`
-read the public formats; the data is the user's to bring.
+as shown where its words stand whole in the text of one of the hits. `benchmarks.locomo` reads a public format; the data
+is the user's to bring.
 """
 
 from __future__ import annotations

@@ -560,6 +560,14 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.parametrize(
+    "line", ["+/srv/{}/productionfiles/Main01", "C++ reads /a+b/{}/Abcdefghijklm1+x", "/code/{}/x"]
+)
+def test_a_token_in_a_path_is_no_piece_of_base64(line: str) -> None:
+    for secret in ("AKIA" + "6LZQURTXZCCZMF3H", "gh" + "p_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"):
+        assert secret not in redact(line.format(secret))[0]
+
+
 @pytest.mark.parametrize("flood", sampled(FLOODS))
 def test_time_grows_with_length_alone(flood: str) -> None:
     small, large = ((flood * (size // len(flood)))[:size] for size in (12_000, 96_000))

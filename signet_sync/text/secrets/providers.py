@@ -455,7 +455,7 @@ def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole
         match = form.pattern.match(text, place)
         if match is None or (best is not None and match.end() <= best.end):
             continue
-        if len(head) <= _SHORT and head.replace("+", "").isalnum() and _is_in_base64(text, place, match.end()):
+        if len(head) <= _OF_BASE64 and _is_in_base64(text, place, match.end()):
             continue
         if _is_token(form, head, match[0][len(head) :]):
             best = SecretSpan(*match.span(), form.rule)
@@ -463,12 +463,18 @@ def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole
 
 
 def _is_in_base64(text: str, start: int, end: int) -> bool:
-    """Returns whether a piece stands between signs of base64, of which a path has no `+`."""
-    before, after = text[max(start - 60, 0) : start], text[end : end + 60]
-    return before[-1:] in {"+", "/"} and _BASE64.match(after) is not None and "+" in before + after
+    """Returns whether a piece stands within a run of base64; a path has no `+` in it, but a diff one before it."""
+    after = _BASE64.match(text, end, end + 60)
+    begin = start
+    while begin > max(start - 60, 0) and (text[begin - 1].isalnum() or text[begin - 1] in "+/"):
+        begin -= 1
+    before = text[begin:start]
+    return before[-1:] in {"+", "/"} and after is not None and is_mixed(after[0]) and "+" in before[1:] + after[0]
 
 
-_BASE64 = late(r"[+/][A-Za-z0-9+/]{12}")
+# Heads of so many characters are in base64 by chance; a longer one is a token wherever it stands.
+_OF_BASE64 = 2
+_BASE64 = late(r"[+/][A-Za-z0-9+/]{12,}")
 # Four letters are in a generated token by chance: with others they are a word.
 _STAND_IN = late(
     r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:example|placeholder|redacted"
