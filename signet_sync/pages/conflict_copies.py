@@ -1,7 +1,8 @@
 """Clears conflict copies of pages and entity files: generated text is removed, the user's text stays.
 
 Two machines write the same pages, so sync services make such copies regularly; only copies that hold something found
-nowhere else need the user's attention.
+nowhere else need the user's attention. A copy may arrive before the version that displaced it: while a page is no later
+than its copy, it may be what was copied and about to be replaced, so the copy is kept.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def find(root: str) -> list[Copy]:
 
 
 def clear(workspace: Workspace) -> list[str]:
-    """Removes our block from copies of pages, and deletes copies that hold nothing which their original lacks.
+    """Removes our block from copies of pages, and deletes copies that hold nothing which their later original lacks.
 
     Every machine does the same to the same copy. Event logs are left to the entities stage. Returns what could not be
     done.
@@ -77,7 +78,7 @@ def _clear(root: str, copy: Copy, *, is_page: bool) -> None:
     words, known = found.raw, present.raw if isinstance(present, Found) else b""
     if is_page:
         words, known = (managed_block.without_block(raw) or b"" for raw in (words, known))
-    if _within(words, known):
+    if not words.strip() or (_within(words, known) and files.is_later(root, copy.original, copy.path)):
         files.retract(root, copy.path, found.raw)
     elif is_page and managed_block.is_generated(found.raw):
         files.replace(root, copy.path, words, found.raw)

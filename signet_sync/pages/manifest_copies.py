@@ -1,4 +1,7 @@
-"""Merges conflict copies of manifests into their manifests and deletes the copies."""
+"""Merges conflict copies of manifests into their manifests and deletes the copies.
+
+A manifest equal to its copy may be what was copied, about to be replaced: that copy is kept.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from signet_sync.formats.filename import artifact_name, has_conflict_mark
 from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_instant, parse_name_stamp
 from signet_sync.formats.wikilinks import with_links
 from signet_sync.pages import signet_daemon
@@ -78,6 +82,9 @@ def _merge(workspace: Workspace, copy: str, path: str) -> set[str]:
         or unknown_entries(document.head, MANIFEST_KEYS)
         or signet_daemon.holds(workspace, [theirs["agent_id"]])
     ):
+        return set()
+    present = files.read(workspace.root, path, limit)
+    if isinstance(present, Found) and present.raw == found.raw and not files.is_later(workspace.root, path, copy):
         return set()
     joined = False
 

@@ -127,6 +127,12 @@ def status_of(root: str, path: str) -> os.stat_result | None:
         return None
 
 
+def is_later(root: str, path: str, other: str) -> bool:
+    """Returns whether a file was written on this machine after another one, whatever times a sync service gave them."""
+    one, two = status_of(root, path), status_of(root, other)
+    return one is not None and two is not None and one.st_ctime_ns > two.st_ctime_ns
+
+
 def listing(root: str, path: str, prefix: str) -> list[str]:
     """Lists the names in a folder that start with a prefix, sorted; empty if there is no such folder."""
     try:

@@ -34,7 +34,7 @@ from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sync.store import violations
 
 ME = "default"
-ROUNDS = 4  # of passes and syncs until nothing moves
+ROUNDS = 5  # of passes and syncs until nothing moves
 MORE = 2  # rounds after that in which no byte may move
 SAID = "# Lantern {word}\n\nUser: what of src/{word}.py?\n\n## Decisions\n\n- src/{word}.py keeps its bound.\n"
 PARTS = ("Jo", "Sam", "The Critic")
@@ -574,6 +574,29 @@ def test_a_copy_of_a_page_keeps_only_what_people_wrote(tmp_path: Path) -> None:
     assert copy.read_bytes().strip() == b"Call Jo."
     page.write_bytes(b"Call Jo.\n\n" + page.read_bytes())
     assert not vault.problems(vault.reindex()) and not conflict_copies(contents(vault.root))
+
+
+@pytest.mark.parametrize("place", ["MEMORY.md", "memory/*--manifest.md", "entities/ledger/*.jsonl", "**/profile.md"])
+def test_a_copy_that_arrives_before_what_displaced_its_original(walk: Walk, place: str) -> None:
+    one, two = walk.machines
+    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    ends(walk, one)
+    walk.settle()
+    (path,) = (str(found.relative_to(one.root)) for found in one.root.glob(place))
+    if path.endswith(".jsonl"):
+        two.does(lambda work, now: operations.append(work, ME, "Jo", "open-questions", "Call Sam.", now_us=now))
+    else:
+        two.save(path, (two.read(path) or b"") + b"\nCall Sam.\n")
+        two.passes()
+    stem, _, ending = path.rpartition(".")
+    two.save(f"{stem}.sync-conflict-20261122-101500-ABCDEF1.{ending}", two.read(path))
+    two.passes()
+    two.save(path, one.read(path))
+    two.passes()
+    kept = b"\n".join(raw for found, raw in two.tree().items() if found.startswith(stem))
+    assert b"Call Sam." in kept
+    if path.endswith(".jsonl"):
+        assert b'"op":"append' in kept
 
 
 def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:

@@ -190,8 +190,9 @@ class EventLog:
     def merge_copies(self) -> bool:
         """Appends what other machines' conflict copies add, and deletes the copies; a damaged one is left to a person.
 
-        Returns whether entries were added. The result depends only on log and copy: machines that merge the same copy
-        write the same bytes. Raises `WorkspaceError`, `OSError`.
+        A page equal to its copy may be what was copied, about to be replaced: that copy is kept. Returns whether
+        entries were added. The result depends only on log and copy: machines that merge the same copy write the same
+        bytes. Raises `WorkspaceError`, `OSError`.
         """
         added = False
         for month, path in event_log_files.copies(self.root, self.agent_id):
@@ -202,7 +203,9 @@ class EventLog:
             if news:
                 self.add(news, parse_instant(f"{month}-01T00:00:00.000Z") or 0)
                 added = True
-            files.retract(self.root, path, raw)
+            page = self._pages.get(month)
+            if page is None or raw != self._read(month) or files.is_later(self.root, page, path):
+                files.retract(self.root, path, raw)
         return added
 
     def rewrite(self, lines: Iterable[LogLine]) -> None:
