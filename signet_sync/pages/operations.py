@@ -49,8 +49,7 @@ def at_start(
             trouble = [f"the index cannot be read: {error.message}"]
     limit = place.settings().context_budget_tokens if budget is None else budget
     composed = compose(place.root, agent_id, shared=shared, limit=limit, size=estimate_tokens, memory=memory)
-    composed.troubles[:0] = trouble
-    return composed
+    return composed._replace(troubles=[*trouble, *composed.troubles])
 
 
 def at_prompt(

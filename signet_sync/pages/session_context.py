@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from signet_sync.formats.paths import file_of, head_page
 from signet_sync.formats.snapshot import Found
@@ -22,8 +22,7 @@ _PER_CHARACTER, _PER_TOKEN = 5, 16
 _CUT = "\n[No more of this file was read.]"
 
 
-@dataclass(slots=True)
-class SessionContext:
+class SessionContext(NamedTuple):
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
     `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted. `lines` are what was
@@ -32,12 +31,12 @@ class SessionContext:
     """
 
     text: str
-    sources: list[str]
-    troubles: list[str]
-    ids: list[str] = field(default_factory=list)
+    sources: Sequence[str]
+    troubles: Sequence[str]
+    ids: Sequence[str] = ()
     crowded: bool = False
-    lines: list[tuple[str, str]] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    lines: Sequence[tuple[str, str]] = ()
+    left_out: Sequence[str] = ()
 
 
 # Makes the text on the project within a limit, measured by a size.
@@ -90,7 +89,7 @@ def compose(
     lines[:0] = [(line.text, line.id) for line in made.lines]
     ids = [line.id for line in made.lines]
     crowded = not text and bool(sources or made.left_out)
-    return SessionContext(text, sources, troubles, ids, crowded, lines, list(made.left_out))
+    return SessionContext(text, sources, troubles, ids, crowded, lines, made.left_out)
 
 
 def of_rows(

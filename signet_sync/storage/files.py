@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from signet_sync.errors import PathEscape, WorkspaceError
@@ -251,8 +250,7 @@ def create_once(
         return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(NamedTuple):
     """The outcome of a replacement.
 
     `signature` is that of the file now in place; `displaced` are the bytes that were found there if they were not the

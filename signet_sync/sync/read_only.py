@@ -5,7 +5,7 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -131,7 +131,7 @@ def count_artifacts(place: IndexPlace, found: list[tuple[str, str]]) -> None:
             count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
 
 
-def count_ids(place: IndexPlace, agent: str, ids: list[str]) -> None:
+def count_ids(place: IndexPlace, agent: str, ids: Sequence[str]) -> None:
     """Counts accesses to nodes, threads, facts and memories; does not wait for a busy database."""
     from datetime import UTC, datetime
 

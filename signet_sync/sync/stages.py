@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -41,7 +40,6 @@ class Source(NamedTuple):
         return self.agent_id, self.id, self.session_id
 
 
-@dataclass(slots=True)
 class Change:
     """Collects what an update moved: sources, file paths, agents and (agent, day) pairs whose pages may need an update.
 
@@ -49,11 +47,13 @@ class Change:
     their kind, because a whole vault has millions of them.
     """
 
-    sources: set[Source] = field(default_factory=set)
-    agents: set[str] = field(default_factory=set)
-    days: set[tuple[str, str]] = field(default_factory=set)
-    paths: set[str] = field(default_factory=set)
-    derived: int = 0
+    __slots__ = ("agents", "days", "derived", "paths", "sources")
+
+    def __init__(self, sources: Iterable[Source] = (), agents: Iterable[str] = ()) -> None:
+        self.sources, self.agents = set(sources), set(agents)
+        self.days: set[tuple[str, str]] = set()
+        self.paths: set[str] = set()
+        self.derived = 0
 
     def add(self, other: Change) -> None:
         """Adds another change to this one."""

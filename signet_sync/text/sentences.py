@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from signet_sync.formats.body import JS_BLANKS, js_trim
 from signet_sync.formats.filename import IMMUTABLE_KINDS
@@ -49,8 +49,7 @@ _SENTENCE_END = late(r"([.!?]['\")\]]{0,3})\s+(?=\S)")
 _SECOND_SENTENCE = late(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceSubject:
+class SentenceSubject(NamedTuple):
     """What a sentence is about, and may name: the artifact's body, project, kind, harness, UTC day and token."""
 
     body: str

@@ -256,6 +256,7 @@ def known(outcome: Outcome) -> dict[str, Any]:
     told = {name: getattr(outcome, name) for name in outcome.__slots__}
     for machine in ("elapsed_ms", "seen", "pages"):
         del told[machine]
+    told["change"] = {name: getattr(outcome.change, name) for name in outcome.change.__slots__}
     return told
 
 
