@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -328,6 +329,7 @@ def _second(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
     def obey() -> None:
         os.close(ask)
         connection.BUSY_MS = 30
+        state_dir.session_lock = partial(state_dir.session_lock, timeout=0.03)
         with opened(str(root), Settings()) as workspace, os.fdopen(asked) as lines:
             turn = 0
             for line in lines:

@@ -40,7 +40,7 @@ def raced(kind: str, place: Path, count: int, *more: str) -> dict[str, Any]:
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])},
         capture_output=True,
         text=True,
-        timeout=1500,
+        timeout=3000,
         check=False,
     )
     assert done.returncode == 0, done.stderr
