@@ -49,9 +49,10 @@ class Change:
 
     __slots__ = ("agents", "days", "derived", "paths", "sources")
 
-    def __init__(self, sources: Iterable[Source] = (), agents: Iterable[str] = ()) -> None:
-        self.sources, self.agents = set(sources), set(agents)
-        self.days: set[tuple[str, str]] = set()
+    def __init__(
+        self, sources: Iterable[Source] = (), agents: Iterable[str] = (), days: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        self.sources, self.agents, self.days = set(sources), set(agents), set(days)
         self.paths: set[str] = set()
         self.derived = 0
 

@@ -114,7 +114,7 @@ def test_a_copy_of_a_manifest_that_was_merged_leaves_no_verdict(vault: Vault) ->
     """It stood among the ignored files until the pass after the next."""
     manifest = vault / vault.session(1)["manifest"]
     copy = manifest.with_name(hand_edits.conflict_name(manifest.name, "Dropbox"))
-    copy.write_bytes(manifest.read_bytes())
+    copy.write_bytes(manifest.read_bytes() + b"\nMy line.\n")
     vault.reindex()
     assert not copy.exists() and vault.dump() == vault.dump_from_scratch()
 
