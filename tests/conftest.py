@@ -1,5 +1,6 @@
 """Prepares every test: its surroundings, its tier, the reference folder beside the checkout, and its vectors."""
 
+import gc
 import json
 import os
 import re
@@ -137,6 +138,12 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("unit")
         if slow and skips_slow:
             item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
+
+
+def pytest_collection_finish(session):
+    """What collection left is never garbage: looking through it took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -78,7 +78,7 @@ def forms(command: click.Command) -> Iterator[tuple[str, ...]]:
                 yield from ((parameter.opts[0], str(choice)) for choice in parameter.type.choices)
 
 
-@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize("name", sampled(READING, 2))
 def test_a_command_that_reads_writes_nothing(vault: Vault, name: str) -> None:
     before = everything(vault)
     for more in forms(EVERY[name]):
@@ -96,7 +96,7 @@ def test_a_dry_run_writes_nothing(vault: Vault, name: str) -> None:
     assert moved(before, everything(vault)) == []
 
 
-@pytest.mark.parametrize("name", WRITING)
+@pytest.mark.parametrize("name", sampled(WRITING))
 def test_after_a_command_and_a_pass_a_second_pass_writes_nothing(vault: Vault, name: str) -> None:
     answer = run(vault, name)
     # `doctor` tells of the change that is not accepted yet.
@@ -162,7 +162,7 @@ def holding(vault: Vault, word: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("name", "option", "what"), sampled(SPOKEN, 2), ids=lambda value: value or "-")
+@pytest.mark.parametrize(("name", "option", "what"), sampled(SPOKEN, 4), ids=lambda value: value or "-")
 def test_a_secret_in_any_text_of_a_command_reaches_no_disk(vault: Vault, name: str, option: str, what: str) -> None:
     line = COMMAND_LINES[name]
     words = line.words.split()
@@ -205,7 +205,7 @@ def test_a_secret_in_any_field_of_a_hook_reaches_no_job(
     assert holding(vault, SECRET) == []
 
 
-@pytest.mark.parametrize(("name", "field"), sampled(DOCUMENTS, 2))
+@pytest.mark.parametrize(("name", "field"), sampled(DOCUMENTS, 4))
 def test_a_secret_in_any_field_of_a_document_reaches_no_disk(vault: Vault, name: str, field: str) -> None:
     line = COMMAND_LINES[name]
     assert line.given is not None

@@ -131,7 +131,7 @@ KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
 }
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=sampled(KINDS, 2))
 def before(request: pytest.FixtureRequest, tmp_path: Any) -> tuple[Vault, str]:
     """A vault, a session of which is removed, and its page of before."""
     vault = Vault(tmp_path / "vault")

@@ -16,7 +16,7 @@ from test_hook_context import lines, prompt, start
 from test_intake import put, take
 from test_live import fed, line, refused
 from transcript_builder import TranscriptBuilder, at, plugged_in, store
-from workbench import NOW, Vault
+from workbench import NOW, Vault, sampled
 
 from signet_sync.app import pipeline
 from signet_sync.app.workspace import opened
@@ -143,7 +143,7 @@ def test_another_session_of_the_project_gets_what_a_running_one_said(vault: Vaul
     assert vault.call("expand", f"{MINE}#3").code == 0
 
 
-@pytest.mark.parametrize("source", ["startup", "resume", "compact", "clear"])
+@pytest.mark.parametrize("source", sampled(["startup", "resume", "compact", "clear"]))
 def test_a_session_never_gets_what_it_says_itself(vault: Vault, source: str) -> None:
     running(vault, BUG, FOUND, POSTGRES)
     question = "Why did we choose Postgres for the queue of lantern instead of Redis?"
