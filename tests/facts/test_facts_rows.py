@@ -468,6 +468,7 @@ def test_settling_what_was_touched_never_walks_a_table(database):
     assert explained > 30
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_session_does_not_grow_with_the_vault():
     steps = []
     for size in (60, 600):

@@ -121,6 +121,7 @@ def test_other_rules_make_the_graph_anew_though_no_file_moved(vault: Vault) -> N
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real vaults are not here")
+@pytest.mark.slow
 def test_the_graph_of_a_real_vault_is_the_same_however_it_was_built(vault: Vault) -> None:
     names = sorted(path for path in (SHARED / "vaults/signet-small/memory").glob("*.md"))
     for start in range(0, len(names), 24):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import artifacts_fixture as made
+import pytest
 
 from benchmarks.graph import Count, Meter
 from signet_sync.app.pipeline import PIPELINE
@@ -57,6 +58,7 @@ def ended(threads: dict[str, int]) -> Count:
     return counts[0]
 
 
+@pytest.mark.slow
 def test_an_ending_costs_the_same_in_a_large_vault() -> None:
     few = ended({"lantern": 30, "other": 30})
     many = ended({"lantern": 30} | {f"other{number}": 30 for number in range(19)})
@@ -65,6 +67,7 @@ def test_an_ending_costs_the_same_in_a_large_vault() -> None:
     assert many.steps <= 1.3 * few.steps
 
 
+@pytest.mark.slow
 def test_an_ending_moves_as_many_rows_in_a_long_thread() -> None:
     # Both threads end on the same day of a week and week of a quarter, so that as much is summed up anew.
     few, many = ended({"lantern": 56}), ended({"lantern": 56 + 3 * QUARTER})

@@ -189,6 +189,7 @@ def test_sessions_without_a_project_are_threads_of_their_own(database: Database)
                               " (select thread_id from memory_thread_heads where sessions = 1)")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ten_thousand_sessions_below_a_root_cost_no_pass_that_changes_none(database: Database) -> None:
     stages = pipeline()
     with database.transaction():

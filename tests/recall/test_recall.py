@@ -572,6 +572,7 @@ def test_it_imports_nothing_heavy(vault):
 # --- forty questions ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nine_of_ten_questions_about_real_workspaces_are_answered_within_the_first_five(shared):
     outcomes = benchmark.measure(shared / "vaults")
     assert len(outcomes) == 40

@@ -391,7 +391,7 @@ def turns(count, width=40):
 @pytest.mark.parametrize(
     "text", sampled([turns(400), "x" * 20_000, turns(100) + "é🦉" * 4_000, "one two  " * 3_000], 4), ids=str.__len__
 )
-@pytest.mark.parametrize("when", [{}, {"captured_at": moment(0)}], ids=["now", "then"])
+@pytest.mark.parametrize("when", sampled([{}, {"captured_at": moment(0)}], 2), ids=["now", "then"])
 def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, text, when, monkeypatch):
     small(monkeypatch, 8_192)
     answer = end(vault, transcript=text, **when)
