@@ -73,12 +73,14 @@ def statements_of_person(dialogue: Dialogue, report: int) -> Iterator[OutcomeIte
     """Yields the statements of each of the person's turns; `report` is where the assistant reported."""
     first = dialogue.users[0][0] if dialogue.users else -1
     late = _late(dialogue)
+    # A prompt that is given again and again, as agents in a loop get it, is classified once.
+    kinds: dict[SentenceContext, Kind | None] = {}
     for place, message in dialogue.some_users:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
         yield from _PersonTurn(
             dialogue, place, first=place == first and dialogue.before(place) is None, closing=place > report >= 0,
-            late=place >= late,
+            late=place >= late, kinds=kinds,
         ).stated()  # fmt: skip
 
 
@@ -96,8 +98,17 @@ def _late(dialogue: Dialogue) -> int:
 class _PersonTurn:
     """One turn of the person, read sentence by sentence."""
 
-    def __init__(self, dialogue: Dialogue, place: int, *, first: bool, closing: bool, late: bool) -> None:
-        self._talk, self._place = dialogue, place
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        place: int,
+        *,
+        first: bool,
+        closing: bool,
+        late: bool,
+        kinds: dict[SentenceContext, Kind | None],
+    ) -> None:
+        self._talk, self._place, self._kinds = dialogue, place, kinds
         before = None if first else dialogue.before(place)
         after = dialogue.after(place)
         self._previous = before[1].text if before else ""
@@ -157,7 +168,10 @@ class _PersonTurn:
         return stated
 
     def _kind(self, sentence: str, *, opens: bool = False) -> Kind | None:
-        return kind_of(self._context._replace(sentence=sentence, opens=opens), self._talk.cues)
+        said = self._context._replace(sentence=sentence, opens=opens)
+        if said not in self._kinds:
+            self._kinds[said] = kind_of(said, self._talk.cues)
+        return self._kinds[said]
 
     _taken = 0
 
