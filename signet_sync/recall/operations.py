@@ -352,9 +352,8 @@ class _QuerySearch:
             said = content[starts[number] : starts[number + 1] if number + 1 < len(starts) else None]
             found.append((self.passages.best(said), said, number))
         best = sorted(found, key=lambda one: (-one[0].weight, -one[0].whole, one[2]))[:MOST_TURNS]
-        return " … ".join(
-            turn_text(said, passage.start or 0) for passage, said, _ in sorted(best, key=lambda one: one[2])
-        )
+        shown = [turn_text(said, passage.start or 0) for passage, said, _ in sorted(best, key=lambda one: one[2])]
+        return " … ".join(shown).replace("… …", "…").replace("… …", "…")
 
     # ── sessions still running ──
 

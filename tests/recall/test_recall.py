@@ -408,6 +408,16 @@ def test_a_transcript_shows_the_turns_that_answer_whole_and_who_said_them(vault)
     assert said and all(line in hit["text"] for line in said[:2]), hit
 
 
+def test_where_two_turns_that_are_cut_meet_one_sign_says_so(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    long = " and then some more of it" * 30
+    said = "".join(f"## User\n\nFirst{long}, the tangerine {word},{long}.\n\n" for word in ("gate", "lock"))
+    vault.session(1, body=said)
+    vault.reindex()
+    (hit,) = [hit for hit in hits(vault, "tangerine gate lock") if hit["tier"] == "transcript"]
+    assert "gate" in hit["text"] and "lock" in hit["text"] and "… …" not in hit["text"], hit
+
+
 @pytest.mark.parametrize(
     ("asked", "named"),
     [

@@ -498,7 +498,7 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values of programs' options."""
     text, low, done = searched.text, searched.low, 0
     for place in searched.places(" -"):
-        if place < done:
+        if place < done or low.startswith(" ", place + 2):
             continue
         if (low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)) and (
             found := _tried(text, place, (_LONG_OPTION,))
