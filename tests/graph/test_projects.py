@@ -235,14 +235,17 @@ def old_id(vault: Vault, number: int) -> str:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        # The first session whose files name the repository; an origin that is added later.
-        (session(1, ROOT), in_repository(2, ROOT)),
-        (in_repository(1, ROOT, origin=None), in_repository(2, ROOT)),
-        (in_repository(1, f"{ROOT}/docs", origin=None), in_repository(2, ROOT)),
-        (session(1, f"{ROOT}/docs"), in_repository(2, ROOT)),
-        (session(1, f"{ROOT}/docs"), in_repository(2, ROOT, origin=None)),
-    ],
+    sampled(
+        [
+            # The first session whose files name the repository; an origin that is added later.
+            (session(1, ROOT), in_repository(2, ROOT)),
+            (in_repository(1, ROOT, origin=None), in_repository(2, ROOT)),
+            (in_repository(1, f"{ROOT}/docs", origin=None), in_repository(2, ROOT)),
+            (session(1, f"{ROOT}/docs"), in_repository(2, ROOT)),
+            (session(1, f"{ROOT}/docs"), in_repository(2, ROOT, origin=None)),
+        ],
+        2,
+    ),
 )
 def test_handles_and_pins_outlive_another_name_of_the_project(tmp_path: Any, before: Any, after: Any) -> None:
     vault = Vault(tmp_path / "vault")

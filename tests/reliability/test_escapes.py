@@ -223,6 +223,7 @@ def test_in_the_place_of_any_file_a_trap_is_left_alone(
     is_left_alone(vault, files, trap)
 
 
+@pytest.mark.slow
 def test_in_the_place_of_any_folder_a_link_is_left_alone(mould: Callable[[Path], Vault], tmp_path: Path) -> None:
     """All but `memory`, without which no command goes on."""
     vault = mould(tmp_path)
