@@ -99,9 +99,9 @@ def keep(found: dict[str, list[dict[str, Any]]], given: Iterable[str]) -> None:
     told = [figure for figure in before if figure.get("part") in names and figure["part"] not in found]
     told += [{"part": name, **figure} for name, figures in found.items() for figure in figures]
     told.sort(key=lambda figure: names.index(figure["part"]))
+    lines = ",\n".join(json.dumps(figure, ensure_ascii=False) for figure in told)
     with open(reliability.FIGURES, "w", encoding="utf-8") as file:
-        json.dump({"run": machine(), "told": told}, file, indent=1, ensure_ascii=False)
-        file.write("\n")
+        file.write(f'{{"run": {json.dumps(machine())}, "told": [\n{lines}\n]}}\n')
     reliability.write()
 
 
