@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -14,13 +13,12 @@ from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
 from signet_sync.recall.rank import (
-    FOUND_BY,
-    FOUND_BY_AT_PROMPT,
     KEPT_AT_PROMPT,
     TIERS,
     RecallCandidate,
     Tier,
     choose,
+    covered,
     pairs,
     rarity,
     scored,
@@ -35,16 +33,12 @@ from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import access_counts
+from signet_sync.text.digest_mark import end_of
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
-# Candidates examined per tier: those that contain most of the query.
-LOOKED_AT = 20
-_LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and of all for one query
-# The same at a prompt, where the person waits.
-LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT = 8, 1_000_000
+_LONGEST = 4_000_000  # characters of one artifact
 _SHOWN = 400  # characters of a hit's text
-MOST_TURNS = 2  # of a transcript that a hit shows
 _SHOWN_TURNS = 700  # characters of them
 
 _WHAT = {
@@ -56,6 +50,26 @@ _LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
 _BATCH, _LINES = 200, 60
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
+
+class SearchLimits(NamedTuple):
+    """How a query is searched.
+
+    `looked_at` candidates of each tier are read: those that contain most of the query; of artifacts at most `most_read`
+    characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of words that only ask.
+    """
+
+    looked_at: int
+    most_read: int
+    found_by: float
+    of_asking: float
+    score: Callable[[Sequence[float], QueryPassage, float], float]
+
+
+FOR_RECALL = SearchLimits(20, 12_000_000, 1.0, 0.5, scored)
+# The person waits, and few texts are worth interrupting for.
+AT_PROMPT = SearchLimits(8, 1_000_000, 0.45, 1.0, covered)
+# The length of a line in relation to that of an artifact, next to nothing; a condensation tells of many sessions.
+_LINE, _CONDENSATION = 0.0, 1.0
 
 Select = Callable[[Query, Sequence[RecallCandidate]], Sequence[RecallCandidate]]
 
@@ -177,7 +191,7 @@ def prompt_candidates(
     query = read(text)
     if not query.terms or query.common:
         return None
-    search = _QuerySearch(database, agent_id, query, LOOKED_AT_FOR_PROMPT, _MOST_READ_FOR_PROMPT, FOUND_BY_AT_PROMPT)
+    search = _QuerySearch(database, agent_id, query, AT_PROMPT)
     anywhere = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
     own: list[RecallCandidate] = []
     if threads or topics:
@@ -191,27 +205,19 @@ def prompt_candidates(
 class _QuerySearch:
     """One query over one agent's rows."""
 
-    def __init__(
-        self,
-        database: Database,
-        agent_id: str,
-        query: Query,
-        looked_at: int = LOOKED_AT,
-        most_read: int = _MOST_READ,
-        found_by: float = FOUND_BY,
-    ) -> None:
+    def __init__(self, database: Database, agent_id: str, query: Query, limits: SearchLimits = FOR_RECALL) -> None:
         self.database = database
-        self.looked_at, self.most_read = looked_at, most_read
         self.agent_id = agent_id
+        self.limits = limits
         self.terms = query.terms
         self.dates = query.dates
         self.holding = [hits.artifacts_with(database, term) for term in query.terms]
         self._add_dated()
         documents, alone = hits.artifacts_in_all(database, agent_id)
         counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
-        self.weights = weights(query, counts, documents)
+        self.weights = weights(query, counts, documents, limits.of_asking)
         self.heaviest = rarity(1, documents)
-        self.selective = selective_terms(self.weights, counts, found_by)
+        self.selective = selective_terms(self.weights, counts, limits.found_by)
         self.passages = PassageFinder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
         self._lines_with: list[list[int]] | None = None
@@ -254,7 +260,7 @@ class _QuerySearch:
             groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
             # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
-            while (wanted := self.looked_at - len(ids)) > 0 and (some := _next_groups(groups, batch)):
+            while (wanted := self.limits.looked_at - len(ids)) > 0 and (some := _next_groups(groups, batch)):
                 ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
                 batch *= 8
         return best
@@ -275,15 +281,19 @@ class _QuerySearch:
             text = label_with_snippet(line.shown, line.text, passage.start)
         elif tier == "curated":
             text = _of_entity(line, passage.start)
-        return self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line))
+        size = _CONDENSATION if tier == "node" else _LINE
+        candidate = self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line), size)
+        return candidate._replace(session=line.session, by_rules=line.session is not None)
 
     # ── summaries, compactions, transcripts ──
 
-    def artifacts(self, tiers: Collection[Tier], within: set[int] | None = None) -> Iterator[RecallCandidate]:
-        """Yields the best artifacts; `within` limits them to these rows, of which any term finds."""
+    def artifacts(self, tiers: Collection[Tier], within: set[int] | None = None) -> list[RecallCandidate]:
+        """Returns the best artifacts; `within` limits them to these rows, of which any term finds."""
         found = self._best_artifacts({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers}, within)
-        for artifact in hits.artifacts(self.database, found, min(_LONGEST, self.most_read), self.most_read):
-            yield self._from_artifact(artifact)
+        most = self.limits.most_read
+        artifacts = list(hits.artifacts(self.database, found, min(_LONGEST, most), most))
+        usual = sum(len(one.content) for one in artifacts) / max(len(artifacts), 1)
+        return [self._from_artifact(one, len(one.content) / max(usual, 1.0)) for one in artifacts]
 
     def _best_artifacts(self, tier_of: Mapping[str, Tier], within: set[int] | None) -> list[int]:
         """Returns of each tier the artifacts that contain most of the query; of equal ones those indexed last."""
@@ -300,27 +310,26 @@ class _QuerySearch:
         while some := list(islice(order, _BATCH)):
             for kind, number in hits.kinds_of(self.database, self.agent_id, some, list(tier_of)):
                 found[tier_of[kind]].append(number)
-            if all(len(numbers) >= self.looked_at for numbers in found.values()):
+            if all(len(numbers) >= self.limits.looked_at for numbers in found.values()):
                 break
-        return [number for numbers in found.values() for number in numbers[: self.looked_at]]
+        return [number for numbers in found.values() for number in numbers[: self.limits.looked_at]]
 
-    def _from_artifact(self, found: MatchedArtifact) -> RecallCandidate:
+    def _from_artifact(self, found: MatchedArtifact, size: float) -> RecallCandidate:
         about = {**self._about(found.project), **self._dated(found.at_us)}
         sentence, passage = (self.passages.best(text, about) for text in (found.sentence, found.content))
         place = None if sentence.weight >= passage.weight else passage.start
         self.places[found.path] = place or 0, found.content
         tier = _TIER_OF[found.kind]
+        first = end_of(found.content) if tier == "node" else 0
         if tier == "node":
-            text, where = (
-                label_with_snippet(found.sentence, found.content, place),
-                f"{_WHAT[found.kind]}{_of(found.project)}",
-            )
+            text = label_with_snippet(found.sentence, found.content, place, first)
+            where = f"{_WHAT[found.kind]}{_of(found.project)}"
         else:
             text = found.sentence if place is None else around(found.content, place)
             where = f"a transcript{_of(found.project)}"
         both = self.passages.better(sentence, passage)
-        candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where)
-        return candidate._replace(session=found.session)
+        candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where, size)
+        return candidate._replace(session=found.session, by_rules=first > 0)
 
     def _about(self, project: str | None) -> Mapping[int, float]:
         """Returns the terms in a project's name; everything done in the project is about them."""
@@ -337,23 +346,22 @@ class _QuerySearch:
         if node is None:
             return None
         role = speaker(content, place) if candidate.tier == "transcript" else ""
-        text = self._best_turns(content) if candidate.tier == "transcript" else ""
+        text = self._said(content) if candidate.tier == "transcript" else ""
         where = _with_turn(role, candidate.where, node.at_us)
         return candidate._replace(id=node.id, at_us=node.at_us, where=where, text=text or candidate.text)
 
-    def _best_turns(self, content: str) -> str:
-        """Returns the turns of a transcript that answer best, whole if they are not long; "" if it has none."""
-        from signet_sync.text.chunking import turns  # slow import; most hits at a prompt are no transcripts
+    def _said(self, content: str) -> str:
+        """Returns what a transcript's turns say to the query; with their speakers if these differ."""
+        from signet_sync.recall.best_turns import best_turns  # slow import; most hits at a prompt are no transcripts
 
-        starts = [turn.start for turn in turns(content)]
-        spans = sorted({bisect_right(starts, span[0]) - 1 for span in self.passages.spans(content)} - {-1})
-        found = []
-        for number in spans:
-            said = content[starts[number] : starts[number + 1] if number + 1 < len(starts) else None]
-            found.append((self.passages.best(said), said, number))
-        best = sorted(found, key=lambda one: (-one[0].weight, -one[0].whole, one[2]))[:MOST_TURNS]
-        shown = [turn_text(said, passage.start or 0) for passage, said, _ in sorted(best, key=lambda one: one[2])]
-        return " … ".join(shown).replace("… …", "…").replace("… …", "…")
+        shown = best_turns(content, self.passages)
+        roles = [speaker(turn.text, 0) for turn in shown]
+        named = len(set(roles)) > 1
+        said = (
+            f"{role}: {text}" if named and role and not text.startswith(f"{role}:") else text
+            for role, text in zip(roles, (turn_text(*turn) for turn in shown), strict=True)
+        )
+        return " … ".join(said).replace("… …", "…").replace("… …", "…")
 
     # ── sessions still running ──
 
@@ -370,11 +378,21 @@ class _QuerySearch:
             yield candidate._replace(session=(turn.session_key, turn.session_id))
 
     def _candidate(
-        self, tier: Tier, line_id: str, text: str, path: str | None, at_us: int, passage: QueryPassage, where: str
+        self,
+        tier: Tier,
+        line_id: str,
+        text: str,
+        path: str | None,
+        at_us: int,
+        passage: QueryPassage,
+        where: str,
+        size: float = _LINE,
     ) -> RecallCandidate:
         # The reason given for a long transcript covers only the passage shown.
         terms = passage.terms if tier == "transcript" else passage.held
-        return RecallCandidate(tier, line_id, text, path, at_us, scored(self.weights, passage), terms, where)
+        return RecallCandidate(
+            tier, line_id, text, path, at_us, self.limits.score(self.weights, passage, size), terms, where
+        )
 
 
 def _next_groups(groups: Iterable[list[int]], rows: int) -> list[list[int]]:

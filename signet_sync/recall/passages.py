@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from signet_sync.text.word_forms import folded
 
 REACH = 240  # characters of a passage: two or three sentences
 _FAR = 0.3  # how much less a passage counts whose first and last word are that far apart
+_SIDE_BY_SIDE = 12  # characters between two words of a phrase, which may have stop words between them
 _BREAK = 60  # characters that the end of a sentence or line counts as
 _MOST_SPANS = 2_000  # of one text
 _ROUNDING = 1e-9  # sums of the same weights in another order differ by less
@@ -28,7 +30,8 @@ class QueryPassage(NamedTuple):
     """The best passage of a text: `weight` is that of its terms, less the farther apart they are; `terms` their worth.
 
     `start` is the place of its first term, None if the text contains none. `whole` and `held` are weight and terms of
-    the entire text.
+    the entire text, `often` is how often it has each term, and `phrase` the weight of the best two terms that stand
+    side by side as in the query.
     """
 
     weight: float
@@ -36,6 +39,8 @@ class QueryPassage(NamedTuple):
     terms: Mapping[int, float]
     whole: float
     held: Mapping[int, float]
+    often: Mapping[int, float]
+    phrase: float = 0.0
 
 
 class PassageFinder:
@@ -68,7 +73,7 @@ class PassageFinder:
         spans = self.spans(text)
         base = self._weight(given)
         if not spans:
-            return QueryPassage(base, None, given, base, given)
+            return QueryPassage(base, None, given, base, given, given)
         best, start, terms = base, None, given
         # What is within reach of a span: how often each term occurs, and their total weight.
         counts: dict[int, int] = {}
@@ -88,7 +93,21 @@ class PassageFinder:
             if not counts[opening]:
                 within -= self.weights[opening]
         held = _most({term: worth for _, _, term, worth in sorted(spans, key=_worth)}, given)
-        return QueryPassage(best, start, terms, self._weight(held), held)
+        often = dict(given)
+        for _, _, term, worth in spans:
+            often[term] = often.get(term, 0.0) + worth
+        return QueryPassage(best, start, terms, self._weight(held), held, often, self._phrase(spans))
+
+    def _phrase(self, spans: Sequence[Span]) -> float:
+        """Returns the weight of the heaviest two terms that follow each other as in the query."""
+        return max(
+            (
+                self.weights[one] + self.weights[other]
+                for (_, end, one, _), (start, _, other, _) in pairwise(spans)
+                if other == one + 1 and start <= end + _SIDE_BY_SIDE
+            ),
+            default=0.0,
+        )
 
     def _passage(
         self, text: str, near: Sequence[Span], given: Mapping[int, float], base: float
@@ -114,7 +133,12 @@ class PassageFinder:
         """Returns the better passage of two texts that belong together, with weight and terms of both texts."""
         best = max(one, other, key=lambda passage: passage.weight)
         held = _most(one.held, other.held)
-        return best._replace(whole=self._weight(held), held=held)
+        return best._replace(
+            whole=self._weight(held),
+            held=held,
+            often=_most(one.often, other.often),
+            phrase=max(one.phrase, other.phrase),
+        )
 
     def _weight(self, terms: Mapping[int, float]) -> float:
         return sum(self.weights[term] * worth for term, worth in terms.items())

@@ -30,6 +30,12 @@ _SCRIPT = late(
     "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
 )
 _HIRAGANA = late("[\u3041-\u309f]+")
+# Words that say what kind of answer is wanted: "what types of …", "how many", "did he mention".
+_ASKING = frozenset(
+    ("kind", "kinds", "type", "types", "sort", "sorts", "thing", "things", "item", "items", "many", "much", "often",
+     "long", "recently", "currently", "likely", "particular", "specific", "various", "different", "say", "said", "tell",
+     "told", "mention", "mentioned", "describe", "described", "happen", "happened")
+)  # fmt: skip
 _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don't, we're
 
 
@@ -54,6 +60,11 @@ class Term(NamedTuple):
     def name(self) -> bool:
         """Returns whether it has several parts (`queue.py`, `getUserName`) or a digit: typed deliberately."""
         return not self.dense and (len(self.phrases) > 1 or not self.phrases[0].isalpha())
+
+    @property
+    def asks(self) -> bool:
+        """Returns whether it says what kind of answer is wanted, rather than about what."""
+        return self.phrases[0] in _ASKING
 
 
 class Query(NamedTuple):

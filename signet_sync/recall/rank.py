@@ -13,22 +13,25 @@ from signet_sync.recall.query import Query
 Tier = Literal["memory", "fact", "curated", "thread", "node", "transcript"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node", "transcript")
 
-# A hit is shown if its score is at least this part of the best one's; at a prompt, where fewer are wanted.
-KEPT, KEPT_AT_PROMPT = 0.5, 0.75
-# The part of a hit's score that its best passage decides; the rest depends on all that the hit contains.
-OF_PASSAGE = 0.75
+# A hit is shown if its score is at least this part of the best one's; at a prompt, where fewer are wanted. Below a best
+# score of `CLEAR`, which may well be of the wrong hit, the part is smaller, too.
+KEPT, KEPT_AT_PROMPT, CLEAR = 0.5, 0.75, 0.55
+# What decides a hit's score: its best passage, how often it has the words for its length, two words side by side.
+OF_PASSAGE, OF_WHOLE, OF_PHRASE = 0.45, 0.45, 0.1
+# The usual constants of bm25: when more of the same word count little more, and how much length counts.
+_SATURATED, _OF_LENGTH = 1.2, 0.75
 # A summary stands for its session's transcript if it scores this much more, a condensation for summaries.
 MORE = 1.1
 _OF_NAME = 2.0  # how much more a name or number weighs than another word as rare
 _PAIRED, _CLOSER = 3, 0.3
-# Of the weight of all terms: so much of it finds texts, the rarest terms first.
-FOUND_BY, FOUND_BY_AT_PROMPT = 1.0, 0.45
+_OF_CLOSE = 0.75  # the part of what a text covers of a query that its best passage decides
 
 
 class RecallCandidate(NamedTuple):
     """A possible answer. `terms` are the query's terms in it, with their worth; `score` is from 0 to 1.
 
-    `where` says what and where it is, for the user. `session` is (token, session id) if it is in an artifact.
+    `where` says what and where it is, for the user. `session` is (token, session id) if it is in an artifact. What was
+    made `by_rules` only stands for the words of that session.
     """
 
     tier: Tier
@@ -40,15 +43,16 @@ class RecallCandidate(NamedTuple):
     terms: Mapping[int, float]
     where: str
     session: tuple[str, str] | None = None
+    by_rules: bool = False
 
 
-def weights(query: Query, holding: Sequence[int], documents: int) -> list[float]:
+def weights(query: Query, holding: Sequence[int], documents: int, of_asking: float = 1.0) -> list[float]:
     """Returns the weight of each term: the rarer, the higher, and higher for names and numbers than for other words.
 
-    `holding` counts the documents with each term, of `documents` in all.
+    `holding` counts the documents with each term, of `documents` in all. Words that only ask weigh `of_asking` of it.
     """
     return [
-        term.share * (_OF_NAME if term.name else 1.0) * rarity(count, documents)
+        term.share * (_OF_NAME if term.name else of_asking if term.asks else 1.0) * rarity(count, documents)
         for term, count in zip(query.terms, holding, strict=True)
     ]
 
@@ -58,7 +62,7 @@ def rarity(count: int, documents: int) -> float:
     return 1 + log(1 + (documents - count + 0.5) / (count + 0.5))
 
 
-def selective_terms(weights: Sequence[float], holding: Sequence[int], found_by: float = FOUND_BY) -> list[int]:
+def selective_terms(weights: Sequence[float], holding: Sequence[int], found_by: float = 1.0) -> list[int]:
     """Returns the terms by which texts are found: those of highest weight, and those in no artifact but maybe a memory.
 
     Together they have `found_by` of the weight of all terms.
@@ -82,19 +86,28 @@ def pairs(weights: Sequence[float], selective: Sequence[int]) -> tuple[list[tupl
     return near, [_CLOSER * (weights[one] + weights[other]) for one, other in near]
 
 
-def scored(weights: Sequence[float], passage: QueryPassage) -> float:
-    """Scores how well a text answers, from 0 to 1: by its best passage, and a little by all that it contains."""
-    return (OF_PASSAGE * passage.weight + (1 - OF_PASSAGE) * passage.whole) / sum(weights)
+def scored(weights: Sequence[float], passage: QueryPassage, size: float) -> float:
+    """Scores how well a text answers, from 0 to 1; `size` is its length in relation to that of the other texts."""
+    enough = _SATURATED * (1 - _OF_LENGTH + _OF_LENGTH * size)
+    whole = sum(weights[term] * times / (times + enough) for term, times in passage.often.items())
+    return (OF_PASSAGE * passage.weight + OF_WHOLE * whole + OF_PHRASE * passage.phrase) / sum(weights)
+
+
+def covered(weights: Sequence[float], passage: QueryPassage, size: float) -> float:
+    """Scores which part of a query a text contains, from 0 to 1, mostly its best passage; its `size` does not count."""
+    return (_OF_CLOSE * passage.weight + (1 - _OF_CLOSE) * passage.whole) / sum(weights)
 
 
 def choose(candidates: Iterable[RecallCandidate], limit: int, kept: float = KEPT) -> list[RecallCandidate]:
     """Returns the hits to show, the best first, at most `limit`: a session once, and repeated texts once.
 
-    Only what scores `kept` of the best one is shown. Of equal scores the tiers decide, in their order.
+    Only what scores `kept` of the best one is shown, or less if that scores little itself. Of equal scores the tiers
+    decide, in their order.
     """
     found = _of_sessions(sorted(candidates, key=_order))
     best = max((candidate.score for candidate in found), default=0.0)
-    good = [candidate for candidate in found if candidate.score > 0 and candidate.score >= kept * best]
+    least = kept * best * min(1.0, best / CLEAR)
+    good = [candidate for candidate in found if candidate.score > 0 and candidate.score >= least]
     return _without_repeats(good)[:limit]
 
 
@@ -103,26 +116,27 @@ def _order(candidate: RecallCandidate) -> tuple[float, int, int, str]:
 
 
 def _of_sessions(candidates: Sequence[RecallCandidate]) -> list[RecallCandidate]:
-    """Leaves of each session's summaries, compactions and transcripts one, with the best score of them.
+    """Leaves of each session's thread, summaries, compactions and transcripts one, with the best score of them.
 
-    It is a transcript, which has the words themselves, unless a summary answers clearly better.
+    It is a transcript, which has the words themselves, unless a summary that was not made by rules answers clearly
+    better.
     """
     groups: dict[tuple[str, str], list[RecallCandidate]] = {}
     for one in candidates:
-        if one.tier in ("node", "transcript") and one.session is not None:
+        if one.session is not None:
             groups.setdefault(one.session, []).append(one)
     chosen = {}
     for session, found in groups.items():
         best = found[0]
-        said = next((one for one in found if one.tier == "transcript" and one.score * MORE >= best.score), best)
-        chosen[session] = said._replace(score=best.score)
-    kept = []
-    for one in candidates:
-        if one.tier not in ("node", "transcript") or one.session is None:
-            kept.append(one)
-        elif one.session in chosen:
-            kept.append(chosen.pop(one.session))
-    return kept
+        least = max((one.score for one in found if not one.by_rules), default=0.0) / MORE
+        said = next((one for one in found if one.tier == "transcript" and one.score >= least), None)
+        kept = said or next((one for one in found if not one.by_rules), best)
+        chosen[session] = kept._replace(score=best.score)
+    return [one if one.session is None else chosen.pop(one.session) for one in candidates if _wanted(one, chosen)]
+
+
+def _wanted(one: RecallCandidate, chosen: Mapping[tuple[str, str], RecallCandidate]) -> bool:
+    return one.session is None or one.session in chosen
 
 
 def _without_repeats(candidates: Sequence[RecallCandidate]) -> list[RecallCandidate]:

@@ -26,23 +26,26 @@ def snippet(content: str, sentence: str, query: str) -> str:
     return around(sentence or content, 0)
 
 
-def around(text: str, place: int, width: int = SNIPPET) -> str:
-    """Returns about `width` characters around a place, on one line, with `…` where text is cut before or after."""
-    start = max(place - width // 3, 0)
-    if start:
+def around(text: str, place: int, width: int = SNIPPET, first: int = 0) -> str:
+    """Returns about `width` characters around a place, on one line, with `…` where text is cut before or after.
+
+    It begins at `first` or later.
+    """
+    start = max(place - width // 3, first)
+    if start > first:
         blank = text.find(" ", start, place)
         start = blank + 1 if blank >= 0 else start
     piece = " ".join(text[start : start + width].split())
     if not piece.isprintable():
         piece = "".join(c if c.isprintable() else " " for c in piece)
-    return ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
+    return ("…" if start > first else "") + piece + ("…" if start + width < len(text) else "")
 
 
-def label_with_snippet(label: str, content: str, place: int | None) -> str:
-    """Returns the line that identifies a node, with its content around a place."""
+def label_with_snippet(label: str, content: str, place: int | None, first: int = 0) -> str:
+    """Returns the line that identifies a node, with its content, from `first` on, around a place."""
     from signet_sync.text.sentences import flatten  # slow import; `search` does not need it
 
-    piece = "" if place is None else _HEADING.sub("", flatten(around(content, place))).removeprefix("…")
+    piece = "" if place is None else _HEADING.sub("", flatten(around(content, place, first=first))).removeprefix("…")
     if not piece or folded(piece.strip("…. ")) in folded(label):
         return label
     return f"{label} … {piece}" if label else piece
@@ -56,7 +59,7 @@ def turn_text(turn: str, place: int) -> str:
     plain = " ".join(said.split())
     if len(plain) <= LONGEST_TURN:
         return plain
-    return around(turn, max(place, len(heading) + 1), LONGEST_TURN)
+    return around(said, max(place - len(turn) + len(said), 0), LONGEST_TURN)
 
 
 def speaker(text: str, place: int) -> str:

@@ -35,6 +35,12 @@ def status_of(summary: str) -> Status | None:
     return cast(Status, found[1]) if found is not None else None
 
 
+def end_of(summary: str) -> int:
+    """Returns where the line of a summary made by rules ends; 0 for any other text."""
+    line = _below_title(summary)
+    return summary.index(line) + len(line) if _OPENING.fullmatch(line) else 0
+
+
 def says_nothing(summary: str) -> bool:
     """Returns whether rules made this summary of a session without content: a greeting, a word or two, no question."""
     title = summary[:400].partition("\n")[0]

@@ -15,12 +15,24 @@ from hypothesis import strategies as st
 from workbench import ROOT, Vault, sampled
 
 from benchmarks import recall as benchmark
+from signet_sync.recall.best_turns import MOST_SHOWN, best_turns
 from signet_sync.recall.dates import date_words
 from signet_sync.recall.operations import recall
 from signet_sync.recall.passages import REACH, PassageFinder
 from signet_sync.recall.query import MOST_TERMS, read
-from signet_sync.recall.rank import KEPT, TIERS, RecallCandidate, choose, for_prompt, weights, why
-from signet_sync.recall.snippets import SNIPPET, label_with_snippet, speaker
+from signet_sync.recall.rank import (
+    CLEAR,
+    KEPT,
+    TIERS,
+    RecallCandidate,
+    choose,
+    covered,
+    for_prompt,
+    scored,
+    weights,
+    why,
+)
+from signet_sync.recall.snippets import LONGEST_TURN, SNIPPET, label_with_snippet, speaker
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.word_forms import folded, inflections, stem_of
 
@@ -188,13 +200,48 @@ def test_who_said_it():
     assert speaker("no turns here", 3) == ""
 
 
+def turns_of(*said):
+    roles = ("User", "Assistant")
+    return "\n\n".join(f"## {roles[n % 2]} · 2026-03-28T10:00:0{n}.000Z\n\n{text}" for n, text in enumerate(said))
+
+
+def shown_of(query, content):
+    asked = read(query)
+    found = best_turns(content, PassageFinder(asked.terms, [1.0] * len(asked.terms)))
+    return [turn.text.partition("\n\n")[2].strip() for turn in found]
+
+
+def test_of_a_transcript_the_best_turns_are_shown_in_their_order():
+    talk = turns_of("The broker died.", "Fine weather.", "Broker and queue again.", "A queue.", "Broker, queue!", "No.")
+    assert shown_of("broker queue", talk) == [
+        "The broker died.",
+        "Broker and queue again.",
+        "A queue.",
+        "Broker, queue!",
+    ]
+    assert shown_of("broker queue", "no turns, but a broker") == []
+    long = turns_of(*(f"broker {FILLER * 6}" for _ in range(5)))
+    assert len(shown_of("broker", long)) == MOST_SHOWN // LONGEST_TURN
+
+
+def test_an_answer_is_shown_though_it_repeats_no_word_of_its_question():
+    talk = turns_of("Which queue does the broker run?", "RabbitMQ.", *("A queue.", "Well.") * 4)
+    assert "RabbitMQ." in shown_of("queue broker runs", talk)
+    assert "RabbitMQ." not in shown_of("queue broker runs", talk.replace("?", "."))
+
+
+def test_what_a_named_speaker_said_comes_first():
+    talk = turns_of(*("Bo: We sail at noon, Ada.", "Well.") * 5, "Ada: I sail as well.", "Well.")
+    assert "Ada: I sail as well." in shown_of("when does Ada sail", talk)
+
+
 # --- which of it is shown -------------------------------------------------------------------------------------------
 
 
-def candidate(tier, score, name="a", *, text=None, session=None, at_us=0, terms=(0,)):
+def candidate(tier, score, name="a", *, text=None, session=None, at_us=0, terms=(0,), by_rules=False):
     text = f"{tier} {name}" if text is None else text
     held = dict.fromkeys(terms, 1.0)
-    return RecallCandidate(tier, f"{tier}-{name}", text, None, at_us, score, held, "a note", session)
+    return RecallCandidate(tier, f"{tier}-{name}", text, None, at_us, score, held, "a note", session, by_rules)
 
 
 def shown(candidates, limit=10):
@@ -232,6 +279,34 @@ def test_a_session_is_one_hit_in_its_own_words_unless_its_summary_answers_better
     assert shown([found[0], candidate("transcript", 0.8, "ours", session=ours)]) == ["node-a"]
 
 
+def test_rules_never_stand_for_the_words_that_they_were_made_from():
+    ours = ("token", "one")
+    thread, digest = (candidate(tier, 1.0, session=ours, by_rules=True) for tier in ("thread", "node"))
+    said = candidate("transcript", 0.3, session=ours)
+    assert [(hit.id, hit.score) for hit in choose([thread, digest, said], 10)] == [("transcript-a", 1.0)]
+    assert shown([thread, candidate("node", 0.8, "model", session=ours), said]) == ["node-model"]
+    assert shown([thread, digest]) == ["thread-a"]
+
+
+def test_where_nothing_answers_well_more_is_shown():
+    good = [candidate("fact", 0.9, "best"), candidate("fact", 0.4, "weak")]
+    poor = [candidate("fact", 0.3, "best"), candidate("fact", 0.1, "weak")]
+    assert shown(good) == ["fact-best"]
+    assert shown(poor) == ["fact-best", "fact-weak"]
+
+
+def test_words_that_are_said_more_often_or_side_by_side_score_more():
+    texts = ["the queue", "queue and queue", "queue broker", f"broker {FILLER}queue"]
+    once, twice, beside, apart = (scored([1.0, 1.0], best("queue broker", text), 1.0) for text in texts)
+    assert once < twice < apart < beside
+    assert (
+        scored([1.0, 1.0], best("queue broker", texts[0]), 9.0) < once < scored([1.0, 1.0], best("queue", "queue"), 0.0)
+    )
+    assert covered([1.0, 1.0], best("queue broker", texts[1]), 1.0) == covered(
+        [1.0, 1.0], best("queue broker", texts[0]), 9.0
+    )
+
+
 def test_a_condensation_is_not_needed_where_a_summary_below_answers():
     summary, arc = candidate("node", 0.9, session=("t", "s")), candidate("node", 0.9, "arc")
     assert shown([summary, arc]) == ["node-a"]
@@ -262,7 +337,8 @@ def test_what_is_shown_is_good_distinct_and_in_order(candidates, limit):
     assert [place[0] for place in places] == sorted(place[0] for place in places)
     sessions = [hit.session for hit in hits if hit.session is not None and hit.tier in ("node", "transcript")]
     assert len(set(sessions)) == len(sessions)
-    assert all(hit.score >= KEPT * max(one.score for one in candidates) for hit in hits)
+    most = max((one.score for one in candidates), default=0.0)
+    assert all(hit.score >= KEPT * most * min(1, most / CLEAR) for hit in hits)
     assert len({hit.text for hit in hits}) == len(hits)
 
 
@@ -479,7 +555,8 @@ def test_another_agent_that_says_it_louder_drowns_nothing(vault):
     for agent, text in [("default", quiet), *(("scout", f"{loud} {number}") for number in range(25))]:
         assert vault.call("remember", text, "--agent", agent).code == 0
     found = hits(vault, "marmalade quince pantry")
-    assert [hit["tier"] for hit in found] == ["memory", "node"]
+    assert [hit["tier"] for hit in found][:2] == ["memory", "node"]
+    assert not any("of the pantry" in hit["text"] for hit in found)
     assert found[1]["path"] == made.path_for("summary", session_id="quiet", captured_at="2026-01-01T10:00:00.000Z")
 
 

@@ -35,7 +35,10 @@ _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
 
 
 class MatchedLine(NamedTuple):
-    """What a line was made from. `about` names the project or thread as shown to the user; `kind` is its type."""
+    """What a line was made from. `about` names the project or thread as shown to the user; `kind` is its type.
+
+    `session` is (token, session id) of a thread's only session.
+    """
 
     id: str
     kind: str
@@ -44,6 +47,7 @@ class MatchedLine(NamedTuple):
     shown: str
     path: str | None
     at_us: int
+    session: tuple[str, str] | None = None
 
 
 class MatchedArtifact(NamedTuple):
@@ -230,7 +234,9 @@ _MATCHED = {
         cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'
         cross join recall_lines l on l.agent_id = g.agent_id and l.id = g.id order by j.key, g.path desc""",
     "thread": """select h.thread_id, 'thread', h.label, l.text,
-        h.label || ': ' || h.sample || coalesce(' Next: ' || nullif(h.next_action, ''), ''), h.source_ref, h.latest_us
+        h.label || ': ' || h.sample || coalesce(' Next: ' || nullif(h.next_action, ''), ''), h.source_ref, h.latest_us,
+        (select iif(count(*) = 1, json_array(session_token, session_id), null) from thread_sessions s
+        where s.agent_id = h.agent_id and s.thread_id = h.thread_id)
         from json_each(?2) j cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value
         cross join recall_lines l on l.agent_id = h.agent_id and l.id = h.thread_id""",
     "node": """select n.id, n.kind, h.label, coalesce(nullif(n.content, ''), n.label), n.label, null, n.latest_us
@@ -242,8 +248,10 @@ _MATCHED = {
 def lines(database: Database, agent_id: str, tier: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
     """Yields the lines of a tier; of an entity whose folder was copied, the first by path."""
     rows = {row[0]: row for row in database.execute(_MATCHED[tier], (agent_id, json.dumps(ids)))}
-    for *line, at in rows.values():
-        yield MatchedLine._make((*line, parse_instant(at) or 0 if isinstance(at, str) else at))
+    for name, kind, about, text, shown, path, at, *session in rows.values():
+        at_us = parse_instant(at) or 0 if isinstance(at, str) else at
+        only = tuple(json.loads(session[0])) if session and session[0] else None
+        yield MatchedLine(name, kind, about, text, shown, path, at_us, only)
 
 
 def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[MatchedArtifact]:
