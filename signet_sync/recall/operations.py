@@ -56,18 +56,21 @@ class SearchLimits(NamedTuple):
 
     `looked_at` candidates of each tier are read: those that contain most of the query; of artifacts at most `most_read`
     characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of words that only ask.
+    With `spelling`, words that no text has are taken for words spelled alike.
     """
 
     looked_at: int
     most_read: int
     found_by: float
     of_asking: float
+    spelling: bool
     score: Callable[[Sequence[float], QueryPassage, float], float]
 
 
-FOR_RECALL = SearchLimits(20, 12_000_000, 1.0, 0.5, scored)
+FOR_RECALL = SearchLimits(20, 12_000_000, 1.0, 0.5, True, scored)
 # The person waits, and few texts are worth interrupting for.
-AT_PROMPT = SearchLimits(8, 1_000_000, 0.45, 1.0, covered)
+AT_PROMPT = SearchLimits(8, 1_000_000, 0.45, 1.0, False, covered)
+_MISSPELLED = 0.7  # worth of a word that is spelled like one of the query
 # The length of a line in relation to that of an artifact, next to nothing; a condensation tells of many sessions.
 _LINE, _CONDENSATION = 0.0, 1.0
 
@@ -209,19 +212,30 @@ class _QuerySearch:
         self.database = database
         self.agent_id = agent_id
         self.limits = limits
-        self.terms = query.terms
+        self.terms = list(query.terms)
         self.dates = query.dates
         self.holding = [hits.artifacts_with(database, term) for term in query.terms]
+        if limits.spelling:
+            self._correct_spelling()
         self._add_dated()
         documents, alone = hits.artifacts_in_all(database, agent_id)
         counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
         self.weights = weights(query, counts, documents, limits.of_asking)
         self.heaviest = rarity(1, documents)
         self.selective = selective_terms(self.weights, counts, limits.found_by)
-        self.passages = PassageFinder(query.terms, self.weights)
+        self.passages = PassageFinder(self.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
         self._lines_with: list[list[int]] | None = None
         self.projects: dict[str | None, Mapping[int, float]] = {}
+
+    def _correct_spelling(self) -> None:
+        """Takes words that are spelled alike for each plain word that no text has."""
+        for number, term in enumerate(self.terms):
+            plain = not (self.holding[number] or term.name or term.dense or number in self.dates)
+            if plain and not hits.lines_with(self.database, term):
+                alike = hits.spelled_like(self.database, term.phrases[0])
+                self.terms[number] = term._replace(akin=(*term.akin, *alike), worth=_MISSPELLED)
+                self.holding[number] = hits.artifacts_with(self.database, self.terms[number])
 
     def _add_dated(self) -> None:
         """Adds to the rows that contain a date's word those of the artifacts from that date."""

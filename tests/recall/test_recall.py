@@ -544,6 +544,33 @@ def test_nothing_crosses_agents_not_even_by_numbers(vault):
     assert theirs and not {hit["id"] for hit in theirs} & {hit["id"] for found in alone.values() for hit in found}
 
 
+@pytest.mark.parametrize("asked", ["marmelade", "marmalde", "amrmalade", "marmalades", "marmaladde"])
+def test_a_word_that_no_text_has_finds_words_spelled_alike(vault, asked):
+    vault.put(made.summary(session_id="jam", captured_at="2026-03-03T10:00:00.000Z", body="The marmalade is stirred."))
+    vault.put(
+        made.summary(agent_id="scout", session_id="nut", captured_at="2026-03-03T10:00:00.000Z", body="Margarine.")
+    )
+    vault.reindex()
+    found = {hit["text"] for hit in hits(vault, f"what of the {asked}")}
+    assert any("marmalade" in text for text in found) == (asked[0] == "m")
+    assert not any("Margarine" in text for text in found)
+
+
+def test_a_word_that_some_text_has_is_taken_as_it_is(vault):
+    for name, word in (("one", "quincey"), ("two", "quinces")):
+        vault.put(made.summary(session_id=name, captured_at="2026-03-03T10:00:00.000Z", body=f"The {word} pantry."))
+    vault.reindex()
+    assert ["quincey" in hit["text"] for hit in hits(vault, "quincey")] == [True]
+
+
+def test_a_removed_word_is_found_by_no_spelling(vault):
+    vault.put(made.summary(session_id="jam", captured_at="2026-03-03T10:00:00.000Z", body="The marmalade is stirred."))
+    vault.reindex()
+    assert hits(vault, "marmelade")
+    assert vault.call("remove", "jam", "--yes", "--reason", "spilled").code == 0
+    assert not any("marmalade" in str(hit) for hit in hits(vault, "marmelade"))
+
+
 def test_another_agent_that_says_it_louder_drowns_nothing(vault):
     quiet = "The marmalade build waits for the quince key"
     loud = f"{quiet} of the pantry"

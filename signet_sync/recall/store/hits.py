@@ -18,6 +18,8 @@ from signet_sync.sync.store.bodies import KEPT
 
 _LINES, _ARTIFACTS = "recall_lines_fts", "memory_artifacts_fts"
 _SELECTIVE = 5  # letters from which few other words begin with the same stem
+# Letters from which a word may be misspelled by one letter, and by two; at most so many words are taken for it.
+_SPELLED, _LONG, _MOST_ALIKE = 6, 9, 4
 _CLOSE = 12  # words between two that count as close together
 _COUNTED = 300  # artifacts that are sampled to estimate their number
 # By tier, the table that its lines were made from, and the columns of its id and time.
@@ -80,6 +82,28 @@ def artifacts_with(database: Database, term: Term) -> list[int]:
 def lines_with(database: Database, term: Term) -> list[int]:
     """Returns row numbers of all agents' lines that contain a term; their owner is read later."""
     return _rows(database, _LINES, _any_form(term))
+
+
+def spelled_like(database: Database, word: str) -> list[str]:
+    """Returns the words of the full text, of all agents, that differ from a word by the fewest letters, one or two.
+
+    They begin with the same letter. [] if the word is too short to be told from others.
+    """
+    from rapidfuzz.distance import OSA  # slow import; few queries have a word that no text has
+
+    most = 2 if len(word) >= _LONG else 1
+    if len(word) < _SPELLED:
+        return []
+    near: dict[str, int] = {}
+    for table in (_ARTIFACTS, _LINES):
+        database.execute(f"create virtual table if not exists temp.{table}_words using fts5vocab('main', {table}, row)")
+        rows = database.execute(
+            f"select term from temp.{table}_words where term >= ?1 and term < ?2 and length(term) between ?3 and ?4",
+            (word[0], chr(ord(word[0]) + 1), len(word) - most, len(word) + most),
+        )
+        near |= {term: OSA.distance(word, term, score_cutoff=most) for (term,) in rows}
+    least = min(near.values(), default=most + 1)
+    return sorted(term for term, distance in near.items() if distance == least <= most)[:_MOST_ALIKE]
 
 
 def artifacts_near(database: Database, one: Term, other: Term) -> set[int]:
