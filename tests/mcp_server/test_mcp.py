@@ -28,6 +28,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CallToolResult
 from pydantic import TypeAdapter, ValidationError
 from starlette.testclient import TestClient
+from transcript_builder import SESSION, TranscriptBuilder, fired, store
 from workbench import ROOT, Vault, call, contents
 
 from signet_sync.cli.main import Context
@@ -614,6 +615,26 @@ def test_a_long_file_is_cut_with_a_word_of_where_the_whole_is(
     assert len(found) < 800
     assert "[Cut here." in found
     assert readable.read(machine.memory().place, "default", "MEMORY.md", 10**6).whole
+
+
+# ── sessions that run ──
+
+
+def test_what_a_running_session_says_is_found_and_followed_by_its_own_agent_alone(machine: Machine) -> None:
+    talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
+    talk.user("Where does the curlew nest?", 10)
+    fired(machine.vault, talk, "Stop")
+    talk.assistant("The curlew nests in the heath.", 20)  # no hook has told of it
+    found = said(asked(machine.memory(), "memory_recall", query="nests in the heath"))
+    assert "The curlew nests in the heath." in found
+    handle = re.search(rf"transcript ({SESSION}#\d+) \(", found)
+    assert handle, found
+    assert "The curlew nests" in said(asked(machine.memory(), "memory_expand", handle=handle[1]))
+    assert "live: 2 turns" in said(asked(machine.memory(), "session_open", session=SESSION))
+    other = machine.memory(agent_id="other")
+    assert "heath" not in said(asked(other, "memory_recall", query="nests in the heath"))
+    for name, named in (("memory_expand", {"handle": handle[1]}), ("session_open", {"session": SESSION})):
+        assert code_of(asked(other, name, **named)) in ("unknown-handle", "unknown-session")
 
 
 # ── removal ──
