@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import hostile_queries
 import pytest
 from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck, given, settings
@@ -284,6 +286,30 @@ def test_hostile_arguments_get_typed_errors_and_the_server_lives(talk: Talk) -> 
         talk.ask("memory_delete_everything")
     assert talk.tell("memory_search", query="round\0ing")
     assert "sessions: " in talk.tell("memory_stats")
+
+
+def test_any_query_is_answered_soon(machine: Machine) -> None:
+    memory = machine.memory()
+    for kind, query in hostile_queries.HOSTILE.items():
+        for name, arguments in (
+            ("memory_recall", {"query": query}),
+            ("memory_search", {"query": query}),
+            ("memory_context", {"prompt": query}),
+        ):
+            started = time.process_time()
+            found = asked(memory, name, **arguments)
+            found.content[0].text.encode()
+            if found.is_error:
+                assert code_of(found) == "arguments-invalid", (kind, name)
+                # What is empty, too long or no text is refused by the types of the arguments.
+                assert not 0 < len(query) <= 4_000 or "\ud800" in query, (kind, name)
+            assert time.process_time() - started < 2, (kind, name)
+
+
+def test_control_characters_and_a_megabyte_over_stdio(talk: Talk) -> None:
+    assert talk.tell("memory_recall", query="round\0ing \x1b[31m")
+    assert code_of(talk.ask("memory_recall", query="rounding " * 120_000)) == "arguments-invalid"
+    assert "round" in talk.tell("memory_recall", query="how do we round")
 
 
 def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_path: Path) -> None:
