@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from typing import Any
 
@@ -42,5 +43,5 @@ def expand(context: Context, handle: str, budget: int) -> int:
 
 def _show(document: dict[str, Any]) -> None:
     bold, cyan = partial(click.style, bold=True), partial(click.style, fg="cyan")
-    for line in expanded_lines(document, bold=bold, cyan=cyan, rest=": --json lists them"):
+    for line in expanded_lines(document, bold=bold, cyan=cyan, quote=shlex.quote, rest=": --json lists them"):
         click.echo(line)

@@ -32,6 +32,7 @@ _WRONG = {"extra_forbidden": "unknown argument"}
 # What hints for people at a command line are called here.
 _TOOLS = {
     EXAMPLE: "entity_edit with `evidence` 'memory/…--transcript.md#34' and `text` 'It is what she waits for.'",
+    "signet-sync remember": "memory_remember",
     "signet-sync recall": "memory_recall",
     "signet-sync search": "memory_recall",
     "signet-sync expand": "memory_expand",

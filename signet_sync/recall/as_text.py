@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,8 +28,13 @@ def handle_of(thing: str) -> str:
 # ── expand ──
 
 
-def expanded_lines(document: dict[str, Any], *, bold: Style = str, cyan: Style = str, rest: str = "") -> Iterator[str]:
-    """Yields the lines of a followed handle; `rest` is added where ids are only counted."""
+def expanded_lines(
+    document: dict[str, Any], *, bold: Style = str, cyan: Style = str, quote: Style = str, rest: str = ""
+) -> Iterator[str]:
+    """Yields the lines of a followed handle; `rest` is added where ids are only counted.
+
+    `quote` is applied to arguments of a command.
+    """
 
     def relatives(heading: str, ids: list[str]) -> Iterator[str]:
         return _relatives(heading, ids, document["labels"], bold, cyan, rest)
@@ -40,14 +44,14 @@ def expanded_lines(document: dict[str, Any], *, bold: Style = str, cyan: Style =
     yield from _recalled(document)
     for source in document.get("sources", ()):
         if source.get("running"):
-            yield f"  said in a running session: expand {display(shlex.quote(source['running']))}"
+            yield f"  said in a running session: expand {display(quote(source['running']))}"
         else:
             yield f"  stated in {source['path']}, line {source['line']}"
     if node.get("ended_by"):
         yield f"  reported as done in {node['ended_by']}"
     for running in document.get("live", ()):
         key = f"{running['session_key']}#0"
-        yield f"  still running, {counted(running['turns'], 'turn')} so far: expand {display(shlex.quote(key))}"
+        yield f"  still running, {counted(running['turns'], 'turn')} so far: expand {display(quote(key))}"
     yield from relatives("over time, newest first", [one["id"] for one in document.get("chain", ())])
     yield from relatives("contradicted at the same instant by", document.get("conflicts", []))
     for key, heading in _AROUND:

@@ -325,6 +325,7 @@ def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_pat
 def test_hints_for_agents_name_tools_and_no_flags(machine: Machine) -> None:
     hint = asked(machine.memory(), "session_open", session="nobody").content[0].text
     assert hint.endswith(" — memory_recall finds sessions by their words")
+    assert "signet-sync" not in asked(machine.memory(), "memory_remember", text=" ").content[0].text
     entity = {"op": "append", "id": "jo", "section": "evidence", "text": "z"}
     hint = asked(machine.memory(), "entity_edit", **entity).content[0].text
     assert "entity_edit with `evidence` 'memory/" in hint and "--" not in hint.replace("…--transcript", "")
