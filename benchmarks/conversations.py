@@ -2,8 +2,8 @@
 
 Each group of sessions becomes a workspace: every session through `session end`, with its transcript in our form, then
 `reindex`; each question is asked as `recall` asks it. A session counts as found where a hit leads to its files, a turn
-as shown where its words stand whole in the text of one of the hits. `benchmarks.locomo` reads a public format; the data
-is the user's to bring.
+as shown where its words stand whole in the text of one of the hits. `benchmarks.locomo` and
+`benchmarks.longmemeval` read public formats; the data is the user's to bring.
 """
 
 from __future__ import annotations
@@ -194,6 +194,15 @@ def lexical(group: Group, *, by_turn: bool) -> Ask:
 # ── the table ──
 
 
+def report(groups: Sequence[Group], *, misses: bool) -> None:
+    """Prints the table, and with `misses` the questions without an answer among the first five."""
+    found = measured(groups)
+    print("\n".join(table(found)))
+    for one in found["signet-sync"] if misses else ():
+        if not any_at(5)([one]):
+            print(f"{one.question.category}: {one.question.text}")
+
+
 def table(found: dict[str, list[Found]], reference: str = "bm25, a row a session") -> Iterator[str]:
     """Yields the table of all systems, then that of the product by category; shares in per cent."""
     yield "| system | any@1 | any@5 | any@10 | all@10 | MRR | turn shown@10 | hits | ms p50 / p99 |"
@@ -235,7 +244,7 @@ def _mrr(found: Sequence[Found]) -> float:
 
 
 def _shown(found: Sequence[Found]) -> float:
-    return _mean(float(one.shown) for one in found)
+    return _mean(float(one.shown) for one in found if one.question.turns)
 
 
 def _at(values: Sequence[float], share: float) -> float:

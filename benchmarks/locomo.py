@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conversations import Group, Question, Talk, Turn, any_at, measured, pooled, table
+from benchmarks.conversations import Group, Question, Talk, Turn, pooled, report
 from signet_sync.formats.timestamps import instant_of
 
 CATEGORIES = {1: "1 multi-hop", 2: "2 temporal", 3: "3 open-domain", 4: "4 single-hop"}
@@ -71,12 +71,7 @@ def main() -> int:
     asked = groups(given.data)
     if given.half is not None:
         asked = [group._replace(questions=group.questions[given.half :: 2]) for group in asked]
-    found = measured([pooled(asked)] if given.pooled else asked)
-    print("\n".join(table(found)))
-    if given.misses:
-        for one in found["signet-sync"]:
-            if not any_at(5)([one]):
-                print(f"{one.question.category}: {one.question.text}")
+    report([pooled(asked)] if given.pooled else asked, misses=given.misses)
     return 0
 
 

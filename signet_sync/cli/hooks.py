@@ -41,11 +41,19 @@ def hooks() -> None:
     "--agent", "agent_id", metavar="ID", help="With --mcp: the agent whose memory is served (default: default)."
 )
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="With --mcp: which part of it is served.")
+@click.option("--tools", type=click.Choice(["core", "all"]), help="With --mcp: which tools are offered.")
 @dry_run_option
 @json_option
 @pass_context
 def install(
-    context: Context, harness: str, trust: bool, mcp: bool, agent_id: str | None, scope: str | None, dry_run: bool
+    context: Context,
+    harness: str,
+    trust: bool,
+    mcp: bool,
+    agent_id: str | None,
+    scope: str | None,
+    tools: str | None,
+    dry_run: bool,
 ) -> int:
     """Add the hooks to a harness's settings; everything else in them stays as it is.
 
@@ -60,7 +68,7 @@ def install(
         names,
         now=iso(context.now_us),
         trust=trust,
-        access=_access(mcp, agent_id, scope),
+        access=_access(mcp, agent_id, scope, tools),
         dry_run=dry_run,
     )
     return _answer(context, outcomes, dry_run, partial(_show_installed, context))
@@ -104,14 +112,14 @@ def status(context: Context, harness: str) -> int:
     return 0
 
 
-def _access(mcp: bool, agent_id: str | None, scope: str | None) -> Access | None:
+def _access(mcp: bool, agent_id: str | None, scope: str | None, tools: str | None) -> Access | None:
     if not mcp:
-        if agent_id is not None or scope is not None:
-            raise UsageError("--agent and --scope need --mcp", hint="add --mcp, or omit them")
+        if (agent_id, scope, tools) != (None, None, None):
+            raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")
         return None
     if agent_id is not None:
         require_agent(agent_id)
-    return Access(agent_id, scope)
+    return Access(agent_id, scope, tools)
 
 
 def _chosen(harness: str) -> list[str]:

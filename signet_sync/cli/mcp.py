@@ -32,10 +32,17 @@ _SHORTEST = 16  # characters of a token chosen by a person
     help="shared: nothing private and no MEMORY.md, for a place that others can read.",
 )
 @click.option("--read-only", is_flag=True, help="Leave out the tools that write.")
+@click.option(
+    "--tools",
+    type=click.Choice(["core", "all"]),
+    default="core",
+    show_default=True,
+    help="core: recall, expand, remember, forget, open. all: also search, context, history, entities and others.",
+)
 @click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The port of --http (default: any free port).")
 @pass_context
-def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | None) -> int:
+def mcp(context: Context, scope: str, read_only: bool, tools: str, http: bool, port: int | None) -> int:
     """Serve an agent's memory as MCP tools over stdin and stdout, for a coding agent that starts this command.
 
     With --http the URL and a new token are printed to stderr; SIGNET_MCP_TOKEN sets one of yours. See docs/mcp.md for
@@ -54,7 +61,7 @@ def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | N
 
     context.log_to_person()
     place, shared = context.place(anyway=True), scope == "shared"
-    memory = served.ServedMemory(place, context.agent, shared=shared, read_only=read_only)
+    memory = served.ServedMemory(place, context.agent, shared=shared, read_only=read_only, all_tools=tools == "all")
     if http:
         return _over_http(context, memory, port or 0)
     if sys.stdin.isatty():

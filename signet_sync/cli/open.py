@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
 from signet_sync.errors import UsageError
-from signet_sync.formats.paths import display
+from signet_sync.recall.as_text import session_lines
 from signet_sync.recall.open_session import describe, newest_paths, running
 from signet_sync.sync.read_only import count_artifacts, reading
-from signet_sync.text.phrases import counted
 
 
 @click.command("open")
@@ -50,22 +50,5 @@ def open_(context: Context, session: str, wanted: str | None) -> int:
 
 
 def _show(document: dict[str, Any]) -> None:
-    click.secho(display(document["session_key"] or document["session_id"]), bold=True)
-    click.echo(f"  {display(document['sentence'])}")
-    for label in ("status", "session_id", "session_token", "project", "harness"):
-        click.echo(f"  {label.replace('_', ' ')}: {display(document[label] or '–')}")
-    for number, segment in enumerate(document["segments"], 1):
-        ended = segment["ended_at"]
-        until = f", ended {ended}" if ended and ended != segment["captured_at"] else ""
-        click.echo(f"  segment {number}: {segment['captured_at']}{until}")
-        for kind in ("summary", "transcript"):
-            if segment[kind]:
-                click.echo(f"    {segment[kind]}")
-    for path in document["compactions"]:
-        click.echo(f"  compaction: {path}")
-    click.echo(f"  manifest: {document['manifest'] or '–'}")
-    if document["live"]:
-        click.echo(f"  live: {counted(document['live'], 'turn')}")
-    for path, code in document["verdicts"].items():
-        if code != "indexed":
-            click.secho(f"  {code}: {path}", fg="red")
+    for line in session_lines(document, bold=partial(click.style, bold=True), red=partial(click.style, fg="red")):
+        click.echo(line)

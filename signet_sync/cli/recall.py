@@ -9,6 +9,7 @@ import click
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.recall import operations as recall_operations
+from signet_sync.recall.as_text import handle_of
 from signet_sync.recall.operations import RankedHit
 from signet_sync.sync.read_only import reading
 
@@ -40,7 +41,6 @@ def _show(context: Context, hits: Sequence[RankedHit]) -> None:
     if not hits:
         context.say("nothing found")
     for hit in hits:
-        handle = hit.id if "#" in hit.id else f"^{hit.id}"
         click.echo(click.style(f"{hit.tier:<10}", bold=True) + f" {hit.text}")
         click.echo(click.style(f"{'':10} {hit.why}", dim=True))
-        click.echo(click.style(f"{'':10} {' '.join(filter(None, [handle, hit.path]))}", dim=True))
+        click.echo(click.style(f"{'':10} {' '.join(filter(None, [handle_of(hit.id), hit.path]))}", dim=True))

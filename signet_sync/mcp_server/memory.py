@@ -12,13 +12,14 @@ class ServedMemory:
     """The memory of one agent, fixed when the server starts: no argument of a tool chooses another.
 
     `shared`: others read the answers, too; then only memories that are not private and the identity files are returned.
-    `read_only` leaves out the tools that write.
+    `read_only` leaves out the tools that write, `all_tools` offers more than the core.
     """
 
     place: IndexPlace
     agent_id: str
     shared: bool = False
     read_only: bool = False
+    all_tools: bool = False
 
     @property
     def counts(self) -> bool:

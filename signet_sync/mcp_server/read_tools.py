@@ -38,7 +38,7 @@ def search(memory: ServedMemory, asked: schemas.SearchArguments) -> Document:
         )
     if memory.counts:
         count_artifacts(memory.place, [(hit.agent_id, hit.path) for hit in hits])
-    return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
+    return answer({"hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
 
 
 def _instant(text: str) -> int:
@@ -69,7 +69,7 @@ def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
         )
     if memory.counts:
         recall_operations.count_hits(memory.place, memory.agent_id, asked.query, hits, now_us())
-    return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
+    return answer({"hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
 
 
 def expand(memory: ServedMemory, asked: schemas.ExpandArguments) -> Document:

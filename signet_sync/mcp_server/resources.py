@@ -48,7 +48,7 @@ def templates(memory: ServedMemory) -> list[ResourceTemplate]:
     """Returns the templates for URIs of artifacts and entity files."""
     entities = f"{agent_folder(memory.agent_id)}entities/{{kind}}/{{folder}}/{{file}}"
     return [
-        _template("artifact", "memory/{name}", "A file of a session: see session_open and memory_search for names."),
+        _template("artifact", "memory/{name}", "A file of a session: see session_open for names."),
         _template("entity file", entities, "An entity's profile.md or notes.md: see entity_read for its path."),
     ]
 
@@ -65,5 +65,5 @@ def read(memory: ServedMemory, uri: str) -> ReadResourceResult:
     found = readable.read(memory.place, memory.agent_id, path, LARGEST)
     text = found.text
     if not found.whole:
-        text += f"\n[Cut here. memory_expand and memory_search show other parts; the complete file is {path}.]"
+        text += f"\n[Cut here. memory_expand shows other parts; the complete file is {path}.]"
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_TYPE, text=marked(text))])

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel
 
-from signet_sync.mcp_server import read_tools, schemas, write_tools
+from signet_sync.mcp_server import read_tools, schemas, texts, write_tools
 from signet_sync.mcp_server.dispatch import Document, Failure, attempted, error_text, text_of
 from signet_sync.mcp_server.memory import ServedMemory
 
@@ -19,18 +19,20 @@ Act = Callable[[ServedMemory, Any], Document]
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool: its arguments, its answer, and its function.
+    """A tool: its arguments, its function, and how its answer is rendered.
 
-    `shared` is its description if others read the answers, too; if empty, the tool is not offered there.
+    `shared` is its description if others read the answers, too; if empty, the tool is not offered there. `core` tools
+    are offered by default: every request of a coding agent repeats the list.
     """
 
     name: str
     title: str
     description: str
     takes: type[schemas.ToolArguments]
-    answers: type[schemas.ToolAnswer]
     act: Act
+    render: Callable[[Document], str] = texts.outline
     shared: str = ""
+    core: bool = False
     writes: bool = False
     destroys: bool = False
     again: bool = True  # calling it again with the same arguments changes nothing further
@@ -42,47 +44,47 @@ class Offer:
             name=self.name,
             title=self.title,
             description=self.description,
-            input_schema=_schema(self.takes, "validation"),
-            output_schema=_or_error(_schema(self.answers, "serialization")),
+            input_schema=_schema(self.takes),
             annotations=ToolAnnotations(
-                title=self.title,
                 read_only_hint=not self.writes,
-                destructive_hint=self.destroys,
-                idempotent_hint=self.again,
+                destructive_hint=self.destroys if self.writes else None,
+                idempotent_hint=self.again if self.writes else None,
                 open_world_hint=False,
             ),
         )
 
 
-def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
-    schema = model.model_json_schema(mode=mode)
-    # Docstrings and class names are for readers of the code.
-    for part in (schema, *schema.get("$defs", {}).values()):
-        part.pop("title", None)
-        part.pop("description", None)
-        for field in part.get("properties", {}).values():
-            field.pop("title", None)
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Returns the schema of arguments without what a model does not need.
+
+    That is names of classes, null for "not given", and lengths of texts, which the error for a longer one names.
+    """
+    schema = model.model_json_schema()
+    for part in ("title", "description"):  # of the class, for readers of the code
+        schema.pop(part, None)
+    fields = schema.get("properties", {})
+    for field in fields.values():
+        if field.get("default") is None and "anyOf" in field:
+            field.pop("default")
+            given, _ = field.pop("anyOf")
+            field.update(given)
+        for part in (field, field.get("items", {})):
+            for key in ("title", "minLength", "maxLength"):
+                part.pop(key, None)
     return schema
-
-
-def _or_error(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns a schema that errors match, too: some clients validate answers and show nothing of one that fails."""
-    fields = schema["properties"] | {"error": _schema(schemas.ErrorOutput, "serialization")}
-    either = [{"required": schema["required"]}, {"required": ["error"]}]
-    return {key: value for key, value in schema.items() if key != "required"} | {"properties": fields, "anyOf": either}
 
 
 OFFERS = (
     Offer(
         "memory_recall",
         "Recall",
-        "Ask this agent's memory a question. Finds what answers it: remembered facts, decisions and preferences first, "
-        "then threads and summaries of past sessions, then passages of transcripts, each with its kind and time. "
-        "Start here when you wonder whether something was decided, tried or said before; follow a hit's id with "
+        "Ask what this agent remembers: facts, decisions, preferences, and what was said in past and running sessions. "
+        "Use it before you assume that something was never decided, tried or said. Follow a hit's id with "
         "memory_expand.",
         schemas.RecallArguments,
-        schemas.RecallAnswer,
         read_tools.recall,
+        texts.recalled,
+        core=True,
         shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
     ),
     Offer(
@@ -92,17 +94,17 @@ OFFERS = (
         "match first, with a snippet. For exact words: a file name, an error message, a person. For a question use "
         "memory_recall.",
         schemas.SearchArguments,
-        schemas.SearchAnswer,
         read_tools.search,
     ),
     Offer(
         "memory_expand",
         "Expand",
-        "Follow an id, ^handle, path or session down to its source: its own text, what is above, below and beside it, "
-        "and the passage of the transcript, within a budget of tokens.",
+        "Follow an id, path or session to its source: the full text, what is around it, and the passage of the "
+        "transcript. Use it when a hit or a line of MEMORY.md says too little.",
         schemas.ExpandArguments,
-        schemas.ExpandAnswer,
         read_tools.expand,
+        texts.expanded,
+        core=True,
     ),
     Offer(
         "memory_context",
@@ -110,31 +112,31 @@ OFFERS = (
         "The context of a session's start (what memory holds of the project, preferences, other projects, and the "
         "workspace's identity files); with `prompt` what memory contains about it, in a few lines.",
         schemas.ContextArguments,
-        schemas.ContextAnswer,
         read_tools.context,
+        texts.composed,
         shared="The workspace's identity files; with `prompt` what this agent remembers about it and may share, then "
         "the identity files.",
     ),
     Offer(
         "memory_remember",
         "Remember",
-        "Remember one thought for later sessions: a decision, a constraint, a preference, a fact about a person, a "
-        "blocker, a note. MEMORY.md shows it from now on and memory_recall finds it. Secrets are redacted. Equal texts "
-        "are kept once.",
+        "Remember one thought for later sessions, as soon as it is certain: MEMORY.md shows it and memory_recall "
+        "finds it. Secrets are redacted, equal texts kept once.",
         schemas.RememberArguments,
-        schemas.RememberAnswer,
         write_tools.remember,
+        texts.remembered,
+        core=True,
         writes=True,
     ),
     Offer(
         "memory_forget",
         "Forget",
-        "Forget a memory (m-…) for good, to the last byte; this cannot be undone. Use it for what was remembered in "
-        "error or what a person wants deleted. What comes from a session's files is not a memory and cannot be "
-        "forgotten here.",
+        "Delete a memory for good: one remembered in error, or that a person wants deleted. What the files of a "
+        "session say stays.",
         schemas.ForgetArguments,
-        schemas.ForgetAnswer,
         write_tools.forget,
+        texts.forgotten,
+        core=True,
         writes=True,
         destroys=True,
         again=False,
@@ -145,7 +147,6 @@ OFFERS = (
         "Commit the workspace to its git history as it is now, before a risky change or after an instruction that "
         "matters. Makes no commit if nothing changed or the history is off (`skipped`, `reason`).",
         schemas.CheckpointArguments,
-        schemas.CheckpointAnswer,
         write_tools.checkpoint,
         writes=True,
     ),
@@ -155,7 +156,6 @@ OFFERS = (
         "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "
         "since the oldest of them and still exists. What was removed is never shown.",
         schemas.HistoryArguments,
-        schemas.HistoryAnswer,
         read_tools.history,
     ),
     Offer(
@@ -164,17 +164,17 @@ OFFERS = (
         "Count what this agent remembers: memories, promotions, sessions, files, and what was recalled in the last "
         "seven days.",
         schemas.NoArguments,
-        schemas.StatsAnswer,
         read_tools.stats,
     ),
     Offer(
         "session_open",
         "Open a session",
-        "One past session by key, id or token: its sentence, its segments with the paths of summaries and "
-        "transcripts, the state of its files. Pass a path to memory_expand to read it.",
+        "One session: what was done in it, how it ended, and the paths of its summaries and transcripts; "
+        "memory_expand reads a path.",
         schemas.SessionArguments,
-        schemas.SessionAnswer,
         read_tools.session,
+        texts.opened,
+        core=True,
     ),
     Offer(
         "entity_read",
@@ -182,7 +182,6 @@ OFFERS = (
         "Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id "
         "its sections, list items with their keys, what is pinned or locked, and open proposals.",
         schemas.EntityArguments,
-        schemas.EntityAnswer,
         read_tools.entity,
     ),
     Offer(
@@ -191,7 +190,6 @@ OFFERS = (
         "Change one section of an entity: set its text, append a paragraph or an item, prune an item with a reason. "
         "Every change is recorded as an event; sections that a person pinned or locked are refused.",
         schemas.EditArguments,
-        schemas.EditAnswer,
         write_tools.edit,
         writes=True,
         again=False,
@@ -205,18 +203,15 @@ def offered(memory: ServedMemory) -> dict[str, Offer]:
     With shared scope no tool writes: what others make an agent remember would appear in the MEMORY.md that only the
     agent reads. Sessions, files, entities, history and statistics contain private things, too.
     """
+    chosen = [one for one in OFFERS if one.core or memory.all_tools]
     if memory.shared:
-        return {one.name: replace(one, description=one.shared) for one in OFFERS if one.shared and not one.writes}
-    return {one.name: one for one in OFFERS if not (one.writes and memory.read_only)}
+        return {one.name: replace(one, description=one.shared) for one in chosen if one.shared and not one.writes}
+    return {one.name: one for one in chosen if not (one.writes and memory.read_only)}
 
 
 def call(memory: ServedMemory, offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
     """Calls a tool; an error is an answer, too."""
     done = attempted(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
-    if isinstance(done, Failure):
-        return _result(done.document, error_text(done.document), failed=True)
-    return _result(done, text_of(done), failed=False)
-
-
-def _result(document: Document, text: str, *, failed: bool) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=text)], structured_content=document, is_error=failed)
+    failed = isinstance(done, Failure)
+    text = error_text(done.document) if isinstance(done, Failure) else text_of(done, offer.render)
+    return CallToolResult(content=[TextContent(text=text)], is_error=failed)

@@ -17,6 +17,7 @@ from signet_sync.graph.store.neighbours import Occurrence
 from signet_sync.graph.store.passages import TextExcerpt
 from signet_sync.graph.threads import ThreadSummary
 from signet_sync.memories.store import memories, promotions, recall_events
+from signet_sync.recall.as_text import LABELLED
 from signet_sync.recall.store import references
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession, LiveTurn
@@ -29,8 +30,7 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 BUDGET = 2_000
 MOST_CHILDREN = 100
-LABELLED = 12  # of each group
-_LEFT_OUT = "[The rest is left out here; a larger --budget shows more.]"
+_LEFT_OUT = "[The rest is left out here; a larger budget shows more.]"
 _EARLIER = "[Earlier turns are left out here.]"
 _GOES_ON = "[The transcript goes on.]"
 _SEARCHED = 4 << 20  # characters of a transcript that are searched for a fact's words

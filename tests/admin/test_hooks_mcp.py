@@ -92,8 +92,11 @@ def test_installed_again_without_it_the_server_stays_as_it_is(home: Path, vault:
     assert "nothing would change" in good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
     good(call("hooks", "install", "auto"))
     assert contents(home, but=[".agents"]) == there
-    good(call("hooks", "install", "codex", "--mcp", "--agent", "nova"))
-    assert registered(home)["codex"]["args"] == [*WORDS[1:], "--agent", "nova"]
+    good(call("hooks", "install", "codex", "--mcp", "--agent", "nova", "--tools", "all"))
+    assert registered(home)["codex"]["args"] == [*WORDS[1:], "--agent", "nova", "--tools", "all"]
+    good(call("hooks", "install", "codex"))
+    assert registered(home)["codex"]["args"] == [*WORDS[1:], "--agent", "nova", "--tools", "all"]
+    assert "--tools need --mcp" in call("hooks", "install", "codex", "--tools", "all").err
     good(call("hooks", "uninstall", "auto"))
     assert not (home / ".claude.json").exists() and not (home / ".codex").exists()
 

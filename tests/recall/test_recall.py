@@ -10,9 +10,10 @@ import time
 
 import artifacts_fixture as made
 import pytest
+from hostile_queries import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import ROOT, Vault, sampled
+from workbench import ROOT, Vault
 
 from benchmarks import recall as benchmark
 from signet_sync.recall.best_turns import MOST_SHOWN, best_turns
@@ -593,30 +594,32 @@ def test_a_rebuilt_index_answers_the_same(vault):
     assert {ask: hits(vault, ask) for ask, *_ in QUESTIONS} == before
 
 
-HOSTILE = {
-    "10,000 words": " ".join(f"word{number}" for number in range(10_000)),
-    "a word of a megabyte": "a" * 1_000_000,
-    "a megabyte of CJK": "备" * 1_000_000,
-    "stop words": "the who of it and is",
-    "emoji": "🔦🗼👩‍💻",
-    "operators": 'retry AND OR NOT NEAR(queue, 2) ^loop * content: - + {a b}: "',
-    "quotes": '"' * 10_000,
-    "NUL": "\0retry\0",
-    "a lone surrogate": "\ud800 retry",
-    "SQL": "'; drop table memories; --",
-    "parentheses": "(" * 5_000 + "queue" + ")" * 5_000,
-    "humps": "aB" * 50_000,
-    "nothing": "",
-}
-
-
-@pytest.mark.parametrize("text", sampled(HOSTILE.values(), 2), ids=HOSTILE.keys())
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_any_input_is_answered_soon(vault, text):
     with vault.database() as database:
         started = time.process_time()
         for hit in recall(database, text, agent_id="default"):
             assert hit.text.isprintable() and hit.why
         assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("command", [("recall",), ("search",), ("context", "--prompt")])
+def test_the_commands_answer_any_input_soon(vault, command, text):
+    started = time.process_time()
+    answer = vault.call(*command, *(["--"] if len(command) == 1 else []), text)
+    assert answer.code == 0, answer
+    assert "Traceback" not in answer.err and "\0" not in answer.out and "\x1b" not in answer.out
+    assert time.process_time() - started < 2
+
+
+def test_a_shell_gives_what_it_likes(vault):
+    """Arguments of a real process: a megabyte in several of them, and bytes that are no UTF-8."""
+    for words in (["retry " * 20_000] * 8, [b"retry \xff\xed\xa0\x80"], ["retry"] * 20_000, ["\x01\x02\x1b[31m retry"]):
+        for options in ([], ["--json"]):
+            answer = vault.spawn("recall", *options, *words)
+            assert (answer.code, answer.err) == (0, ""), answer
+            assert "retry" in answer.out and "\x1b" not in answer.out
 
 
 def test_no_text_raises(vault):

@@ -6,10 +6,11 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -773,6 +774,83 @@ def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, t
     assert recalled(vault, "grebe"), "not even after a quarter of an hour"
     take(vault)
     assert said(vault) == [] and recalled(vault, "grebe")
+
+
+# A harness: its hook hands over the prompt, it writes down what is said, and goes on until it is killed.
+HARNESS = """
+import json, subprocess, sys, time
+workspace, path, session, prompt, answer = sys.argv[1:]
+about = {"session_id": session, "transcript_path": path, "cwd": "/home/ada/lantern"}
+hook = [sys.executable, "-m", "signet_sync", "--workspace", workspace, "hook", "claude-code"]
+given = json.dumps({**about, "hook_event_name": "UserPromptSubmit", "prompt": prompt})
+subprocess.run(hook, input=given.encode(), stdout=subprocess.DEVNULL, check=True)
+with open(path, "a") as file:
+    for number, (role, text) in enumerate((("user", prompt), ("assistant", answer)) if answer else (), 1):
+        now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+        shared = {"type": role, "uuid": f"{session[:-4]}{number:04d}", "sessionId": session, "timestamp": now}
+        file.write(json.dumps({**shared, "cwd": about["cwd"], "message": {"role": role, "content": text}}) + "\\n")
+        file.flush()
+print("said", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def at_work(vault: Vault) -> Iterator[Any]:
+    """Starts harnesses as processes that hold a session each; none is left at the end."""
+    started: list[subprocess.Popen[bytes]] = []
+    folder = store(Path(os.environ["HOME"]))
+    folder.mkdir(parents=True)
+
+    def run(number: int, prompt: str, answer: str, **environ: str) -> subprocess.Popen[bytes]:
+        session = f"5e550000-0000-4000-8000-{number:012d}"
+        words = [str(vault.root), str(folder / f"{session}.jsonl"), session, prompt, answer]
+        process = subprocess.Popen(
+            [sys.executable, "-c", HARNESS, *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+            stdout=subprocess.PIPE,
+        )
+        started.append(process)
+        assert process.stdout and process.stdout.readline() == b"said\n"
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_own_turns_those_of_other_sessions_and_of_one_killed_a_moment_ago_are_found(
+    vault: Vault, at_work: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """Nobody but the hooks and the question is at work: no agent runs, and no end was told."""
+    vault.reindex()
+    at_work(1, "Where does the heron sleep?", "The heron sleeps in the reeds.")
+    at_work(2, "What does the osprey eat?", "The osprey eats roach.")
+    killed = [
+        at_work(3, "Who counts the terns?", "The warden counts the terns."),
+        at_work(4, "Which plover limps?", ""),  # killed before it wrote anything down
+    ]
+    at_work(5, "How loud is the corncrake?", "As loud as a saw.", SIGNET_AGENT_ID="scout")
+    for process in killed:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def found(words: str, agent: str = "default") -> str:
+        answer = vault.spawn("recall", "--json", "--agent", agent, words)
+        assert answer.code == 0, answer
+        return " | ".join(hit["text"] for hit in answer.json["hits"])
+
+    for asked, said in (
+        ("the reeds", "The heron sleeps in the reeds."),
+        ("eats roach", "The osprey eats roach."),
+        ("the warden", "The warden counts the terns."),
+        ("the plover that limps", "Which plover limps?"),
+    ):
+        assert said in found(asked), asked
+        assert not found(asked, "scout"), asked
+    assert "As loud as a saw." in found("a saw", "scout")
+    assert not found("corncrake saw")
 
 
 def test_whoever_asks_reads_only_what_moved(

@@ -8,8 +8,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from time import process_time
 from typing import Any
+from urllib.parse import urlencode
 
 import artifacts_fixture as made
+import hostile_queries
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -388,6 +390,17 @@ def test_odd_requests_are_answered(browser: TestClient) -> None:
         assert browser.get(f"/sessions?{query}").status_code == 200, query
     for query in ("part=-1", "part=x", "part=99", "line=99999999", "body=0", "path=../x", "path=%00"):
         assert browser.get(f"{address(RESUMED)}?{query}").status_code == 200, query
+
+
+@pytest.mark.parametrize("query", hostile_queries.HOSTILE.values(), ids=hostile_queries.HOSTILE.keys())
+def test_any_query_is_answered_soon(vault: Vault, browser: TestClient, query: str) -> None:
+    started = process_time()
+    assert len(sessions.sessions(ask(vault, q=query)).data["asked"].wanted.query) <= 1_000
+    # The client has no longer addresses.
+    answer = browser.get(f"/sessions?{urlencode({'q': query[:7_000]}, errors='surrogatepass')}")
+    assert answer.status_code == 200
+    assert is_harmless(answer.text)
+    assert process_time() - started < 2
 
 
 # ── Markdown ──

@@ -21,16 +21,17 @@ _OURS = re.compile(r"(?<![\w-])signet[_-]sync(?![\w-]).*\smcp(?:\s|\Z)", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which agent's memory a server returns, and how much of it; None means the default of `mcp`."""
+    """Which agent's memory a server returns, how much of it, and by which tools; None means the default of `mcp`."""
 
     agent: str | None = None
     scope: str | None = None
+    tools: str | None = None
 
     @property
     def flags(self) -> list[str]:
         """Returns the words after `mcp`."""
-        agent = ["--agent", self.agent] if self.agent else []
-        return [*agent, *(["--scope", self.scope] if self.scope else [])]
+        given = (("--agent", self.agent), ("--scope", self.scope), ("--tools", self.tools))
+        return [word for option, value in given if value for word in (option, value)]
 
 
 def is_ours(words: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.folders import home
@@ -66,7 +67,7 @@ def _registering(program: Program, access: Access | None) -> list[str]:
     if access is None:
         return []
     # One server serves all chats, groups included: MEMORY.md is available to all only with an explicit scope.
-    access = Access(access.agent, access.scope or "shared")
+    access = replace(access, scope=access.scope or "shared")
     entry = json.dumps(mcp_server_json.split(program.server(access.flags)), ensure_ascii=False)
     note = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
     return [f"{shlex.join(['openclaw', 'mcp', 'set', mcp_server.NAME, entry])}  {note}"]

@@ -1,0 +1,77 @@
+"""Renders the answers of tools as short text for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from signet_sync.recall.as_text import expanded_lines, handle_of, session_lines
+
+Document = dict[str, Any]
+
+
+def outline(document: Document) -> str:
+    """Returns a document as lines: a field without a value is left out, an entry of a list begins with a dash.
+
+    The agent is left out, too: a server has only one.
+    """
+    return "\n".join(_lines(document, ""))
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    for key, inner in value.items():
+        if key == "agent_id" or inner in (None, "", [], {}):
+            continue
+        if isinstance(inner, dict):
+            yield f"{indent}{key}:"
+            yield from _lines(inner, f"{indent}  ")
+        elif isinstance(inner, list):
+            yield f"{indent}{key}:"
+            for one in inner:
+                entry = "\n".join(_lines(one, f"{indent}  ")) if isinstance(one, dict) else f"{indent}  {_plain(one)}"
+                yield f"{indent}- {entry[len(indent) + 2 :]}"
+        else:
+            text = _plain(inner)
+            yield f"{indent}{key}:\n{text}" if "\n" in text else f"{indent}{key}: {text}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def recalled(document: Document) -> str:
+    """Returns hits: of each its kind, what `memory_expand` follows, why it was found, and its text."""
+    hits = [f"{hit['tier']} {handle_of(hit['id'])} ({hit['why']})\n{hit['text']}" for hit in document["hits"]]
+    return "\n\n".join(hits) or "Nothing found."
+
+
+def remembered(document: Document) -> str:
+    """Returns what was remembered, under which id, and what was redacted."""
+    about = [document["type"], *map("#{}".format, document["tags"]), *(["private"] if document["private"] else [])]
+    redacted = [f"Redacted: {rule} {count}" for rule, count in document["redactions"].items()]
+    done = "Remembered" if document["new"] else "Already remembered"
+    return "\n".join([f"{done} as ^{document['id']} ({', '.join(about)}).", *redacted])
+
+
+def forgotten(document: Document) -> str:
+    """Returns what was forgotten, and where some of it still is."""
+    left = ["Some bytes of it cannot be deleted yet; every pass tries again."] if document["pending"] else []
+    left += ["Older commits may still show it."] if document["git_history"] in ("contains", "unknown") else []
+    return "\n".join([f"Forgot ^{document['id']}.", *left])
+
+
+def expanded(document: Document) -> str:
+    """Returns what a handle leads to, as `expand` prints it."""
+    return "\n".join(expanded_lines(document))
+
+
+def opened(document: Document) -> str:
+    """Returns a session as `open` prints it."""
+    return "\n".join(session_lines(document))
+
+
+def composed(document: Document) -> str:
+    """Returns a context, which is text already."""
+    return str(document["text"])

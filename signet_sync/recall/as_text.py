@@ -1,0 +1,135 @@
+"""Renders what recall, expand and open found as lines, for a terminal and for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from signet_sync.formats.paths import display
+from signet_sync.text.phrases import counted
+
+Style = Callable[[str], str]
+
+LABELLED = 12  # of each group
+_AROUND = (
+    ("parents", "above"),
+    ("children", "below"),
+    ("siblings", "beside"),
+    ("memories", "memories and facts"),
+)
+_BARE = 4  # handles without a line
+
+
+def handle_of(thing: str) -> str:
+    """Returns an id as `expand` takes it; a turn of a running session has no mark."""
+    return thing if "#" in thing else f"^{thing}"
+
+
+# ── expand ──
+
+
+def expanded_lines(
+    document: dict[str, Any], *, bold: Style = str, cyan: Style = str, quote: Style = str, rest: str = ""
+) -> Iterator[str]:
+    """Yields the lines of a followed handle; `rest` is added where ids are only counted.
+
+    `quote` is applied to arguments of a command.
+    """
+
+    def relatives(heading: str, ids: list[str]) -> Iterator[str]:
+        return _relatives(heading, ids, document["labels"], bold, cyan, rest)
+
+    node = document["node"]
+    yield from _title(node, bold, cyan)
+    yield from _recalled(document)
+    for source in document.get("sources", ()):
+        if source.get("running"):
+            yield f"  said in a running session: expand {display(quote(source['running']))}"
+        else:
+            yield f"  stated in {source['path']}, line {source['line']}"
+    if node.get("ended_by"):
+        yield f"  reported as done in {node['ended_by']}"
+    for running in document.get("live", ()):
+        key = f"{running['session_key']}#0"
+        yield f"  still running, {counted(running['turns'], 'turn')} so far: expand {display(quote(key))}"
+    yield from relatives("over time, newest first", [one["id"] for one in document.get("chain", ())])
+    yield from relatives("contradicted at the same instant by", document.get("conflicts", []))
+    for key, heading in _AROUND:
+        yield from relatives(heading, document[key])
+    if document.get("children_left_out"):
+        yield f"\n  {document['children_left_out']} more below are not listed"
+    if document.get("wording"):
+        yield f"\n{document['wording']}"
+    if node["text"]:
+        yield f"\n{node['text']}"
+    transcript = document["transcript"]
+    if transcript and node["kind"] != "chunk":
+        yield "\n" + bold(f"transcript: {transcript['path']}")
+        if transcript["excerpt"]:
+            yield f"\n{transcript['excerpt']}"
+
+
+def _title(node: dict[str, Any], bold: Style, cyan: Style) -> Iterator[str]:
+    kind = node.get("level") or node["kind"]
+    mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
+    yield bold(f"{kind} · {display(node['label'])}") + cyan(mark)
+    about = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
+    about += ["private"] if node.get("private") else []
+    about += [node[key] for key in ("status", "path") if node.get(key)]
+    about += [f"thread ^{node['thread']}"] if node.get("thread") else []
+    if any(about):
+        yield "  " + " · ".join(filter(None, about))
+
+
+def _recalled(document: dict[str, Any]) -> Iterator[str]:
+    """Yields how often recall found a memory, and when it was promoted."""
+    if found := document.get("recalled"):
+        queries = counted(found["queries"], "query", "queries")
+        hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
+        yield f"  found {hits} by {queries} on {days}, last {found['last'][:10]}"
+    if risen := document.get("risen"):
+        yield f"  promoted into MEMORY.md {risen['at'][:10]} (score {risen['score']:.2f}): see DREAMS.md"
+
+
+def _days(node: dict[str, Any]) -> str:
+    first, last = ((node.get(key) or "")[:10] for key in ("earliest", "latest"))
+    return f"{first} to {last}" if first and first != last else last
+
+
+def _relatives(
+    heading: str, ids: list[str], labels: dict[str, str], bold: Style, cyan: Style, rest: str
+) -> Iterator[str]:
+    if not ids:
+        return
+    yield "\n" + bold(f"  {heading}")
+    for thing in ids[:LABELLED]:
+        if thing in labels:
+            yield "    " + cyan(f"^{thing}") + f"  {labels[thing]}"
+    # Ids for which the budget left no line are listed all the same, since they can be followed.
+    bare = [thing for thing in ids if thing not in labels]
+    named, more = bare[:_BARE], len(bare[_BARE:])
+    if named:
+        yield "    " + cyan(" ".join(f"^{thing}" for thing in named)) + (f" and {more} more{rest}" if more else "")
+
+
+# ── open ──
+
+
+def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = str) -> Iterator[str]:
+    """Yields the lines of a session: its sentence, its files, and what is wrong with them."""
+    yield bold(display(document["session_key"] or document["session_id"]))
+    yield f"  {display(document['sentence'])}"
+    for label in ("status", "session_id", "session_token", "project", "harness"):
+        yield f"  {label.replace('_', ' ')}: {display(document[label] or '–')}"
+    for number, segment in enumerate(document["segments"], 1):
+        ended = segment["ended_at"]
+        until = f", ended {ended}" if ended and ended != segment["captured_at"] else ""
+        yield f"  segment {number}: {segment['captured_at']}{until}"
+        yield from (f"    {segment[kind]}" for kind in ("summary", "transcript") if segment[kind])
+    yield from (f"  compaction: {path}" for path in document["compactions"])
+    yield f"  manifest: {document['manifest'] or '–'}"
+    if document["live"]:
+        yield f"  live: {counted(document['live'], 'turn')}"
+    for path, code in document["verdicts"].items():
+        if code != "indexed":
+            yield red(f"  {code}: {path}")
