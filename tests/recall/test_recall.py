@@ -565,11 +565,11 @@ def test_a_word_that_some_text_has_is_taken_as_it_is(vault):
 
 
 def test_a_removed_word_is_found_by_no_spelling(vault):
-    vault.put(made.summary(session_id="jam", captured_at="2026-03-03T10:00:00.000Z", body="The marmalade is stirred."))
+    vault.put(made.summary(session_id="jam", captured_at="2026-03-03T10:00:00.000Z", body="The persimmon is stirred."))
     vault.reindex()
-    assert hits(vault, "marmelade")
+    assert hits(vault, "persimon")
     assert vault.call("remove", "jam", "--yes", "--reason", "spilled").code == 0
-    assert not any("marmalade" in str(hit) for hit in hits(vault, "marmelade"))
+    assert not any("persimmon" in str(hit) for hit in hits(vault, "persimon"))
 
 
 def test_another_agent_that_says_it_louder_drowns_nothing(vault):
