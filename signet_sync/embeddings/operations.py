@@ -47,12 +47,14 @@ def embed_waiting(
     from signet_sync.settings.model import has_embeddings, resolve_embeddings
 
     database, settings = workspace.database, workspace.settings
+    if not settings.embeddings_enabled:
+        return  # also if the user's settings cannot be read
     if not has_embeddings(settings):
         if store.is_any(database):
             with database.transaction():
                 store.clear(database)
         return
-    if not settings.embeddings_enabled or _rests(database, _MAKING, REST, now_us()):
+    if _rests(database, _MAKING, REST, now_us()):
         return
     from loguru import logger
 
@@ -72,6 +74,11 @@ def embed_waiting(
         if isinstance(error, ProviderError):
             with database.transaction():
                 wordings.set_rests_until(database, _MAKING, iso(now_us() + REST))
+
+
+def is_resting(database: Database, now_us: int) -> bool:
+    """Returns whether no vectors are made or searched now, because the model failed."""
+    return _rests(database, _MAKING, REST, now_us) or _rests(database, _ASKING, QUERY_REST, now_us)
 
 
 def _rests(database: Database, kind: str, longest: int, now_us: int) -> bool:

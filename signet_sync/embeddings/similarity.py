@@ -40,7 +40,8 @@ def unit_vectors(values: object, count: int, dimensions: int | None) -> Vectors:
     Raises `ProviderError` if these are not `count` vectors of finite numbers, each with the dimensions of the others.
     """
     try:
-        found = np.asarray(values, dtype=np.float32)
+        with np.errstate(over="ignore"):  # becomes infinite, which is refused below
+            found = np.asarray(values, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
         raise ProviderError("the model's answer contains no vectors of one length") from None
     if found.ndim != 2 or len(found) != count or not 0 < found.shape[1] <= _MOST_DIMENSIONS:
@@ -48,7 +49,7 @@ def unit_vectors(values: object, count: int, dimensions: int | None) -> Vectors:
     if dimensions is not None and found.shape[1] != dimensions:
         raise ProviderError(
             f"the model's vectors have {found.shape[1]} dimensions, and had {dimensions} before",
-            hint="give another model another name in embeddings.model, or run signet-sync reindex --rebuild",
+            hint="give another model another name in embeddings.model, or run signet-sync reindex --full",
         )
     if not np.isfinite(found).all():
         raise ProviderError("the model's vectors contain values that are no numbers")

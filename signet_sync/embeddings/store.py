@@ -121,6 +121,12 @@ def count(database: Database) -> int:
     return found
 
 
+def size(database: Database) -> tuple[int, int]:
+    """Returns the number of vectors and their bytes."""
+    rows: tuple[int, int] = next(database.execute("select count(*), coalesce(sum(length(vector)), 0) from embeddings"))
+    return rows
+
+
 def left(database: Database) -> int:
     """Returns how many lines and artifacts have no vectors yet."""
     lines = "select count(*) from recall_lines l where not exists(select 1 from embeddings e where e.line = l.rowid)"

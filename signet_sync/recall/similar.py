@@ -68,7 +68,8 @@ def _at(
             ids = hits.first(database, agent_id, tier, [[place.line]], 1, private)
             for line in hits.lines(database, agent_id, tier, ids):
                 where = places.of_line(tier, line)
-                yield RecallCandidate(tier, line.id, line.shown, line.path, line.at_us, 0.0, {}, where)
+                text = f"{line.about}: {line.shown}" if tier == "curated" else line.shown
+                yield RecallCandidate(tier, line.id, text, line.path, line.at_us, 0.0, {}, where)
     if place.artifact is not None:
         kinds = [kind for kind, tier in _TIER_OF.items() if tier in tiers]
         for kind, number in hits.kinds_of(database, agent_id, [place.artifact], kinds):
