@@ -34,7 +34,7 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], seconds: float) -> object:
         """Returns a sequence of numbers for each text; a server has so many seconds. Raises `ProviderError`.
 
-        Whoever calls it checks the answer (`similarity.unit_vectors`).
+        The answer is not checked yet: see `similarity.unit_vectors`.
         """
 
 
@@ -92,7 +92,7 @@ class FolderEmbedder:
         return f"{self.provider} {self.model} {self.state}"
 
     def embed(self, texts: Sequence[str], seconds: float) -> object:
-        """Returns the library's vectors. It cannot be stopped, but waits for nobody."""
+        """Returns the library's vectors. `seconds` is ignored: a library cannot be stopped."""
         try:
             loaded = _loaded(self)
             if self.provider == "model2vec":
