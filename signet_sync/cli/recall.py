@@ -8,7 +8,7 @@ import click
 
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.embeddings.operations import Meaning
+from signet_sync.embeddings.meaning import Meaning
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.operations import RankedHit
 from signet_sync.sync.read_only import reading

@@ -2,3 +2,5 @@
 
 Owns the table embeddings. A vector goes with the line or artifact whose text it was made from, in the same statement.
 """
+
+RULES = "embeddings"  # under this name the model that made all vectors is recorded

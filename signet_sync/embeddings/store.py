@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from signet_sync.embeddings import RULES
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import rules
 from signet_sync.sync.store.bodies import text_of
 
-_RULES = "embeddings"
 _VERSION = "1"  # of how texts are cut and given to the model
-_BLOCK = 10_000
+_BLOCK = 2_000  # vectors; twice as fast as blocks that no cache of a processor can hold
 
 
 class StoredModel(NamedTuple):
@@ -41,26 +41,26 @@ class EmbeddedText(NamedTuple):
 
 def model_of(database: Database) -> StoredModel | None:
     """Returns the model that made the vectors; None if there are none, or other rules made them."""
-    version, _, rest = (rules.version_of(database, _RULES) or "").partition(" ")
+    version, _, rest = (rules.version_of(database, RULES) or "").partition(" ")
     dimensions, _, name = rest.partition(" ")
     return StoredModel(int(dimensions), name) if version == _VERSION and dimensions.isdigit() else None
 
 
 def set_model(database: Database, model: StoredModel) -> None:
     """Records the model. In the caller's transaction."""
-    rules.set_version(database, _RULES, f"{_VERSION} {model.dimensions} {model.id}")
+    rules.set_version(database, RULES, f"{_VERSION} {model.dimensions} {model.id}")
 
 
 def clear(database: Database) -> None:
     """Deletes every vector. In the caller's transaction."""
     database.execute("delete from embeddings")
-    database.execute("delete from derivers where name = ?", (_RULES,))
+    database.execute("delete from derivers where name = ?", (RULES,))
 
 
 def is_any(database: Database) -> bool:
     """Returns whether there is a vector, or a record of a model."""
     exists = "exists(select 1 from embeddings)"
-    return bool(database.value(f"select {exists} or exists(select 1 from derivers where name = ?)", (_RULES,)))
+    return bool(database.value(f"select {exists} or exists(select 1 from derivers where name = ?)", (RULES,)))
 
 
 # ── what has no vector yet ──

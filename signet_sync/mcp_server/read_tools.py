@@ -7,7 +7,7 @@ from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
 from signet_sync.capture.catch_up import catch_up
-from signet_sync.embeddings.operations import Meaning
+from signet_sync.embeddings.meaning import Meaning
 from signet_sync.entities import queries
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_since

@@ -40,7 +40,7 @@ from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
 if TYPE_CHECKING:
-    from signet_sync.embeddings.operations import Meaning
+    from signet_sync.embeddings.meaning import Meaning
 
 # Candidates examined per tier: those that contain most of the query.
 LOOKED_AT = 20
@@ -87,7 +87,7 @@ def recall(
     query, found = select_candidates(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
     )
-    if meaning is not None and query.terms:
+    if meaning is not None and query.terms and meaning.is_ready(database):
         from signet_sync.recall import similar  # most readers have no vectors
 
         found += similar.candidates(database, text, agent_id, found, limit, meaning, tiers=tiers, private=private)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from signet_sync.embeddings.operations import Meaning
+from signet_sync.embeddings.meaning import Meaning
 from signet_sync.embeddings.store import EmbeddedText
 from signet_sync.recall import places
 from signet_sync.recall.rank import RecallCandidate, Tier

@@ -19,9 +19,12 @@ from invented_secrets import some
 from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.app.workspace import opened
-from signet_sync.embeddings import making, operations, store
+from signet_sync.cli.main import Context
+from signet_sync.embeddings import making, meaning, operations, store
+from signet_sync.mcp_server import read_tools
+from signet_sync.mcp_server.memory import ServedMemory
+from signet_sync.mcp_server.schemas import RecallArguments
 from signet_sync.memories.store import memories
-from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import operations as recall_operations
 from signet_sync.settings import model
 from signet_sync.sync.read_only import IndexPlace
@@ -40,7 +43,7 @@ LATER = "2026-03-29T12:10:00.000Z"
 @pytest.fixture(autouse=True)
 def rested(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process that answered before remembers anything."""
-    monkeypatch.setattr(operations, "_rest_of", {})
+    monkeypatch.setattr(meaning, "_rest_of", {})
 
 
 @pytest.fixture
@@ -362,7 +365,7 @@ def test_scopes_tiers_and_agents_hold(garage: Vault, server: EmbeddingServer) ->
     def found(agent: str = "default", **scope: Any) -> set[str]:
         with garage.database() as database:
             answer = recall_operations.recall(
-                database, "automobile", agent_id=agent, meaning=operations.Meaning(place, 0), **scope
+                database, "automobile", agent_id=agent, meaning=meaning.Meaning(place, 0), **scope
             )
         return {hit.id for hit in answer}
 
@@ -394,15 +397,15 @@ def test_words_answer_in_time_and_it_is_said_once(
     server.act, asked = act, len(server.asked)
     began = time.monotonic()
     first = recall(vault, "number1x")
-    assert time.monotonic() - began < operations.QUERY_SECONDS + 1
+    assert time.monotonic() - began < meaning.SECONDS + 1
     assert first.json["hits"] == by_words
     assert first.err.count("nothing was searched by meaning") == 1 and "\n" not in first.err.strip()
     after = len(server.asked)
     assert after > asked
-    monkeypatch.setattr(operations, "_rest_of", {})  # another process
+    monkeypatch.setattr(meaning, "_rest_of", {})  # another process
     began = time.monotonic()
     second = recall(vault, "number1x")
-    assert time.monotonic() - began < operations.QUERY_SECONDS
+    assert time.monotonic() - began < meaning.SECONDS
     assert second.json["hits"] == by_words and second.err == "" and len(server.asked) == after
     server.act = embedding_server.vectors
     assert recall(vault, "number1x", now=LATER).err == "" and len(server.asked) == after + 1
@@ -413,10 +416,10 @@ def test_a_reader_that_may_not_write_remembers_a_failure_itself(garage: Vault, s
     place = IndexPlace(str(garage.root), None, lambda: model.load(str(garage.root))[0], lambda words: words, opened)
     troubles = []
     for _ in range(3):
-        meaning = operations.Meaning(place, 1_000_000, remembers=False)
+        asked = meaning.Meaning(place, 1_000_000, remembers=False)
         with garage.database() as database:
-            assert meaning.nearest(database, "default", "automobile") == []
-        troubles.append(bool(meaning.trouble))
+            assert asked.nearest(database, "default", "automobile") == []
+        troubles.append(bool(asked.trouble))
     assert troubles == [True, False, False]
     assert garage.rows("select * from model_rests") == []
 
@@ -487,17 +490,27 @@ def test_the_vector_goes_in_the_transaction_of_its_text(garage: Vault) -> None:
         assert list(database.execute("select 1 from embeddings where line = ?", (line,)))
 
 
-def test_a_killed_forget_leaves_no_vector(garage: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed right after its transaction: the row and its vector are gone together."""
-    (gone,) = garage.rows("select id from memories where content like '%car%'")[0]
+def test_a_redacted_file_gets_vectors_of_its_new_text(vault: Vault, server: EmbeddingServer) -> None:
+    vault.session(4, body=f"# Four\n\n## Decisions\n\n- The token is {SECRET} at dusk.\n")
+    filled(vault)
+    session = numbered(4)["session_id"]
+    before = vault.rows("select id from memory_artifacts where session_id = ?", session)
+    assert vault.call("redact", session, "--reason", "a token", "--yes", "--now", NOW).code == 0
+    assert vault.rows(LOST) == []
+    assert not set(before) & set(vault.rows("select artifact from embeddings where artifact"))
+    embed(vault)
+    whole(vault)
+    assert SECRET not in repr(server.asked)
 
-    def killed(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(privacy_forget.operations, "update_page", killed)
-    garage.call("forget", gone, "--json", "--now", NOW)
-    before = garage.rows("select count(*) from memories where id = ?", gone)
-    assert garage.rows(LOST) == [] and before in ([(0,)], [(1,)])
+def test_a_tool_answers_by_words_and_says_why(garage: Vault, server: EmbeddingServer) -> None:
+    memory = ServedMemory(Context(str(garage.root)).place(), "default")
+    arguments = RecallArguments(query="automobile")
+    assert read_tools.recall(memory, arguments)["hits"]
+    server.act = embedding_server.broken
+    answers = [read_tools.recall(memory, arguments) for _ in range(2)]
+    assert [bool(answer["hits"]) for answer in answers] == [False, False]
+    assert ["nothing was searched by meaning" in str(answer) for answer in answers] == [True, False]
 
 
 def test_a_deleted_or_changed_file_takes_its_vectors_along(vault: Vault) -> None:

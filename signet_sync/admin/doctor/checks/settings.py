@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
-from signet_sync.embeddings import models, operations
+from signet_sync.embeddings import models, operations, rests
 from signet_sync.embeddings import store as embeddings_store
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import SECOND
@@ -53,7 +53,8 @@ def embeddings(target: Installation) -> list[Finding]:
     except SignetSyncError as error:
         return [warning("embeddings", f"recall finds by words alone: {error.message}", error.hint)]
     words = f"{_destination(choice)}; {_numbers(target)}"
-    if target.query(lambda database: operations.is_resting(database, int(target.now * SECOND))):
+    now_us = int(target.now * SECOND)
+    if target.query(lambda database: any(rests.rests(database, one, now_us) for one in (rests.MAKING, rests.ASKING))):
         remedy = f"{target.command('logs intake')}  # says why; it is asked again within a quarter of an hour"
         return [warning("embeddings", f"the model failed a short time ago: {words}", remedy)]
     return [fine("embeddings", words)]
