@@ -31,7 +31,7 @@ from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.store import live
-from signet_sync.settings.model import may_ask_model
+from signet_sync.settings.model import has_embeddings, may_ask_model
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import engine, outbox, quarantine
@@ -295,7 +295,8 @@ class Scheduler:
         self._swept = time.monotonic()
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
-        if os.path.exists(self.workspace.state.harnesses) or may_ask_model(settings):
+        asks = may_ask_model(settings) or has_embeddings(settings)
+        if asks or os.path.exists(self.workspace.state.harnesses):
             self.worker.start(sweep=True)
         self.heartbeat.write()
         if first or outcome.read > BIG_BATCH:

@@ -19,6 +19,7 @@ from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.capture.worker import LONGEST_REST, due, due_sessions, shape_of
+from signet_sync.embeddings.operations import embed_waiting
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
@@ -112,15 +113,18 @@ def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
 
 
 def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[str, str]) -> None:
-    """Adds facts and paragraphs of a language model, if one is set, once no job waits; see `graph.enrichment`."""
-    if not may_ask_model(workspace.settings):
-        return
+    """Adds facts and paragraphs of a language model, and vectors, if models are set, once no job waits.
+
+    See `graph.enrichment` and `embeddings`.
+    """
 
     def waiting() -> bool:
         instant = now_us()
         return any(True for _ in due(workspace, instant)) or any(True for _ in due_sessions(workspace, instant))
 
-    enrichment.enrich(workspace, now_us=now_us, environ=environ, waiting=waiting)
+    if may_ask_model(workspace.settings):
+        enrichment.enrich(workspace, now_us=now_us, environ=environ, waiting=waiting)
+    embed_waiting(workspace, now_us=now_us, environ=environ, waiting=waiting)
 
 
 def _process_session(

@@ -8,6 +8,7 @@ import click
 
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.embeddings.meaning import Meaning
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of
 from signet_sync.recall.operations import RankedHit
@@ -30,8 +31,10 @@ def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
     """
     words = " ".join(query)
     catch_up(context.place(), context.agent)
+    meaning = Meaning(context.place(anyway=True), context.now_us)
     with reading(context.place()) as database:
-        hits = recall_operations.recall(database, words, agent_id=context.agent, limit=limit)
+        hits = recall_operations.recall(database, words, agent_id=context.agent, limit=limit, meaning=meaning)
+    context.say(meaning.trouble)
     recall_operations.count_hits(context.place(), context.agent, words, hits, context.now_us)
     context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, lambda: _show(context, hits))
     return 0

@@ -1,4 +1,4 @@
-"""Calls a language model: the provider protocol, none, a program, or a server with OpenAI's chat completions.
+"""Calls a model: the provider protocol, none, a program, or a server with OpenAI's chat completions (or another path).
 
 Each provider answers within its `timeout`, whatever the other side does, or raises `ProviderError`. Keys, prompts and
 answers are never part of a message. `httpx` (the extra `llm`) is imported only when a server is configured.
@@ -233,8 +233,16 @@ class HttpProvider:
         # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
         limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
         document = {"model": self.model, "messages": messages, limit: max_tokens, "stream": False}
-        call = _HttpCall(self, json.dumps(document).encode("ascii"), (system, prompt), max_tokens)
+        call = _HttpCall(self, "/chat/completions", json.dumps(document).encode("ascii"), ANSWER_LIMIT)
+        call.counts((system, prompt), max_tokens)
         return _content(call.answer())
+
+    def post(self, path: str, document: Mapping[str, Any], *, limit: int) -> bytes:
+        """Returns the answer to a document, at most `limit` bytes; it takes nothing of the budget.
+
+        Raises `ProviderError`.
+        """
+        return _HttpCall(self, path, json.dumps(document).encode("ascii"), limit).answer()
 
 
 class _HttpCall:
@@ -244,15 +252,20 @@ class _HttpCall:
     counts: what reached the server may have been worked on, even if no answer came back.
     """
 
-    def __init__(self, provider: HttpProvider, body: bytes, prompt: tuple[str, str], max_tokens: int) -> None:
+    def __init__(self, provider: HttpProvider, path: str, body: bytes, limit: int) -> None:
         self._provider = provider
-        self._prompt = prompt
-        self._max_tokens = max_tokens
+        self._url = provider.endpoint + path
         self._body = body
+        self._limit = limit
+        self._counted: tuple[tuple[str, str], int] | None = None
         self._deadline = time.monotonic() + provider.timeout
         self._outcome: queue.SimpleQueue[bytes | ProviderError] = queue.SimpleQueue()
         self._socket: socket.socket | None = None
         self._over = threading.Event()
+
+    def counts(self, prompt: tuple[str, str], max_tokens: int) -> None:
+        """Takes the call's tokens from the provider's budget."""
+        self._counted = prompt, max_tokens
 
     def answer(self) -> bytes:
         """Returns the body of the answer. Raises `ProviderError`."""
@@ -294,16 +307,18 @@ class _HttpCall:
         return self._attempt()
 
     def _attempt(self) -> bytes:
-        budget = self._provider.budget
-        reserved = _reserve(budget, self._prompt, self._max_tokens)
         self._forget_socket()
+        if self._counted is None:
+            return self._post()
+        budget, (prompt, max_tokens) = self._provider.budget, self._counted
+        reserved = _reserve(budget, prompt, max_tokens)
         try:
             raw = self._post()
         except ProviderError as error:
             if self._socket is None or isinstance(error, _Refused):
                 _settle(budget, reserved, 0)
             raise
-        _settle(budget, reserved, _usage(raw) or prompt_tokens(self._prompt) + _length(raw))
+        _settle(budget, reserved, _usage(raw) or prompt_tokens(prompt) + _length(raw))
         return raw
 
     def _forget_socket(self) -> None:
@@ -323,13 +338,13 @@ class _HttpCall:
                 httpx.Client(timeout=left, follow_redirects=False, trust_env=not _local(provider.endpoint)) as client,
                 client.stream(
                     "POST",
-                    f"{provider.endpoint}/chat/completions",
+                    self._url,
                     content=self._body,
                     headers=headers,
                     extensions={"trace": self._trace},
                 ) as response,
             ):
-                return _body(response)
+                return _body(response, self._limit)
         except httpx.TimeoutException:
             raise _too_late(provider.timeout) from None
         except httpx.TransportError as error:
@@ -351,6 +366,10 @@ class _Refused(ProviderError):
     """The server refused the request before it worked on it."""
 
 
+class TextRefused(_Refused):
+    """The server cannot take this text, for example because it is too long."""
+
+
 class _Passing(ProviderError):
     """A failure that may be temporary; `wait` is the number of seconds that the server asks for."""
 
@@ -370,7 +389,10 @@ _REMEDIES = {
 }
 
 
-def _body(response: httpx.Response) -> bytes:
+_UNFIT = (400, 413, 422)
+
+
+def _body(response: httpx.Response, limit: int) -> bytes:
     """Returns the bytes of a good answer. Raises `ProviderError`; the text of a bad answer is not read."""
     status = response.status_code
     if status == 429 or status >= 500:
@@ -383,15 +405,15 @@ def _body(response: httpx.Response) -> bytes:
             f"the server redirects ({status})", hint="redirects are not followed; set the endpoint to where it leads"
         )
     if status != 200:
-        failed = _Refused if status >= 400 else ProviderError
+        failed = TextRefused if status in _UNFIT else _Refused if status >= 400 else ProviderError
         raise failed(f"the server answers {status}", hint=_REMEDIES.get(status, ""))
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise ProviderError("the server compresses although the request forbids it")
     body = bytearray()
     for chunk in response.iter_raw(_CHUNK):
         body += chunk
-        if len(body) > ANSWER_LIMIT:
-            raise _too_long()
+        if len(body) > limit:
+            raise _too_long(limit)
     return bytes(body)
 
 
@@ -444,8 +466,8 @@ def _too_late(seconds: float) -> ProviderError:
     return ProviderError(f"no answer within {seconds:.3g} s", hint="set a longer timeout or a smaller model")
 
 
-def _too_long() -> ProviderError:
-    return ProviderError(f"the answer is longer than {ANSWER_LIMIT:,} bytes")
+def _too_long(limit: int = ANSWER_LIMIT) -> ProviderError:
+    return ProviderError(f"the answer is longer than {limit:,} bytes")
 
 
 # --- the key --------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> P
             endpoint=block.endpoint,
             model=block.model,
             timeout=block.timeout,
-            key=_key(block, environ),
+            key=key_of(block, environ),
             name=block.provider,
             budget=budget,
         )
@@ -153,7 +153,7 @@ class _OneFlow:
 # --- what it needs --------------------------------------------------------------------------------------------------
 
 
-def _key(block: ModelChoice, environ: Mapping[str, str]) -> str:
+def key_of(block: ModelChoice, environ: Mapping[str, str]) -> str:
     """Reads the key from where the block says; empty if it names no source. Raises `ConfigError`."""
     if block.api_key_file:
         key, open_to_others = providers.read_key(block.api_key_file)

@@ -7,6 +7,7 @@ from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
 from signet_sync.capture.catch_up import catch_up
+from signet_sync.embeddings.meaning import Meaning
 from signet_sync.entities import queries
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import parse_since
@@ -58,6 +59,7 @@ def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
     """`memory_recall`: with shared scope only memories that are not private."""
     if memory.counts:
         catch_up(memory.place, memory.agent_id)
+    meaning = Meaning(memory.place, now_us(), remembers=memory.counts)
     with reading(memory.place) as database:
         hits = recall_operations.recall(
             database,
@@ -66,10 +68,12 @@ def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
             limit=asked.limit,
             tiers=("memory",) if memory.shared else TIERS,
             private=not memory.shared,
+            meaning=meaning,
         )
     if memory.counts:
         recall_operations.count_hits(memory.place, memory.agent_id, asked.query, hits, now_us())
-    return answer({"hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
+    more = [meaning.trouble, _more(len(hits), asked.limit)]
+    return answer({"hits": [hit._asdict() for hit in hits]}, "; ".join(filter(None, more)) or None)
 
 
 def expand(memory: ServedMemory, asked: schemas.ExpandArguments) -> Document:

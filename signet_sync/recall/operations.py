@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from signet_sync.formats.paths import file_of, running_session
+from signet_sync.formats.paths import file_of
 from signet_sync.formats.timestamps import day_of, moment_of, parse_instant
 from signet_sync.memories.store import recall_events
+from signet_sync.recall import places
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
@@ -37,15 +38,13 @@ from signet_sync.text.digest_mark import end_of
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
+if TYPE_CHECKING:
+    from signet_sync.embeddings.meaning import Meaning
+
 _LONGEST = 4_000_000  # characters of one artifact
 _SHOWN = 400  # characters of a hit's text
 _SHOWN_TURNS = 700  # characters of them
 
-_WHAT = {
-    "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
-    "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
-    "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
-}  # fmt: skip
 _LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
 _BATCH, _LINES = 200, 60
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
@@ -96,14 +95,19 @@ def recall(
     limit: int = 10,
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
+    meaning: Meaning | None = None,
 ) -> list[RankedHit]:
     """Returns what an agent remembers that answers a text, best first; accepts any text.
 
-    Without `private`, private memories are left out.
+    Without `private`, private memories are left out. Texts that are only similar in `meaning` come last, with score 0.
     """
     query, found = select_candidates(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
     )
+    if meaning is not None and query.terms and meaning.is_ready(database):
+        from signet_sync.recall import similar  # most readers have no vectors
+
+        found += similar.candidates(database, text, agent_id, found, limit, meaning, tiers=tiers, private=private)
     return [
         RankedHit(
             one.tier,
@@ -111,7 +115,7 @@ def recall(
             flatten(one.text, _SHOWN_TURNS if one.tier == "transcript" else _SHOWN),
             file_of(one.path),
             round(one.score, 3),
-            why(query, one),
+            why(query, one) if one.score else f"similar in meaning, in {one.where}",
         )
         for one in found
     ]
@@ -120,11 +124,11 @@ def recall(
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:
     """Records which memories a query found and at which place, for the dream sweep; False if the database was busy.
 
-    Only those count that answer nearly as well as the best hit. The score is 1/rank in the whole answer. The query is
-    stored sanitized and on one line.
+    Only those count that answer nearly as well as the best hit, none that is only similar in meaning. The score is
+    1/rank in the whole answer. The query is stored sanitized and on one line.
     """
     least = KEPT_AT_PROMPT * max((hit.score for hit in hits), default=0.0)
-    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least]
+    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory" and hit.score >= least > 0]
     if not scored:
         return True
     return recall_events.record(database, agent_id, stored_query(text), scored, at_us)
@@ -296,7 +300,9 @@ class _QuerySearch:
         elif tier == "curated":
             text = _of_entity(line, passage.start)
         size = _CONDENSATION if tier == "node" else _LINE
-        candidate = self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line), size)
+        candidate = self._candidate(
+            tier, line.id, text, line.path, line.at_us, passage, places.of_line(tier, line), size
+        )
         return candidate._replace(session=line.session, by_rules=line.session is not None)
 
     # ── summaries, compactions, transcripts ──
@@ -337,10 +343,10 @@ class _QuerySearch:
         first = end_of(found.content) if tier == "node" else 0
         if tier == "node":
             text = label_with_snippet(found.sentence, found.content, place, first)
-            where = f"{_WHAT[found.kind]}{_of(found.project)}"
+            where = f"{places.WHAT[found.kind]}{places.of_project(found.project)}"
         else:
             text = found.sentence if place is None else around(found.content, place)
-            where = f"a transcript{_of(found.project)}"
+            where = f"a transcript{places.of_project(found.project)}"
         both = self.passages.better(sentence, passage)
         candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where, size)
         return candidate._replace(session=found.session, by_rules=first > 0)
@@ -361,7 +367,7 @@ class _QuerySearch:
             return None
         role = speaker(content, place) if candidate.tier == "transcript" else ""
         text = self._said(content) if candidate.tier == "transcript" else ""
-        where = _with_turn(role, candidate.where, node.at_us)
+        where = places.with_turn(role, candidate.where, node.at_us)
         return candidate._replace(id=node.id, at_us=node.at_us, where=where, text=text or candidate.text)
 
     def _said(self, content: str) -> str:
@@ -385,7 +391,7 @@ class _QuerySearch:
         for turn in live.find(self.database, self.agent_id, self.passages.needles):
             passage = self.passages.best(turn.content)
             at_us = parse_instant(turn.at) or 0
-            where = _with_turn(turn.role, "a running session", at_us)
+            where = places.with_turn(turn.role, "a running session", at_us)
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"
             candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)
@@ -420,28 +426,9 @@ def _next_groups(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
     return some
 
 
-def _where(tier: Tier, line: MatchedLine) -> str:
-    day = day_of(line.at_us)
-    if tier == "memory":
-        return f"a remembered {line.kind}, {day}"
-    if tier in ("curated", "thread"):
-        return f"the {line.kind} {line.about}, {day}"
-    running = " in a running session" if running_session(line.path) is not None else ""
-    return f"{_WHAT[line.kind]}{_of(line.about)}{running}, {day}"
-
-
 def _of_entity(line: MatchedLine, place: int | None) -> str:
     """Returns an entity's title and its profile's text around a place; its one sentence if the title has the place."""
     title = line.about or ""
     below = -1 if place is None else place - len(title) - 1
     text = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)
     return f"{title}: {text}" if text else title
-
-
-def _of(project: str | None) -> str:
-    name = flatten(basename(project))
-    return f" of {name}" if name else ""
-
-
-def _with_turn(role: str, where: str, at_us: int) -> str:
-    return f"{where}: {role}, {day_of(at_us)}" if role else f"{where}, {day_of(at_us)}"

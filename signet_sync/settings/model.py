@@ -55,6 +55,8 @@ SERVERS: Mapping[str, tuple[str, str]] = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
 }
 PROVIDERS = ("", "none", *SERVERS, "command")
+# Libraries that compute vectors on this machine, from files in a folder; nothing is downloaded.
+LOCAL_MODELS = ("fastembed", "model2vec")
 
 
 def _setting(
@@ -417,6 +419,33 @@ class Settings:
     synthesis_api_key_file: str = _of_provider(
         "", "synthesis.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
     )
+    embeddings_enabled: bool = _of_provider(
+        True, "embeddings.enabled", "`false`: no vector is made or searched; those that exist are kept."
+    )
+    embeddings_provider: str = _of_provider(
+        "",
+        "embeddings.provider",
+        "What makes the vectors by which `recall` also finds texts of similar meaning (see below); empty or `none`:"
+        " nothing does, and existing vectors are deleted.",
+        choices=("", "none", *SERVERS, *LOCAL_MODELS),
+    )
+    embeddings_model: str = _of_provider(
+        "", "embeddings.model", "Name of the model, on the server or in fastembed's list; model2vec needs none."
+    )
+    embeddings_endpoint: str = _of_provider(
+        "",
+        "embeddings.endpoint",
+        "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
+    )
+    embeddings_folder: str = _of_provider(
+        "", "embeddings.folder", "Folder with the files of the model, for `fastembed` and `model2vec`."
+    )
+    embeddings_api_key_env: str = _of_provider(
+        "", "embeddings.api_key_env", "Name of the environment variable with the key."
+    )
+    embeddings_api_key_file: str = _of_provider(
+        "", "embeddings.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
+    )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Settings) and all(
@@ -521,6 +550,7 @@ def load(
     settings = Settings(**values)  # type: ignore[arg-type]
     try:
         resolve(settings, None)
+        resolve_embeddings(settings)
     except ConfigError as error:
         layers.refuse(error, user_file(environ))
         settings = replace(settings, **_CAUTION)
@@ -579,6 +609,7 @@ _OF_HOOKS = ("agents_projects", "context_budget_tokens", "context_prompts")
 _CAUTION: dict[str, Any] = {
     "extraction_enabled": False,
     "synthesis_enabled": False,
+    "embeddings_enabled": False,
     "history_enabled": False,
     "recall_retention_days": 0.0,
     "seals_keep_days": 0.0,
@@ -889,12 +920,12 @@ def _typed(expected: type, value: object) -> object:
 
 
 class ModelChoice(NamedTuple):
-    """The resolved model for summaries and sentences: none (`kind` is "none", see `why`), a server, or a program.
+    """The resolved model of a block: none (`kind` is "none", see `why`), a server, a program, or files in a folder.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
     """
 
-    kind: Literal["none", "http", "command"]
+    kind: Literal["none", "http", "command", "folder"]
     provider: str = "none"
     model: str = ""
     endpoint: str = ""
@@ -903,6 +934,7 @@ class ModelChoice(NamedTuple):
     api_key_env: str = ""
     api_key_file: str = ""
     why: str = ""
+    folder: str = ""
 
 
 def may_ask_model(settings: Settings) -> bool:
@@ -945,6 +977,36 @@ def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelCh
     if name == "command" and settings.extraction_command:
         return _as_configured(settings, "extraction", name, model, timeout)
     return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
+
+
+def resolve_embeddings(settings: Settings) -> ModelChoice:
+    """Resolves the embeddings block; only the user's own settings say anything about it.
+
+    Raises `ConfigError` if it lacks what its provider needs.
+    """
+    provider = settings.embeddings_provider
+    if not provider:
+        return _no_model("no provider is set")
+    if not settings.embeddings_enabled:
+        return _no_model("embeddings.enabled is false")
+    if provider not in LOCAL_MODELS:
+        return _as_configured(settings, "embeddings", provider, settings.embeddings_model, 0.0)
+    if provider == "fastembed" and not settings.embeddings_model:
+        raise ConfigError("embeddings.provider is fastembed, but embeddings.model is not set", hint=_NAME_OF_MODEL)
+    folder = os.path.expanduser(settings.embeddings_folder)
+    if not os.path.isabs(folder):
+        # A relative one would be searched in the current folder, which may be a checkout.
+        raise ConfigError("embeddings.folder is not an absolute path", hint=_FOLDER_OF_MODEL)
+    return ModelChoice(kind="folder", provider=provider, model=settings.embeddings_model, folder=folder)
+
+
+_NAME_OF_MODEL = "name a model of fastembed, such as BAAI/bge-small-en-v1.5"
+_FOLDER_OF_MODEL = "download the model's files, for example with `hf download`, and name their folder"
+
+
+def has_embeddings(settings: Settings) -> bool:
+    """Returns whether the user's settings name something that makes vectors, even if it is not in use now."""
+    return settings.embeddings_provider not in ("", "none")
 
 
 def _no_model(why: str) -> ModelChoice:

@@ -82,6 +82,9 @@ in your `[extraction]`. A checkout can therefore never decide where your session
 
 A program gets the prompt on stdin and prints the answer. It runs in your home folder with `SIGNET_SYNC_CHILD=1` set,
 and is killed with its child processes at the timeout.
+
+`[embeddings]` names a model that makes vectors, on one of these servers or in a folder: see
+[recall.md](recall.md#similar-in-meaning). It takes nothing from the other blocks.
 """
 
 

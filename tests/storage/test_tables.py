@@ -137,6 +137,18 @@ def test_a_declaration_says_what_is_there(empty: apsw.Connection, table: Table) 
         assert not table.key and not table.local
 
 
+@pytest.mark.parametrize("table", REAL, ids=named)
+def test_a_row_that_refers_to_another_goes_with_it(empty: apsw.Connection, table: Table) -> None:
+    """In the same statement, and without a look at every row."""
+    references = list(empty.execute(f"pragma foreign_key_list({table.name})"))
+    indexed = {
+        next(empty.execute(f"select name from pragma_index_info('{row[1]}') limit 1"))[0]
+        for row in empty.execute(f"pragma index_list({table.name})")
+    }
+    for _, _, of, column, _, _, on_delete, _ in references:
+        assert on_delete == "CASCADE" and column in indexed and TABLES[of].kind == table.kind == "derived"
+
+
 @pytest.mark.parametrize("table", [table for table in (*REAL, *INVENTED) if table.row], ids=named)
 def test_columns_are_of_the_types_that_are_declared(empty: apsw.Connection, table: Table) -> None:
     for _, name, kind, not_null, default, key in empty.execute(f"pragma table_info({table.name})"):

@@ -211,6 +211,38 @@ def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
     assert not outbox.any_waits(database)
 
 
+def test_vectors_go_with_what_they_were_made_from(database: Database) -> None:
+    """They are no deriver's: whatever takes a line or an artifact away takes them along."""
+    stages = pipeline()
+    moved = filled(database, stages)
+    deriving.drain(database, stages)
+
+    def kept() -> tuple[int, int, int, int]:
+        counts = "select count(*), (select count(*) from recall_lines), (select count(*) from memory_artifacts),"
+        lost = "(select count(*) from embeddings where line not in (select rowid from recall_lines)"
+        lost += " or artifact not in (select id from memory_artifacts))"
+        found: tuple[int, int, int, int] = next(database.execute(f"{counts} {lost} from embeddings"))
+        return found
+
+    for column, table in (("line", "recall_lines"), ("artifact", "memory_artifacts")):
+        database.execute(
+            f"insert into embeddings(agent_id, {column}, start, end, complete, vector)"
+            f" select agent_id, {'rowid' if column == 'line' else 'id'}, 0, 1, 1, x'00' from {table}"
+        )
+    vectors, lines, rows_, _ = kept()
+    assert vectors == lines + rows_ > 0
+    drop(database, moved[:4])
+    follow(database, stages, moved[:4])
+    fewer, lines, rows_, lost = kept()
+    assert fewer < vectors and fewer <= lines + rows_ and lost == 0
+    with database.transaction():
+        deriving.rebuild(database, stages, stages.derivers)
+    assert kept()[0] == rows_  # lines are made again, artifacts are not
+    with database.transaction():
+        database.reset_derived()
+    assert kept() == (0, 0, 0, 0)
+
+
 class Killed(BaseException):
     """Ends the work in the middle, as a death of the process would: nothing of it is caught."""
 

@@ -32,6 +32,7 @@ _CHECKS = (
     harness.harness,
     vault.obsidian,
     settings.model,
+    settings.embeddings,
     settings.history,
 )
 

@@ -530,9 +530,10 @@ def index_statistics(columns: Sequence[str | None], *, unique: bool) -> str:
 _SUSPECT = ".suspect"
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _ROWS = 100_000
+# What refers to another table comes before it: a table that is dropped takes the rows that refer to it along.
 _DROPPABLE = (
-    "select name from pragma_table_list where schema = 'main' and type in ('table', 'virtual')"
-    " and name not like 'sqlite_%'"
+    "select name from pragma_table_list l where schema = 'main' and type in ('table', 'virtual')"
+    " and name not like 'sqlite_%' order by exists(select 1 from pragma_foreign_key_list(l.name)) desc"
 )
 _TEXTLESS = (
     "select a.source_path from memory_artifacts a left join seals s on s.path = a.source_path where a.content is null"

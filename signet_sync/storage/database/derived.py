@@ -352,6 +352,17 @@ DERIVED: tuple[Table, ...] = (
         *_options("recall_lines_fts", secure_delete=0),
     ),
     derived(
+        "vectors of texts, for `recall` by meaning: of a line, or of the characters `start` to `end` of an artifact; "
+        "`complete` with its last. An empty vector is one that the model refused. Each goes with its line or artifact",
+        """create table embeddings(
+        agent_id text not null, artifact integer references memory_artifacts(id) on delete cascade,
+        line integer references recall_lines(rowid) on delete cascade, start integer not null, end integer not null,
+        complete integer not null, vector blob not null)""",
+        "create unique index embeddings_artifact on embeddings(artifact, start)",
+        "create unique index embeddings_line on embeddings(line)",
+        "create index embeddings_agent on embeddings(agent_id)",
+    ),
+    derived(
         "entity files (`formats.entity_paths`) as last seen: names, status, and in `text` the words by which "
         "`recall` finds a profile. One without a signature is to be read again",
         """create table garden_files(
@@ -379,12 +390,12 @@ DERIVED: tuple[Table, ...] = (
     ),
     derived(
         "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
-        "(the sanitizer) and of `concepts` (the tags of memories)",
+        "(the sanitizer), of `concepts` (the tags of memories) and of `embeddings` (the model and its dimensions)",
         """create table derivers(
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
     ),
     derived(
-        "until when a language model that failed is not asked for facts, or for paragraphs",
+        "until when a model that failed is not asked for facts, paragraphs or vectors",
         "create table model_rests(kind text primary key, until text not null) without rowid",
     ),
     derived(

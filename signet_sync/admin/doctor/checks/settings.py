@@ -1,16 +1,21 @@
-"""Checks optional features: a language model, the history."""
+"""Checks optional features: a language model, vectors, the history."""
 
 from __future__ import annotations
 
 import shutil
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
+from signet_sync.embeddings import models, operations, rests
+from signet_sync.embeddings import store as embeddings_store
 from signet_sync.errors import SignetSyncError
+from signet_sync.formats.timestamps import SECOND
 from signet_sync.history.git import repository
 from signet_sync.llm import installed, providers, synthesis
-from signet_sync.settings.model import user_file
+from signet_sync.settings.model import ModelChoice, resolve_embeddings, user_file
+from signet_sync.text.phrases import counted
 
 
 def model(target: Installation) -> list[Finding]:
@@ -36,6 +41,40 @@ def _usable_models(target: Installation) -> list[Finding]:
         fine("language-model-found", f"{one.name} could be one", "\n".join((f"to use it, add to {where}:", *one.lines)))
         for one in installed.installed_models(target.environ)
     ]
+
+
+def embeddings(target: Installation) -> list[Finding]:
+    """Checks that the configured model can make vectors; says how many there are and what is sent where."""
+    try:
+        choice = resolve_embeddings(target.settings)
+        if choice.kind == "none":
+            return [fine("embeddings", f"off ({choice.why}): recall finds by words")]
+        models.embedder_for(choice, target.environ)
+    except SignetSyncError as error:
+        return [warning("embeddings", f"recall finds by words alone: {error.message}", error.hint)]
+    words = f"{_destination(choice)}; {_numbers(target)}"
+    now_us = int(target.now * SECOND)
+    if target.query(lambda database: any(rests.rests(database, one, now_us) for one in (rests.MAKING, rests.ASKING))):
+        remedy = f"{target.command('logs intake')}  # says why; it is asked again within a quarter of an hour"
+        return [warning("embeddings", f"the model failed a short time ago: {words}", remedy)]
+    return [fine("embeddings", words)]
+
+
+def _destination(choice: ModelChoice) -> str:
+    if choice.kind == "folder":
+        return f"{choice.provider} on this machine, from {choice.folder}: nothing is sent"
+    host = urlsplit(choice.endpoint).netloc
+    return f"{choice.provider} {choice.model}: texts and queries, without secrets, are sent to {host}"
+
+
+def _numbers(target: Installation) -> str:
+    found = target.query(lambda database: (*embeddings_store.size(database), embeddings_store.left(database)))
+    if found is None:
+        return "no vectors"
+    count, size, left = found
+    full = ", which is the most" if count >= operations.MOST else ""
+    waiting = f"; {counted(left, 'text')} without" if left else ""
+    return f"{counted(count, 'vector')}{full}, {size / 1_000_000:.1f} MB{waiting}"
 
 
 def history(target: Installation) -> list[Finding]:

@@ -1,0 +1,192 @@
+"""A server that makes vectors, as Ollama and others do, and a small model for it, learned from a few sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+
+DIMENSIONS = 64
+_WORD = re.compile(r"[^\W_]+")
+Vector = list[float]
+Act = Callable[["Handler", list[str]], None]
+
+
+def words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def hashed(text: str, dimensions: int = DIMENSIONS) -> Vector:
+    """The words of a text, each as a direction of its own: what shares words is similar."""
+    total = np.zeros(dimensions)
+    for word in words(text):
+        seed = int.from_bytes(sha256(word.encode()).digest()[:4], "big")
+        total += np.random.default_rng(seed).standard_normal(dimensions)
+    return [float(number) for number in total]
+
+
+def learned(sentences: Sequence[str], dimensions: int = 12) -> Callable[[str], Vector]:
+    """A model of which words are said together (the singular vectors of their counts): synonyms are similar."""
+    known = sorted({word for sentence in sentences for word in words(sentence)})
+    place = {word: number for number, word in enumerate(known)}
+    counts = np.zeros((len(known), len(sentences)))
+    for number, sentence in enumerate(sentences):
+        for word in words(sentence):
+            counts[place[word], number] += 1
+    left, sizes, _ = np.linalg.svd(np.log1p(counts), full_matrices=False)
+    vectors = (left * sizes)[:, :dimensions]
+
+    def embed(text: str) -> Vector:
+        found = [vectors[place[word]] for word in words(text) if word in place]
+        return [float(number) for number in (np.sum(found, axis=0) if found else np.zeros(vectors.shape[1]))]
+
+    return embed
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers each request by the server's present act."""
+
+    protocol_version = "HTTP/1.1"
+    server: EmbeddingServer
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(body["input"])
+        self.server.requests.append((self.path, body["model"], self.headers.get("Authorization")))
+        with suppress(OSError):
+            self.server.act(self, body["input"])
+
+    def say(self, document: Any, status: int = 200) -> None:
+        raw = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class EmbeddingServer(ThreadingHTTPServer):
+    """`asked` are the texts of each request; `act` answers one, `model` makes a vector."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[list[str]] = []
+        self.requests: list[tuple[str, str, str | None]] = []
+        self.model: Callable[[str], Vector] = hashed
+        self.act: Act = vectors
+        self.stopped = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for some in self.asked for text in some]
+
+    def handle_error(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving() -> Iterator[EmbeddingServer]:
+    with EmbeddingServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.stopped.set()
+        server.shutdown()
+        thread.join()
+
+
+def document(found: Sequence[Any]) -> dict[str, Any]:
+    # Not in order: the index counts.
+    return {"data": [{"index": number, "embedding": one} for number, one in reversed(list(enumerate(found)))]}
+
+
+def vectors(handler: Handler, texts: list[str]) -> None:
+    handler.say(document([handler.server.model(text) for text in texts]))
+
+
+# ── what goes wrong ──
+
+
+def hang(handler: Handler, texts: list[str]) -> None:
+    handler.server.stopped.wait(20)
+
+
+def drip(handler: Handler, texts: list[str]) -> None:
+    """Sends a byte now and then: no single read ever takes too long."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    while not handler.server.stopped.wait(0.05):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+
+
+def die_midway(handler: Handler, texts: list[str]) -> None:
+    raw = json.dumps(document([handler.server.model(text) for text in texts])).encode()
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(raw)))
+    handler.end_headers()
+    handler.wfile.write(raw[: len(raw) // 2])
+    handler.close_connection = True
+    handler.connection.shutdown(2)
+
+
+def hang_up(handler: Handler, texts: list[str]) -> None:
+    handler.close_connection = True
+    handler.connection.shutdown(2)
+
+
+def other_dimensions(handler: Handler, texts: list[str]) -> None:
+    handler.say(document([hashed(text, DIMENSIONS // 2) for text in texts]))
+
+
+def not_numbers(handler: Handler, texts: list[str]) -> None:
+    handler.say(document([[float("nan")] * DIMENSIONS for _ in texts]))
+
+
+def infinite(handler: Handler, texts: list[str]) -> None:
+    handler.say(document([[1e39] * DIMENSIONS for _ in texts]))
+
+
+def too_few(handler: Handler, texts: list[str]) -> None:
+    handler.say(document([handler.server.model(text) for text in texts[1:]]))
+
+
+def uneven(handler: Handler, texts: list[str]) -> None:
+    handler.say(document([[1.0] * (number + 1) for number in range(max(len(texts), 2))]))
+
+
+def not_vectors(handler: Handler, texts: list[str]) -> None:
+    handler.say(document(["a vector"] * len(texts)))
+
+
+def not_json(handler: Handler, texts: list[str]) -> None:
+    handler.say(b"<html>")
+
+
+def broken(handler: Handler, texts: list[str]) -> None:
+    handler.say({"error": "out of memory"}, 500)
+
+
+FAULTS: dict[str, Act] = {
+    act.__name__: act
+    for act in (
+        hang, drip, die_midway, hang_up, other_dimensions, not_numbers, infinite, too_few, not_vectors, not_json, broken
+    )
+}  # fmt: skip
