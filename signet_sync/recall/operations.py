@@ -30,6 +30,7 @@ from signet_sync.recall.rank import (
 from signet_sync.recall.snippets import around, label_with_snippet, speaker, turn_text
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
+from signet_sync.sessions.live_turns import SpokenTurn, render
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _LONGEST = 4_000_000  # characters of one artifact
 _SHOWN = 400  # characters of a hit's text
 _SHOWN_TURNS = 700  # characters of them
+_MOST_OF_RUNNING = 400_000  # characters of a running session in which its best turns are looked for
 
 _LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
 _BATCH, _LINES = 200, 60
@@ -358,7 +360,14 @@ class _QuerySearch:
         return self.projects[project]
 
     def located(self, candidate: RecallCandidate) -> RecallCandidate | None:
-        """Returns a candidate with its node's id, its speaker and its time; None if it has no node yet."""
+        """Returns a candidate with its node's id, its speaker and its time; None if it has no node yet.
+
+        Of a transcript and a running session it has the best turns.
+        """
+        if candidate.tier == "transcript" and candidate.path is None and candidate.session is not None:
+            running = live.newest(self.database, self.agent_id, *candidate.session, _MOST_OF_RUNNING)
+            said = self._said(render(SpokenTurn(turn.role, turn.content, turn.at) for turn in running))
+            return candidate._replace(text=said or candidate.text)
         if candidate.id not in self.places:
             return candidate
         place, content = self.places[candidate.id]
@@ -391,7 +400,7 @@ class _QuerySearch:
         for turn in live.find(self.database, self.agent_id, self.passages.needles):
             passage = self.passages.best(turn.content)
             at_us = parse_instant(turn.at) or 0
-            where = places.with_turn(turn.role, "a running session", at_us)
+            where = places.with_turn(turn.role.capitalize(), "a running session", at_us)
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"
             candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)

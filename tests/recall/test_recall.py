@@ -524,15 +524,27 @@ def test_what_was_remembered_comes_first_and_a_private_one_is_shown_to_its_agent
     assert memory["path"] is None and memory["why"].startswith("all words, in a remembered note, ")
 
 
-def test_a_running_session_is_found_as_soon_as_it_speaks(vault):
-    turn = {"turn": 0, "role": "user", "text": "the zeppelin leaks", "at": "2026-03-28T10:00:00Z"}
+def says(vault, *texts):
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "transcript", "append"]
-    subprocess.run([*command, "--session-key", "k 1"], input=json.dumps(turn).encode(), env=environ, check=True)
+    for number, text in enumerate(texts):
+        role = "user" if number % 2 == 0 else "assistant"
+        turn = {"turn": number, "role": role, "text": text, "at": f"2026-03-28T10:00:0{number}Z"}
+        subprocess.run([*command, "--session-key", "k 1"], input=json.dumps(turn).encode(), env=environ, check=True)
+
+
+def test_a_running_session_is_found_as_soon_as_it_speaks(vault):
+    says(vault, "the zeppelin leaks")
     found = hits(vault, "zeppelins leaking")
     assert [(hit["tier"], hit["id"], hit["path"]) for hit in found] == [("transcript", "k 1#0", None)]
-    assert found[0]["why"] == "all words, in a running session: user, 2026-03-28"
+    assert found[0]["why"] == "all words, in a running session: User, 2026-03-28"
     assert hits(vault, "zeppelin", agent="scout") == []
+
+
+def test_of_a_running_session_the_answer_is_shown_with_its_question(vault):
+    says(vault, "Where is the zeppelin moored?", "At the north mast.", "Fine weather.")
+    (found,) = hits(vault, "zeppelin")
+    assert found["text"] == "User: Where is the zeppelin moored? … Assistant: At the north mast."
 
 
 def test_nothing_crosses_agents_not_even_by_numbers(vault):
