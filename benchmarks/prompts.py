@@ -2,8 +2,8 @@
 
 `python -m benchmarks.prompts FOLDER` reads sessions with questions in the format of `digest_sessions/README.md`,
 imports them, and asks each question in the folder of its session's project and in another folder. Prompts that have
-nothing to do with the sessions are asked in the folder of each project. `--half 0` or `1` takes every second one:
-one half is for tuning, the other one confirms. `--seconds WORKSPACE` instead times the hook in an indexed workspace
+nothing to do with the sessions are asked in the folder of each project. At the end, the same of `recall`. `--half 0` or
+`1` takes every second one: one half is for tuning, the other one confirms. `--seconds WORKSPACE` instead times the hook in an indexed workspace
 over bare Python, in the environment of the caller.
 """
 
@@ -25,6 +25,7 @@ from signet_sync.pages import own_project
 from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.pages.store.project_inputs import sessions_of as sessions_of_paths
+from signet_sync.recall.operations import recall
 from signet_sync.storage import locations
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.prompt import searched
@@ -159,6 +160,12 @@ class Answers:
     def __init__(self, database: Database) -> None:
         self.database = database
 
+    def recalled(self, question: str) -> list[str]:
+        """The sessions of the hits of `recall`, each once, the best first."""
+        paths = [hit.path for hit in recall(self.database, question, agent_id="default") if hit.path]
+        known = sessions_of_paths(self.database, paths)
+        return list(dict.fromkeys(known[path] for path in paths if path in known))
+
     def sessions(self, prompt: str, folder: str) -> list[str]:
         """The sessions of the lines that are injected; "" for a line without one."""
         words = searched(prompt)
@@ -195,6 +202,12 @@ def quality(sessions: Sequence[Record], half: int | None, misses: bool) -> Itera
                 part = share(sum(bad for _, bad in wrong), len(wrong)).strip()
                 yield f"  unrelated prompts that get anything: {part}"
                 yield from (f"    {one}" for one in dict.fromkeys(one for one, bad in wrong if bad) if misses)
+            for first in (1, 5, 10):
+                hit = defaultdict(list)
+                for one in asked:
+                    hit[one.kind].append(not one.sessions.isdisjoint(answers.recalled(one.words)[:first]))
+                shares = (f"{kind} {share(sum(good), len(good)).strip()}" for kind, good in sorted(hit.items()))
+                yield f"answering session among {first} of `recall`: {', '.join(shares)}"
         finally:
             database.connection.close()
 

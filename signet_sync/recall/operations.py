@@ -30,7 +30,6 @@ from signet_sync.recall.rank import (
 from signet_sync.recall.snippets import around, label_with_snippet, speaker, turn_text
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
-from signet_sync.sessions.live_turns import SpokenTurn, render
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
@@ -365,6 +364,8 @@ class _QuerySearch:
         Of a transcript and a running session it has the best turns.
         """
         if candidate.tier == "transcript" and candidate.path is None and candidate.session is not None:
+            from signet_sync.sessions.live_turns import SpokenTurn, render  # slow import; few hits are of running ones
+
             running = live.newest(self.database, self.agent_id, *candidate.session, _MOST_OF_RUNNING)
             said = self._said(render(SpokenTurn(turn.role, turn.content, turn.at) for turn in running))
             return candidate._replace(text=said or candidate.text)
