@@ -46,7 +46,7 @@ _SHOWN = 400  # characters of a hit's text
 _SHOWN_TURNS = 700  # characters of them
 
 _LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
-_BATCH, _LINES = 80, 60
+_BATCH, _LINES, _EQUAL = 80, 60, 400
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
 
@@ -270,7 +270,10 @@ class _QuerySearch:
                 yield self._from_line(tier, line)
 
     def _best_lines(self, tiers: Sequence[Tier], private: bool, within: set[int] | None) -> dict[Tier, list[str]]:
-        """Returns of each tier the lines that contain most of the query; of equal ones the newest."""
+        """Returns of each tier the lines that contain most of the query; of equal ones the newest.
+
+        Of more than `_EQUAL` equal ones these are taken from those indexed last.
+        """
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
@@ -279,7 +282,7 @@ class _QuerySearch:
         found, holding = self._rows_by_term(self._lines_with, within)
         for tier, ids in best.items():
             few = hits.narrowed(self.database, self.agent_id, tier)
-            groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
+            groups = _in_pieces(by_worth([(found if few is None else found & few, 0)], holding, self.weights))
             # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
             while (wanted := self.limits.looked_at - len(ids)) > 0 and (some := _next_groups(groups, batch)):
@@ -417,6 +420,13 @@ class _QuerySearch:
         return RecallCandidate(
             tier, line_id, text, path, at_us, self.limits.score(self.weights, passage, size), terms, where
         )
+
+
+def _in_pieces(groups: Iterable[list[int]]) -> Iterator[list[int]]:
+    """Yields the groups, large ones in pieces of `_EQUAL` rows, the highest row numbers first."""
+    for group in groups:
+        rows = group if len(group) <= _EQUAL else sorted(group, reverse=True)
+        yield from (rows[start : start + _EQUAL] for start in range(0, len(rows), _EQUAL))
 
 
 def _next_groups(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
