@@ -53,12 +53,13 @@ _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcrip
 class SearchLimits(NamedTuple):
     """How a query is searched.
 
-    `looked_at` candidates of each tier are read: those that contain most of the query; of artifacts at most `most_read`
-    characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of words that only ask.
+    `looked_at` artifacts and `lines` lines of each tier are read: those that contain most of the query; of artifacts at
+    most `most_read` characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of words that only ask.
     With `spelling`, words that no text has are taken for words spelled alike.
     """
 
     looked_at: int
+    lines: int
     most_read: int
     found_by: float
     of_asking: float
@@ -66,9 +67,9 @@ class SearchLimits(NamedTuple):
     score: Callable[[Sequence[float], QueryPassage, float], float]
 
 
-FOR_RECALL = SearchLimits(20, 12_000_000, 1.0, 0.5, True, scored)
+FOR_RECALL = SearchLimits(20, 12, 12_000_000, 1.0, 0.5, True, scored)
 # The person waits, and few texts are worth interrupting for.
-AT_PROMPT = SearchLimits(8, 1_000_000, 0.45, 1.0, False, covered)
+AT_PROMPT = SearchLimits(8, 8, 1_000_000, 0.45, 1.0, False, covered)
 _MISSPELLED = 0.7  # worth of a word that is spelled like one of the query
 # The length of a line in relation to that of an artifact, next to nothing; a condensation tells of many sessions.
 _LINE, _CONDENSATION = 0.0, 1.0
@@ -285,7 +286,7 @@ class _QuerySearch:
             groups = _in_pieces(by_worth([(found if few is None else found & few, 0)], holding, self.weights))
             # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
-            while (wanted := self.limits.looked_at - len(ids)) > 0 and (some := _next_groups(groups, batch)):
+            while (wanted := self.limits.lines - len(ids)) > 0 and (some := _next_groups(groups, batch)):
                 ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
                 batch *= 8
         return best
