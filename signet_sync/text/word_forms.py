@@ -86,7 +86,7 @@ def inflections(word: str) -> tuple[str, ...]:
     stem = stem_of(word)
     if not stem:
         return ()
-    forms = {stem + ending for ending in (*_USUAL, *_OF_Y)[: None if word.endswith(_OF_Y) else len(_USUAL)]}
+    forms = {stem + ending for ending in (_USUAL + _OF_Y if word.endswith(_OF_Y) else _USUAL)}
     if _SHORT.fullmatch(stem):
         forms |= {stem + stem[-1] + ending for ending in _DOUBLED}
     return tuple(sorted((forms | set(_FAMILIES.get(word, ()))) - {word} - STOP_WORDS))
