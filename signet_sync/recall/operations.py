@@ -54,8 +54,8 @@ class SearchLimits(NamedTuple):
     """How a query is searched.
 
     `looked_at` artifacts and `lines` lines of each tier are read: those that contain most of the query; of artifacts at
-    most `most_read` characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of words that only ask.
-    With `spelling`, words that no text has are taken for words spelled alike.
+    most `most_read` characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of
+    words that only ask. With `spelling`, words that no text has are taken for words spelled alike.
     """
 
     looked_at: int
@@ -291,7 +291,9 @@ class _QuerySearch:
                 batch *= 8
         return best
 
-    def _rows_by_term(self, holding: Sequence[Collection[int]], within: set[int] | None) -> tuple[set[int], list[set[int]]]:
+    def _rows_by_term(
+        self, holding: Sequence[Collection[int]], within: set[int] | None
+    ) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
         if within is None:
             found = set[int]().union(*(holding[number] for number in self.selective))
