@@ -12,7 +12,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall import places
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
-from signet_sync.recall.query import MOST_READ, Query, read
+from signet_sync.recall.query import MOST_READ, Query, Term, read
 from signet_sync.recall.rank import (
     KEPT_AT_PROMPT,
     TIERS,
@@ -47,19 +47,20 @@ _SHOWN_TURNS = 700  # characters of them
 _MOST_OF_RUNNING = 400_000  # characters of a running session in which its best turns are looked for
 
 _LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
-_BATCH, _LINES = 200, 60
+_BATCH, _LINES, _EQUAL = 80, 60, 400
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
 
 class SearchLimits(NamedTuple):
     """How a query is searched.
 
-    `looked_at` candidates of each tier are read: those that contain most of the query; of artifacts at most `most_read`
-    characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of words that only ask.
-    With `spelling`, words that no text has are taken for words spelled alike.
+    `looked_at` artifacts and `lines` lines of each tier are read: those that contain most of the query; of artifacts at
+    most `most_read` characters. `found_by` is how much of the query's weight finds them, `of_asking` the weight of
+    words that only ask. With `spelling`, words that no text has are taken for words spelled alike.
     """
 
     looked_at: int
+    lines: int
     most_read: int
     found_by: float
     of_asking: float
@@ -67,9 +68,9 @@ class SearchLimits(NamedTuple):
     score: Callable[[Sequence[float], QueryPassage, float], float]
 
 
-FOR_RECALL = SearchLimits(20, 12_000_000, 1.0, 0.5, True, scored)
+FOR_RECALL = SearchLimits(20, 12, 12_000_000, 1.0, 0.5, True, scored)
 # The person waits, and few texts are worth interrupting for.
-AT_PROMPT = SearchLimits(8, 1_000_000, 0.45, 1.0, False, covered)
+AT_PROMPT = SearchLimits(8, 8, 1_000_000, 0.45, 1.0, False, covered)
 _MISSPELLED = 0.7  # worth of a word that is spelled like one of the query
 # The length of a line in relation to that of an artifact, next to nothing; a condensation tells of many sessions.
 _LINE, _CONDENSATION = 0.0, 1.0
@@ -219,12 +220,12 @@ class _QuerySearch:
         self.limits = limits
         self.terms = list(query.terms)
         self.dates = query.dates
-        self.holding = [hits.artifacts_with(database, term) for term in query.terms]
+        documents, self._own = hits.artifacts_of(database, agent_id)
+        self.holding = [self._artifacts_with(term) for term in query.terms]
         if limits.spelling:
             self._correct_spelling()
         self._add_dated()
-        documents, alone = hits.artifacts_in_all(database, agent_id)
-        counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
+        counts = [len(rows) for rows in self.holding]
         self.weights = weights(query, counts, documents, limits.of_asking)
         self.heaviest = rarity(1, documents)
         self.selective = selective_terms(self.weights, counts, limits.found_by)
@@ -233,6 +234,11 @@ class _QuerySearch:
         self._lines_with: list[list[int]] | None = None
         self.projects: dict[str | None, Mapping[int, float]] = {}
 
+    def _artifacts_with(self, term: Term) -> set[int]:
+        """Returns the row numbers of the agent's artifacts that contain a term."""
+        rows = hits.artifacts_with(self.database, term)
+        return set(rows) if self._own is None else self._own.intersection(rows)
+
     def _correct_spelling(self) -> None:
         """Takes words that are spelled alike for each plain word that no text has."""
         for number, term in enumerate(self.terms):
@@ -240,15 +246,14 @@ class _QuerySearch:
             if plain and not hits.lines_with(self.database, term):
                 alike = hits.spelled_like(self.database, term.phrases[0])
                 self.terms[number] = term._replace(akin=(*term.akin, *alike), worth=_MISSPELLED)
-                self.holding[number] = hits.artifacts_with(self.database, self.terms[number])
+                self.holding[number] = self._artifacts_with(self.terms[number])
 
     def _add_dated(self) -> None:
         """Adds to the rows that contain a date's word those of the artifacts from that date."""
         if self.dates:
             moments = [(number, moment_of(at_us)) for number, at_us in hits.moments(self.database, self.agent_id)]
             for term, date in self.dates.items():
-                dated = {number for number, at in moments if date.holds(at)}
-                self.holding[term] = sorted(dated.union(self.holding[term]))
+                self.holding[term] |= {number for number, at in moments if date.holds(at)}
 
     def _dated(self, at_us: int) -> dict[int, float]:
         """Returns the terms that name the date of an instant."""
@@ -267,7 +272,10 @@ class _QuerySearch:
                 yield self._from_line(tier, line)
 
     def _best_lines(self, tiers: Sequence[Tier], private: bool, within: set[int] | None) -> dict[Tier, list[str]]:
-        """Returns of each tier the lines that contain most of the query; of equal ones the newest."""
+        """Returns of each tier the lines that contain most of the query; of equal ones the newest.
+
+        Of more than `_EQUAL` equal ones these are taken from those indexed last.
+        """
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
@@ -276,15 +284,17 @@ class _QuerySearch:
         found, holding = self._rows_by_term(self._lines_with, within)
         for tier, ids in best.items():
             few = hits.narrowed(self.database, self.agent_id, tier)
-            groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
+            groups = _in_pieces(by_worth([(found if few is None else found & few, 0)], holding, self.weights))
             # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
-            while (wanted := self.limits.looked_at - len(ids)) > 0 and (some := _next_groups(groups, batch)):
+            while (wanted := self.limits.lines - len(ids)) > 0 and (some := _next_groups(groups, batch)):
                 ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
                 batch *= 8
         return best
 
-    def _rows_by_term(self, holding: Sequence[list[int]], within: set[int] | None) -> tuple[set[int], list[set[int]]]:
+    def _rows_by_term(
+        self, holding: Sequence[Collection[int]], within: set[int] | None
+    ) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
         if within is None:
             found = set[int]().union(*(holding[number] for number in self.selective))
@@ -423,6 +433,13 @@ class _QuerySearch:
         return RecallCandidate(
             tier, line_id, text, path, at_us, self.limits.score(self.weights, passage, size), terms, where
         )
+
+
+def _in_pieces(groups: Iterable[list[int]]) -> Iterator[list[int]]:
+    """Yields the groups, large ones in pieces of `_EQUAL` rows, the highest row numbers first."""
+    for group in groups:
+        rows = group if len(group) <= _EQUAL else sorted(group, reverse=True)
+        yield from (rows[start : start + _EQUAL] for start in range(0, len(rows), _EQUAL))
 
 
 def _next_groups(groups: Iterable[list[int]], rows: int) -> list[list[int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from math import log
 from typing import Literal, NamedTuple
 
@@ -80,9 +79,9 @@ def selective_terms(weights: Sequence[float], holding: Sequence[int], found_by: 
 
 
 def pairs(weights: Sequence[float], selective: Sequence[int]) -> tuple[list[tuple[int, int]], list[float]]:
-    """Returns the pairs of terms that weigh most when close together, and how much more each then weighs."""
+    """Returns the heaviest term with each of the next two, and how much more each pair weighs when close together."""
     most = sorted(range(len(weights)), key=lambda number: (number not in selective, -weights[number]))[:_PAIRED]
-    near = list(combinations(sorted(most), 2))
+    near = [(most[0], other) for other in most[1:]]
     return near, [_CLOSER * (weights[one] + weights[other]) for one, other in near]
 
 

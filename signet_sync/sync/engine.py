@@ -15,6 +15,7 @@ from functools import partial
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.storage import state_dir
+from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import deriving, outbox
 from signet_sync.sync.gc_control import uncollected
 from signet_sync.sync.indexing import building, index, record
@@ -55,6 +56,8 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
             with building(run):
                 index(run)
             _derive(run)
+            if run.outcome.read > BULK_FROM:
+                full_text_merges.merge_all(run.database)
             for place in sorted(run.workers.failures):
                 workspace.events.append(f"a worker failed ({place}); the pass did its work itself")
         run.request.go_on()

@@ -15,7 +15,6 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Snapshot
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.storage import files
-from signet_sync.storage.database import full_text_merges
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import deriving, outbox, planner, scan
 from signet_sync.sync.gc_control import uncollected
@@ -276,8 +275,6 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         _made_by(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
-    if outcome.read > BULK_FROM:
-        full_text_merges.step(database, full_text_merges.BULK_STEP)
     outcome.unsettled = frozenset(unsettled)
 
 

@@ -54,8 +54,9 @@ _ENDINGS = (
     "ations", "ation", "ements", "ement", "ments", "ment", "ships", "ship", "ings", "ing", "ions", "ion", "ors", "or",
     "ers", "er", "ying", "ies", "ied", "ed", "es", "ly", "s", "y", "e",
 )  # fmt: skip
-# Each form is looked up: these are the ones in common use.
-_USUAL = ("", "e", "s", "es", "ed", "ing", "er", "ers", "ion", "ions", "y", "ies", "ied", "ying")
+# Each form is looked up: these are the ones in common use, and those of words that end in `y`.
+_USUAL = ("", "e", "s", "es", "ed", "ing", "er", "ers", "ion", "ions")
+_OF_Y = ("y", "ies", "ied", "ying")
 _DOUBLED = ("ing", "ed", "er")
 _SHORT = late(".*[^aeiou][aeiouy][^aeiouwxy]")  # drop, plan: their last letter is doubled before an ending
 _ACCENTED = late("[\u00c0-\u024f\u1e00-\u1eff]")
@@ -85,7 +86,7 @@ def inflections(word: str) -> tuple[str, ...]:
     stem = stem_of(word)
     if not stem:
         return ()
-    forms = {stem + ending for ending in _USUAL}
+    forms = {stem + ending for ending in (_USUAL + _OF_Y if word.endswith(_OF_Y) else _USUAL)}
     if _SHORT.fullmatch(stem):
         forms |= {stem + stem[-1] + ending for ending in _DOUBLED}
     return tuple(sorted((forms | set(_FAMILIES.get(word, ()))) - {word} - STOP_WORDS))

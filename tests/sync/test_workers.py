@@ -21,6 +21,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
+from signet_sync.storage.database.tables import full_text
 from signet_sync.sync import engine, indexing, quarantine, reading, validation, workers
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers, useful
@@ -379,3 +380,9 @@ def test_what_fails_in_workers_is_done_by_the_pass_and_its_own_error_names_the_f
     answer = vault.call("reindex", "--full", "--json", "--now", NOW)
     assert answer.json["error"]["path"] == path and "a slip of ours" in answer.json["error"]["message"]
     assert capfd.readouterr() == ("", "")
+
+
+def test_full_text_is_merged_after_many_files(vault: Vault) -> None:
+    passed(vault)
+    with vault.database() as database:
+        assert {database.value(f"select count(distinct segid) from {table}_idx") for table in full_text()} == {1}

@@ -15,8 +15,7 @@ from signet_sync.storage.database.tables import full_text
 STEP = 64
 """Pages of full text that one step writes: some milliseconds."""
 
-BULK_STEP = 2_000
-"""The same after many files at once, which took far longer."""
+_BULK_STEP = 2_000  # the same after many files at once, which took far longer
 
 
 def step(database: Database, pages: int = STEP) -> bool:
@@ -34,6 +33,12 @@ def step(database: Database, pages: int = STEP) -> bool:
         raise
     finally:
         database.connection.set_busy_timeout(BUSY_MS)
+
+
+def merge_all(database: Database) -> None:
+    """Merges until nothing is left: a search costs as much for each segment as for hundreds of artifacts in one."""
+    while step(database, _BULK_STEP):
+        pass
 
 
 def _merge(database: Database, table: str, pages: int) -> bool:
