@@ -12,7 +12,7 @@ from signet_sync.memories.store import recall_events
 from signet_sync.recall import places
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
-from signet_sync.recall.query import MOST_READ, Query, Term, read
+from signet_sync.recall.query import MOST_READ, Query, read
 from signet_sync.recall.rank import (
     KEPT_AT_PROMPT,
     TIERS,
@@ -47,7 +47,7 @@ _SHOWN_TURNS = 700  # characters of them
 _MOST_OF_RUNNING = 400_000  # characters of a running session in which its best turns are looked for
 
 _LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
-_BATCH, _LINES, _EQUAL = 80, 60, 400
+_BATCH, _LINES, _EQUAL = 200, 60, 400
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
 
@@ -220,12 +220,12 @@ class _QuerySearch:
         self.limits = limits
         self.terms = list(query.terms)
         self.dates = query.dates
-        documents, self._own = hits.artifacts_of(database, agent_id)
-        self.holding = [self._artifacts_with(term) for term in query.terms]
+        self.holding = [hits.artifacts_with(database, term) for term in query.terms]
         if limits.spelling:
             self._correct_spelling()
         self._add_dated()
-        counts = [len(rows) for rows in self.holding]
+        documents, alone = hits.artifacts_in_all(database, agent_id)
+        counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
         self.weights = weights(query, counts, documents, limits.of_asking)
         self.heaviest = rarity(1, documents)
         self.selective = selective_terms(self.weights, counts, limits.found_by)
@@ -234,11 +234,6 @@ class _QuerySearch:
         self._lines_with: list[list[int]] | None = None
         self.projects: dict[str | None, Mapping[int, float]] = {}
 
-    def _artifacts_with(self, term: Term) -> set[int]:
-        """Returns the row numbers of the agent's artifacts that contain a term."""
-        rows = hits.artifacts_with(self.database, term)
-        return set(rows) if self._own is None else self._own.intersection(rows)
-
     def _correct_spelling(self) -> None:
         """Takes words that are spelled alike for each plain word that no text has."""
         for number, term in enumerate(self.terms):
@@ -246,14 +241,15 @@ class _QuerySearch:
             if plain and not hits.lines_with(self.database, term):
                 alike = hits.spelled_like(self.database, term.phrases[0])
                 self.terms[number] = term._replace(akin=(*term.akin, *alike), worth=_MISSPELLED)
-                self.holding[number] = self._artifacts_with(self.terms[number])
+                self.holding[number] = hits.artifacts_with(self.database, self.terms[number])
 
     def _add_dated(self) -> None:
         """Adds to the rows that contain a date's word those of the artifacts from that date."""
         if self.dates:
             moments = [(number, moment_of(at_us)) for number, at_us in hits.moments(self.database, self.agent_id)]
             for term, date in self.dates.items():
-                self.holding[term] |= {number for number, at in moments if date.holds(at)}
+                dated = {number for number, at in moments if date.holds(at)}
+                self.holding[term] = sorted(dated.union(self.holding[term]))
 
     def _dated(self, at_us: int) -> dict[int, float]:
         """Returns the terms that name the date of an instant."""
@@ -292,9 +288,7 @@ class _QuerySearch:
                 batch *= 8
         return best
 
-    def _rows_by_term(
-        self, holding: Sequence[Collection[int]], within: set[int] | None
-    ) -> tuple[set[int], list[set[int]]]:
+    def _rows_by_term(self, holding: Sequence[list[int]], within: set[int] | None) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
         if within is None:
             found = set[int]().union(*(holding[number] for number in self.selective))

@@ -21,6 +21,7 @@ _SELECTIVE = 5  # letters from which few other words begin with the same stem
 # Letters from which a word may be misspelled by one letter, and by two; at most so many words are taken for it.
 _SPELLED, _LONG, _MOST_ALIKE = 6, 9, 4
 _CLOSE = 12  # words between two that count as close together
+_COUNTED = 300  # artifacts that are sampled to estimate their number
 # By tier, the table that its lines were made from, and the columns of its id and time.
 _ROWS_OF_TIER = {
     "memory": ("memories", "id", "created_at"),
@@ -110,14 +111,27 @@ def artifacts_near(database: Database, one: Term, other: Term) -> set[int]:
     return set(_rows(database, _ARTIFACTS, f"NEAR({_usual_form(one)} {_usual_form(other)}, {_CLOSE})"))
 
 
-def artifacts_of(database: Database, agent_id: str) -> tuple[int, set[int] | None]:
-    """Returns how many artifacts an agent has, and their row numbers; None for these if no other agent has any."""
+def owned(database: Database, agent_id: str, holding: Sequence[Sequence[int]]) -> list[int]:
+    """Estimates how many artifacts of each row list are an agent's; exact for short lists."""
+    some = [frozenset(rows[:_COUNTED]) for rows in holding]
+    found: str = database.value(
+        "select json_group_array(a.id) from json_each(?) j cross join memory_artifacts a on a.id = j.value"
+        " where a.agent_id = ?",
+        (json.dumps(sorted(frozenset[int]().union(*some))), agent_id),
+    )
+    own = frozenset(json.loads(found))
+    counts = [len(own & looked_at) for looked_at in some]
+    return [
+        count if len(rows) < _COUNTED else len(rows) * count // _COUNTED
+        for count, rows in zip(counts, holding, strict=True)
+    ]
+
+
+def artifacts_in_all(database: Database, agent_id: str) -> tuple[int, bool]:
+    """Returns how many artifacts an agent has, and whether no other agent has any."""
+    count: int = database.value("select count(*) from memory_artifacts where agent_id = ?", (agent_id,))
     others = "exists(select 1 from memory_artifacts where agent_id"
-    if not database.value(f"select {others} < ?1) or {others} > ?1)", (agent_id,)):
-        return database.value("select count(*) from memory_artifacts where agent_id = ?", (agent_id,)), None
-    of_agent = "select json_group_array(id) from memory_artifacts where agent_id = ?"
-    own = set(json.loads(database.value(of_agent, (agent_id,))))
-    return len(own), own
+    return count, not database.value(f"select {others} < ?1) or {others} > ?1)", (agent_id,))
 
 
 def _rows(database: Database, table: str, match: str) -> list[int]:
