@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -22,6 +24,7 @@ from signet_sync.migration import operations, report, signet_database, undo
 from signet_sync.migration.report import Report
 from signet_sync.migration.undo import Undone
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import StateFolder
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
@@ -83,9 +86,13 @@ def _looking(context: Context) -> Iterator[Workspace]:
     try:
         database = Database(place.database, readonly=True)
     except (FileNotFoundError, DatabaseError):
-        with open_to_write(context.root, settings, database=":memory:", touch_nothing=True) as workspace:
-            engine.index_paths(workspace, Request(now_us=context.now_us, project=False))
-            yield workspace
+        with (
+            TemporaryDirectory() as elsewhere,
+            open_to_write(context.root, settings, database=":memory:", touch_nothing=True) as workspace,
+        ):
+            copy = replace(workspace, state=StateFolder(elsewhere, ""))
+            engine.index_paths(copy, Request(now_us=context.now_us, project=False))
+            yield copy
         return
     try:
         yield Workspace(context.root, settings, context.state(), database, touch_nothing=True)
@@ -103,7 +110,7 @@ def _show(found: Report) -> None:
 
 
 def _undo(context: Context, *, dry_run: bool, yes: bool) -> None:
-    with context.opened(lasting=True) as workspace:
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
         found = undo.planned(workspace, context.now_us)
         if not dry_run and (found.memories or found.artifacts or found.proposals):
             confirm(context, "Take it back?", yes=yes, listing=lambda: _show_undone(found, dry_run=True))

@@ -12,6 +12,8 @@ from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 _USERS = ("user", "human")
+# Characters that no two texts share by chance.
+_LONG = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def missing(session: SessionText, bodies: Sequence[str]) -> str:
     if session.raw:
         return "" if holds(session.raw, bodies) else session.raw
     left = missing_in("\n\n".join(bodies), session.said) if bodies else range(len(session.said))
-    absent = [session.said[place] for place in left]
+    absent = [session.said[place] for place in left if not is_within(session.said[place].text, bodies)]
     return render(
         [
             TranscriptEntry(
@@ -63,6 +65,11 @@ def missing(session: SessionText, bodies: Sequence[str]) -> str:
             if turn.text.strip()
         ]
     )
+
+
+def is_within(text: str, bodies: Sequence[str]) -> bool:
+    """Returns whether some texts, one after the other, contain a long one: it may have been cut between two of them."""
+    return len(text) >= _LONG and "".join(text.split()) in "".join("".join(body.split()) for body in bodies)
 
 
 def holds(text: str, bodies: Sequence[str]) -> bool:

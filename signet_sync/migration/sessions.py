@@ -16,7 +16,7 @@ from signet_sync.formats.paths import artifact_path
 from signet_sync.formats.session_token import derive_token, token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.migration import store
-from signet_sync.migration.session_text import SessionText, holds, missing
+from signet_sync.migration.session_text import SessionText, holds, is_within, missing
 from signet_sync.migration.signet_rows import EMPTY, NOT_VALID, OF_REMOVED, Left
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
@@ -91,6 +91,8 @@ class SessionBringer:
             self._decide(session, text, *([summary] if summary else []))
             return True
         pieces = list(cut_parts(sanitize_transcript_v2(text), _room(self.workspace)))
+        # An earlier run may have ended after some of them.
+        pieces = [piece for piece in pieces if len(pieces) == 1 or not is_within(piece, bodies)]
         for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
             self._end(session, ref, piece, None if left else summary)
         return True

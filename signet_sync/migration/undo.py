@@ -20,6 +20,7 @@ from signet_sync.migration.operations import require_whole
 from signet_sync.migration.store import BroughtFile
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import removal
+from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import engine, manifests
 from signet_sync.sync.request import Request
@@ -72,12 +73,10 @@ def undo(workspace: Workspace, now_us: int) -> Undone:
             # What else is gone is no concern of this undo: a pass halts, if it is most of the vault.
             require_whole(engine.run_locked(workspace, Request(now_us=now_us)))
         _forget_memories(workspace)
-        _take_files(workspace, done, now_us)
-        engine.run_locked(workspace, Request(now_us=now_us, accept_removals=True))
-        with workspace.database.transaction(durable=True):
-            store.forget_files(workspace.database, store.brought_files(workspace.database))
+        gone = _delete_files(workspace, done, now_us)
+        outcome = engine.run_locked(workspace, Request(now_us=now_us, accept_removals=True))
+        _forget_files(workspace.database, gone)
         back_up(workspace, iso(now_us))
-        outcome = memories_operations.update_page(workspace, DEFAULT_AGENT, now_us)
         done.waiting = memories_operations.waiting_for(DEFAULT_AGENT, outcome)
     return done
 
@@ -140,7 +139,7 @@ def _is_as_written(workspace: Workspace, one: BroughtFile) -> bool:
     return isinstance(found, Found) and (seal is None or seal.file_sha256 == sha256(found.raw).hexdigest())
 
 
-def _take_files(workspace: Workspace, done: Undone, now_us: int) -> None:
+def _delete_files(workspace: Workspace, done: Undone, now_us: int) -> list[BroughtFile]:
     """Deletes the artifacts, and the manifests of sessions that have no others; the others point to what is left.
 
     A pass that runs before all of it is done finds no violation: that the files go is accepted first.
@@ -160,11 +159,19 @@ def _take_files(workspace: Workspace, done: Undone, now_us: int) -> None:
     for one in brought:
         if one.before is not None and files.status_of(root, one.path) is not None:
             _restore_manifest(workspace, one, paths)
+    return gone
+
+
+def _forget_files(database: Database, gone: Sequence[BroughtFile]) -> None:
+    """Deletes what is left of files that a pass has found gone: seals, verdicts, and the answers that name them."""
+    names = [name for name, table in TABLES.items() if table.artifact and name != "migrated_files"]
+    paths = [one.path for one in gone]
     with database.transaction(durable=True):
-        names = [name for name, table in TABLES.items() if table.artifact and name != "migrated_files"]
         for one in gone:
             removal.drop_artifacts(database, one.agent_id, [one.path], *names)
+        artifacts.forget_files(database, paths)
         store.forget_answers(database, paths)
+        store.forget_files(database, store.brought_files(database))
 
 
 def _manifests_of(workspace: Workspace, paths: Sequence[str], done: Undone) -> list[tuple[str, str]]:

@@ -13,7 +13,6 @@ import apsw
 import pytest
 
 from signet_sync.capture.stores import files as stores_files
-from signet_sync.capture.stores import opencode
 from signet_sync.capture.stores.transcripts import HARNESSES, installed, lines, opencode_session, sources
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.storage.database import foreign
