@@ -112,7 +112,7 @@ def _show(found: Report) -> None:
 def _undo(context: Context, *, dry_run: bool, yes: bool) -> None:
     with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
         found = undo.planned(workspace, context.now_us)
-        if not dry_run and (found.memories or found.artifacts or found.proposals):
+        if found.begun and not dry_run:
             confirm(context, "Take it back?", yes=yes, listing=lambda: _show_undone(found, dry_run=True))
             found = undo.undo(workspace, context.now_us)
     context.say(found.waiting)

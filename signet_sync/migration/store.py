@@ -83,6 +83,14 @@ def add_files(
     )
 
 
+def take_manifest(database: Database, agent_id: str, path: str) -> None:
+    """Notes that a manifest goes with what was brought, whatever it said before. In the caller's transaction."""
+    at = database.value("select max(at) from migrated_files")
+    database.execute(
+        "insert or replace into migrated_files(agent_id, path, before, at) values(?, ?, null, ?)", (agent_id, path, at)
+    )
+
+
 def brought_files(database: Database) -> list[BroughtFile]:
     """Returns the files that were brought, by agent and path."""
     return [

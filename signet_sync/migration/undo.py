@@ -24,7 +24,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import engine, manifests
 from signet_sync.sync.request import Request
-from signet_sync.sync.store import artifacts, counts, violations
+from signet_sync.sync.store import artifacts, bodies, counts
 from signet_sync.sync.workspace import Workspace, back_up
 
 _KINDS = ("summary", "transcript", "compaction")
@@ -32,12 +32,16 @@ _KINDS = ("summary", "transcript", "compaction")
 
 @dataclass(slots=True)
 class Undone:
-    """What is taken back; `kept` are files that were changed since, and manifests with a person's words."""
+    """What is taken back; `kept` are files that were changed since, and manifests with a person's words.
+
+    `begun`: something is noted as brought, be it there or not.
+    """
 
     memories: int = 0
     artifacts: list[str] = field(default_factory=list)
     proposals: int = 0
     kept: list[str] = field(default_factory=list)
+    begun: bool = False
     waiting: str = ""
 
     def document(self) -> dict[str, Any]:
@@ -57,6 +61,7 @@ def planned(workspace: Workspace, now_us: int) -> Undone:
     staying = _staying(workspace, ids)
     done = Undone(sum(len(found) for found in ids.values()) - len(staying))
     done.proposals = sum(1 for _ in proposals.brought(workspace, _agents(workspace), now_us))
+    done.begun = bool(ids or done.proposals or store.brought_files(database))
     for one in _written(workspace):
         (done.artifacts if _is_as_written(workspace, one) else done.kept).append(one.path)
     return done
@@ -73,7 +78,7 @@ def undo(workspace: Workspace, now_us: int) -> Undone:
             # What else is gone is no concern of this undo: a pass halts, if it is most of the vault.
             require_whole(engine.run_locked(workspace, Request(now_us=now_us)))
         _forget_memories(workspace)
-        gone = _delete_files(workspace, done, now_us)
+        gone = _delete_files(workspace, done)
         outcome = engine.run_locked(workspace, Request(now_us=now_us, accept_removals=True))
         _forget_files(workspace.database, gone)
         back_up(workspace, iso(now_us))
@@ -139,31 +144,34 @@ def _is_as_written(workspace: Workspace, one: BroughtFile) -> bool:
     return isinstance(found, Found) and (seal is None or seal.file_sha256 == sha256(found.raw).hexdigest())
 
 
-def _delete_files(workspace: Workspace, done: Undone, now_us: int) -> list[BroughtFile]:
+def _delete_files(workspace: Workspace, done: Undone) -> list[BroughtFile]:
     """Deletes the artifacts, and the manifests of sessions that have no others; the others point to what is left.
 
-    A pass that runs before all of it is done finds no violation: that the files go is accepted first.
+    The seals go first, so that a file that is gone is no violation for a pass that runs before all of it is done; a
+    file that is still there is sealed again by it.
     """
     database, root = workspace.database, workspace.root
-    brought = store.brought_files(database)
-    gone = [one for one in brought if one.path in done.artifacts or not files.status_of(root, one.path)]
-    paths = [one.path for one in gone]
-    alone = _manifests_of(workspace, paths, done)
+    paths = [one.path for one in _written(workspace) if one.path in done.artifacts]
     with database.transaction(durable=True):
-        sealed = [path for path in paths if artifacts.seal_of(database, path) is not None]
-        violations.accept_gone(database, sealed, iso(now_us), proposals.UNDONE)
-        for agent_id, path in alone:
-            store.add_files(database, agent_id, [path], iso(now_us))
-    for path in [*paths, *(path for _, path in alone)]:
-        files.unlink(root, path)
+        for agent_id, path in _manifests_of(workspace, paths, done):
+            store.take_manifest(database, agent_id, path)
+        bodies.keep(database, paths)
+        brought = store.brought_files(database)
+        for one in brought:
+            if one.path in paths:
+                removal.drop_artifacts(database, one.agent_id, [one.path], "seals")
+        artifacts.forget_signatures(database, paths)
+    gone = [one for one in brought if one.before is None and one.path not in done.kept]
+    for one in gone:
+        files.unlink(root, one.path)
     for one in brought:
         if one.before is not None and files.status_of(root, one.path) is not None:
-            _restore_manifest(workspace, one, paths)
+            _restore_manifest(workspace, one, [one.path for one in gone])
     return gone
 
 
 def _forget_files(database: Database, gone: Sequence[BroughtFile]) -> None:
-    """Deletes what is left of files that a pass has found gone: seals, verdicts, and the answers that name them."""
+    """Deletes what is left of files that a pass has found gone: verdicts, and the answers that name them."""
     names = [name for name, table in TABLES.items() if table.artifact and name != "migrated_files"]
     paths = [one.path for one in gone]
     with database.transaction(durable=True):

@@ -30,16 +30,16 @@ COLUMNS: dict[str, str] = {
     "memory_thread_heads": "agent_id thread_key label project session_key source_type source_ref harness node_id "
     "latest_at sample updated_at",
     "entities": "id name entity_type description created_at updated_at canonical_name mentions embedding agent_id "
-    "pinned pinned_at last_synthesized_at community_id source_id source_kind source_path source_root status archived_at "
-    "archived_by archive_reason proposal_id proposal_evidence",
+    "pinned pinned_at last_synthesized_at community_id source_id source_kind source_path source_root status "
+    "archived_at archived_by archive_reason proposal_id proposal_evidence",
     "entity_aspects": "id entity_id agent_id name canonical_name weight created_at updated_at status archived_at "
     "archived_by archive_reason proposal_id proposal_evidence",
     "entity_attributes": "id aspect_id agent_id memory_id kind content normalized_content confidence importance status "
     "superseded_by created_at updated_at claim_key group_key source_id source_kind source_path source_root proposal_id "
     "proposal_evidence version version_root_id previous_attribute_id archived_at archived_by archive_reason",
     "entity_dependencies": "id source_entity_id target_entity_id agent_id aspect_id dependency_type strength "
-    "created_at updated_at reason confidence source_id source_kind source_path source_root proposal_id proposal_evidence status "
-    "archived_at archived_by archive_reason",
+    "created_at updated_at reason confidence source_id source_kind source_path source_root proposal_id "
+    "proposal_evidence status archived_at archived_by archive_reason",
     "relations": "id source_entity_id target_entity_id relation_type strength metadata created_at mentions confidence "
     "updated_at",
     "memory_entity_mentions": "memory_id entity_id mention_text confidence created_at",
