@@ -28,6 +28,7 @@ from signet_sync.sync.store import artifacts, bodies, counts
 from signet_sync.sync.workspace import Workspace, back_up
 
 _KINDS = ("summary", "transcript", "compaction")
+_MANIFEST = "--manifest.md"
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ def _written(workspace: Workspace) -> list[BroughtFile]:
     return [
         one
         for one in store.brought_files(workspace.database)
-        if not one.path.endswith("--manifest.md") and files.status_of(workspace.root, one.path) is not None
+        if not one.path.endswith(_MANIFEST) and files.status_of(workspace.root, one.path) is not None
     ]
 
 
@@ -162,6 +163,8 @@ def _delete_files(workspace: Workspace, done: Undone) -> list[BroughtFile]:
                 removal.drop_artifacts(database, one.agent_id, [one.path], "seals")
         artifacts.forget_signatures(database, paths)
     gone = [one for one in brought if one.before is None and one.path not in done.kept]
+    # The pass writes a manifest again whose session has other files.
+    gone.sort(key=lambda one: (one.path.endswith(_MANIFEST), one.path))
     for one in gone:
         files.unlink(root, one.path)
     for one in brought:
@@ -188,6 +191,8 @@ def _manifests_of(workspace: Workspace, paths: Sequence[str], done: Undone) -> l
     One in which a person wrote is kept.
     """
     gone = set(paths)
+    # A manifest may also link files that an undo has deleted before it was cut off.
+    brought = [one.path for one in store.brought_files(workspace.database)]
     found = []
     for agent_id, token, session_id in store.sessions_of(workspace.database, paths):
         rows = artifacts.session_rows(workspace.database, agent_id, token, session_id)
@@ -195,7 +200,7 @@ def _manifests_of(workspace: Workspace, paths: Sequence[str], done: Undone) -> l
             continue
         for row in rows:
             if row.source_kind == "manifest":
-                if _is_generated(workspace, row.source_path, paths):
+                if _is_generated(workspace, row.source_path, brought):
                     found.append((agent_id, row.source_path))
                 else:
                     done.kept.append(row.source_path)
