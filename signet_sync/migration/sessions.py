@@ -43,6 +43,8 @@ class RemovedSessions:
     def __init__(self, workspace: Workspace) -> None:
         self._tombstones = {(one.agent_id, one.session_token): one for one in all_tombstones(workspace)}
         self._others: dict[tuple[str, str], set[str]] = {}
+        for ref in store.sessions(workspace.database):
+            self.know(ref.agent_id, {ref.session_id, ref.session_key or "", ref.session_token})
 
     def add(self, tombstones: Iterable[Tombstone]) -> None:
         """Adds removals that are about to be enforced."""
@@ -51,17 +53,41 @@ class RemovedSessions:
 
     def know(self, agent_id: str, names: Collection[str]) -> None:
         """Notes that several names are those of one session."""
-        for name in names:
+        for name in {*names} - {""}:
             self._others.setdefault((agent_id, name), set()).update(names)
 
-    def covers(self, agent_id: str, *names: str) -> bool:
-        """Returns whether a session with any of these names was removed."""
-        every = {other for name in names if name for other in self._others.get((agent_id, name), {name})}
-        for token in {token_of(agent_id, name) for name in every} | every:
+    def covers(self, agent_id: str, name: str, key: str = "") -> bool:
+        """Returns whether the session with this name was removed; one that is known by its id only may have a key.
+
+        A name that several sessions have counts as removed if one of them was.
+        """
+        every = ({name, key} | self._others.get((agent_id, name), set())) - {""}
+        for token in {token_of(agent_id, one) for one in every} | every:
             found = self._tombstones.get((agent_id, token))
             if found is not None and (not found.session_ids or not every.isdisjoint(found.session_ids)):
                 return True
         return False
+
+
+class KnownSessions:
+    """The sessions that are here, by their names."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._by_id: dict[tuple[str, str], SessionRef] = {}
+        self._by_key: dict[tuple[str, str], SessionRef] = {}
+        for ref in store.sessions(workspace.database):
+            self.add(ref)
+
+    def add(self, ref: SessionRef) -> None:
+        """Adds a session, newer than all others."""
+        self._by_id[ref.agent_id, ref.session_id] = ref
+        if ref.session_key:
+            self._by_key[ref.agent_id, ref.session_key] = ref
+
+    def called(self, agent_id: str, *names: str) -> SessionRef | None:
+        """Returns the session whose id is one of these names, else the newest with such a key; None without any."""
+        keys = [(agent_id, session_name(name.replace("\0", ""))) for name in names if name]
+        return next((known[key] for known in (self._by_id, self._by_key) for key in keys if key in known), None)
 
 
 class SessionBringer:
@@ -70,6 +96,7 @@ class SessionBringer:
     def __init__(self, workspace: Workspace, removed: RemovedSessions, now_us: int, *, write: bool) -> None:
         self.workspace = workspace
         self.removed = removed
+        self.known = KnownSessions(workspace)
         self.now_us = now_us
         self.write = write
         self.redactions = Counter[str]()
@@ -112,7 +139,7 @@ class SessionBringer:
 
     def tells(self, agent_id: str, name: str, text: str) -> bool:
         """Returns whether the artifacts of a session contain a text."""
-        ref = store.session_called(self.workspace.database, agent_id, name, name) if name else None
+        ref = self.known.called(agent_id, name)
         rows = artifacts.session_rows(self.workspace.database, *ref[:3]) if ref is not None else []
         bodies = [row.content for row in rows if row.source_kind in _CONTENT]
         return holds(text, bodies + self._decided.get((agent_id, ref.session_id if ref is not None else name), []))
@@ -124,7 +151,7 @@ class SessionBringer:
         names = [session_name(name.replace("\0", "")) for name in (given.session_id, given.session_key)]
         if not is_session_id(names[0]):
             raise Left(NOT_VALID)
-        ref = store.session_called(self.workspace.database, given.agent_id, *names)
+        ref = self.known.called(given.agent_id, *names)
         if ref is None:
             return replace(given, session_id=names[0], session_key=names[1]), None
         # The token of a session that is here may come from its id alone: the key would make another session of it.
@@ -204,6 +231,7 @@ class SessionBringer:
                 store.add_files(database, agent_id, [known[0]], at, before)
 
         def note(answer: Mapping[str, Any]) -> None:
+            self.known.add(SessionRef(agent_id, token, session.session_id, session.session_key or None))
             self.redactions.update(answer["redactions"])
 
         try:

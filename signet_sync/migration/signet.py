@@ -74,7 +74,7 @@ class SignetMigration:
         self.removed.add(new)
         for row in self.signet.rows("memory_artifacts"):
             with suppress(Left):
-                names = {row[name] or "" for name in ("session_key", "session_id", "session_token")} - {""}
+                names = {row[name] or "" for name in ("session_key", "session_id", "session_token")}
                 self.removed.know(agent_of(row), names)
         self.report.left("memory_artifacts", FOLLOWS, self.signet.count("memory_artifacts"))
         return new
@@ -124,19 +124,18 @@ class SignetMigration:
                 self._with_transcripts.update(one for one, _ in mine[:1] if account.is_new)
 
     def _transcript_files(self) -> None:
-        root = self.workspace.root
-        for path in signet_transcripts.transcript_files(root):
-            source = signet_transcripts.read(root, path)
+        for path, shown in signet_transcripts.transcript_files(self.workspace.root, self.report.place):
+            source = signet_transcripts.read(path)
             try:
                 for given, number in signet_transcripts.sessions_in(source, self.now_us):
-                    with self._accounted(path, number) as account:
+                    with self._accounted(shown, number) as account:
                         if given is None:
                             raise Left("no turn of a session")
                         account.is_new = self.sessions.transcript(given)
             except HarnessError as error:
-                self.report.notes.append(f"{path} was left: {error.message}")
-            self.report.left(path, "the line breaks off", int(source.torn))
-            self.report.left(path, "the line is damaged", source.damaged)
+                self.report.notes.append(f"{shown} was left: {error.message}")
+            self.report.left(shown, "the line breaks off", int(source.torn))
+            self.report.left(shown, "the line is damaged", source.damaged)
 
     def _session(self, row: Row) -> SessionText:
         """Returns the transcript of a row. Raises `Left`."""
@@ -179,11 +178,10 @@ class SignetMigration:
     # ── memories ──
 
     def _memories(self) -> None:
-        summaries = {row["id"]: row for row in self.signet.rows("session_summaries")}
+        keys = {row["id"]: row["session_key"] for row in self.signet.rows("session_summaries")}
         of_memory: dict[str, list[str]] = {}
         for row in self.signet.rows("session_summary_memories"):
-            key = (summaries.get(row["summary_id"]) or {}).get("session_key")
-            if key:
+            if key := keys.get(row["summary_id"]):
                 of_memory.setdefault(row["memory_id"] or "", []).append(key)
         for row in self.signet.rows("memories"):
             with self._accounted("memories") as account:
@@ -191,7 +189,7 @@ class SignetMigration:
                 if is_set(row["is_deleted"]):
                     self._unwelcome[memory_id] = DELETED
                 names = [*filter(None, [row["source_id"]]), *of_memory.get(memory_id, [])]
-                if self.removed.covers(agent_of(row), *names):
+                if any(self.removed.covers(agent_of(row), name) for name in names):
                     self._unwelcome.setdefault(memory_id, OF_REMOVED)
                     raise Left(self._unwelcome[memory_id])
                 statement = signet_rows.memory(row, now_us=self.now_us)
@@ -201,11 +199,8 @@ class SignetMigration:
 
     def _origin(self, agent_id: str, names: list[str]) -> Origin:
         """Returns the session here that a memory comes from; that it comes from Signet, if there is none."""
-        for name in names:
-            ref = store.session_called(self.workspace.database, agent_id, name, name) if self.write else None
-            if ref is not None:
-                return ref.session_token, ref.session_id
-        return store.SIGNET
+        ref = self.sessions.known.called(agent_id, *names)
+        return store.SIGNET if ref is None else (ref.session_token, ref.session_id)
 
     def _summaries(self) -> None:
         children: dict[str, set[str]] = {}

@@ -19,15 +19,27 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 _FOLDER = "transcripts"
 
 
-def transcript_files(root: str) -> list[str]:
-    """Returns the paths, in a workspace, of `memory/<harness>/transcripts/*.jsonl`; links are not followed."""
+def transcript_files(root: str, database: str) -> Iterator[tuple[str, str]]:
+    """Yields `memory/<harness>/transcripts/*.jsonl` of a workspace, and of that of the database.
+
+    Each is given as an absolute path and as it is shown. Links are not followed.
+    """
+    folder = os.path.dirname(database)
+    theirs = os.path.dirname(folder) if os.path.basename(folder) == "memory" else folder
+    own = os.path.realpath(root)
+    for place in dict.fromkeys((own, os.path.realpath(theirs))):
+        for path in _files_in(place):
+            yield os.path.join(place, path), path if place == own else os.path.join(place, path)
+
+
+def _files_in(root: str) -> list[str]:
     found = []
     memory = os.path.join(root, "memory")
     for harness in _folders(memory):
         folder = os.path.join(memory, harness, _FOLDER)
-        if os.path.islink(folder) or not os.path.isdir(folder):
-            continue
-        found += [f"memory/{harness}/{_FOLDER}/{name}" for name in os.listdir(folder) if name.endswith(".jsonl")]
+        if not os.path.islink(folder) and os.path.isdir(folder):
+            names = os.listdir(folder)
+            found += [f"memory/{harness}/{_FOLDER}/{name}" for name in names if name.endswith(".jsonl")]
     return sorted(found)
 
 
@@ -46,9 +58,9 @@ def sessions_in(source: JsonLines, now_us: int) -> Iterator[tuple[SessionText | 
         yield (None if who is None else _session(who, records, now_us)), len(records)
 
 
-def read(root: str, path: str) -> JsonLines:
+def read(path: str) -> JsonLines:
     """Returns the records of a file. While they are read, raises `HarnessError` if the file cannot be read."""
-    return JsonLines(lines(os.path.join(root, path)))
+    return JsonLines(lines(path))
 
 
 def _who(record: dict[str, Any]) -> tuple[str, str, str] | None:

@@ -118,24 +118,13 @@ def forget_answers(database: Database, paths: Collection[str]) -> None:
     database.executemany("delete from flow_results where agent_id = ? and flow_key = ?", keys)
 
 
-def session_called(database: Database, agent_id: str, session_id: str, key: str) -> SessionRef | None:
-    """Returns the session with this id, else the newest one with this key; None if there is none."""
-    for row in database.execute(
-        "select agent_id, session_token, session_id, max(session_key) from memory_artifacts"
-        " where agent_id = ?1 and (session_id in (?2, ?3) or (?3 <> '' and session_key = ?3))"
-        " group by agent_id, session_token, session_id order by session_id = ?2 desc, max(captured_us) desc limit 1",
-        (agent_id, session_id, key),
-    ):
-        return SessionRef(*row)
-    return None
-
-
 def sessions(database: Database) -> list[SessionRef]:
-    """Returns every session of the index."""
+    """Returns every session of the index, the newest last."""
     return [
         SessionRef(*row)
         for row in database.execute(
             "select agent_id, session_token, session_id, max(session_key) from memory_artifacts group by 1, 2, 3"
+            " order by max(captured_us), 2, 3"
         )
     ]
 

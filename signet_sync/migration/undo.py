@@ -117,7 +117,9 @@ def _forget_memories(workspace: Workspace) -> None:
     with database.transaction(durable=True):
         staying = _staying(workspace, ids)
         for agent_id, found in ids.items():
-            gone = [one for one in found if (agent_id, one) not in staying]
+            # A bundle may name memories that were forgotten here: their marks stay.
+            there = [one for one in found if memories.get(database, agent_id, one) is not None]
+            gone = [one for one in there if (agent_id, one) not in staying]
             for one in found:
                 store.forget_source(database, agent_id, one)
             store.forget_memories(database, agent_id, found)

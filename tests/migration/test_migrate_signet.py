@@ -54,6 +54,7 @@ def assert_accounted(document: Any, made: Made) -> None:
     assert all(made.rows.get(name, 0) == number for name, number in document["not_read"].items())
 
 
+_LINES = "memory/codex/transcripts/transcript.jsonl"
 _ELSEWHERE = ("agents", "summary_jobs", "memory_entity_mentions")
 
 
@@ -79,7 +80,7 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
     assert seen == done | {"dry_run": True, "notes": seen["notes"]}
     assert_accounted(done, made)
     assert brought(done) == {
-        "memory_artifact_tombstones": 3, "session_transcripts": 4, "memory/codex/transcripts/transcript.jsonl": 3,
+        "memory_artifact_tombstones": 3, "session_transcripts": 4, _LINES: 3,
         "session_summaries": 5, "memories": 10, "memory_thread_heads": 1, "entities": 3, "entity_attributes": 4,
         "entity_dependencies": 3,
     }  # fmt: skip
@@ -188,6 +189,20 @@ def test_most_of_a_vault_is_not_removed_unasked(vault: Vault) -> None:
     assert list(vault.memory.glob("*--summary.md")) == []
 
 
+def test_a_memory_of_a_session_that_goes_is_left_by_any_of_its_names(vault: Vault) -> None:
+    vault.session(3, session_key="agent:main/third")
+    vault.reindex()
+    ((session_id, token),) = vault.rows(
+        "select distinct session_id, session_token from memory_artifacts where session_key = 'agent:main/third'"
+    )
+    database = Database(vault.root / "memory/memories.db")
+    database.put("memory_artifact_tombstones", agent_id="default", session_token=token, removed_at=at(1), reason="mine")
+    for number, name in enumerate((session_id, "agent:main/third", token)):
+        database.memory(number, f"Ada keeps {word('mem', number)}.", source_id=name)
+    database.close()
+    assert migrate(vault, "--yes")["tables"]["memories"]["left"] == {"its session was removed": 3}
+
+
 def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     database = Database(vault.root / "memory/memories.db")
     database.put("memory_artifact_tombstones", agent_id="default", session_token=token_of("default", "id-1"),
@@ -213,6 +228,26 @@ def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
     assert vault.hits("zqxsecretive") == [] and vault.call("recall", "zqxsecretive", "--json").json["hits"] == []
 
 
+def test_sessions_of_one_key_are_told_apart(vault: Vault) -> None:
+    """One of two sessions with one key was removed: what names the key alone may be of it; what names the other is not."""
+    database = Database(vault.root / "memory/memories.db")
+    for name in ("one", "two"):
+        database.put("memory_artifacts", agent_id="default", session_id=name, session_key="shared",
+                     session_token=token_of("default", name))  # fmt: skip
+    database.put("memory_artifact_tombstones", agent_id="default", session_token=token_of("default", "one"),
+                 removed_at=at(1), reason="mine")  # fmt: skip
+    database.memory(1, "Ada keeps zqxshared things.", source_id="shared")
+    database.memory(2, "Ada keeps zqxtwo things.", source_id="two")
+    database.close()
+    (vault / _LINES).parent.mkdir(parents=True)
+    lines = [turn(session_id=name, session_key="shared", content=f"zqxline{name}") for name in ("one", "two")]
+    (vault / _LINES).write_text("\n".join(lines) + "\n")
+    done = migrate(vault)
+    assert done["tables"]["memories"]["left"] == {"its session was removed": 1}
+    assert done["tables"][_LINES] == {"rows": 2, "brought": 1, "here": 0, "left": {"its session was removed": 1}}
+    assert vault.hits("zqxlineone") == [] and vault.hits("zqxlinetwo") and vault.hits("zqxshared") == []
+
+
 def test_a_transcript_joins_its_session_and_undo_gives_its_manifest_back(vault: Vault) -> None:
     """Of apr: the session has a summary and a manifest, the transcript is in the database and a file of lines."""
     who = {"session_id": "apr-session", "captured_at": "2026-03-20T10:00:00.000Z", "session_key": None}
@@ -234,7 +269,7 @@ def test_a_transcript_joins_its_session_and_undo_gives_its_manifest_back(vault: 
     former = (vault / manifest).read_text().splitlines()
     done = migrate(vault)
     assert brought(done) == {"session_transcripts": 1}
-    assert done["tables"]["memory/codex/transcripts/transcript.jsonl"]["here"] == 2
+    assert done["tables"][_LINES]["here"] == 2
     tokens = vault.rows("select distinct session_token from memory_artifacts where session_id = 'apr-session'")
     assert tokens == [(token_of("default", "apr-session"),)]
     assert_found(vault, [("default", word("talk", 7))])
@@ -315,7 +350,19 @@ def test_no_database_is_an_error_with_a_remedy(vault: Vault, tmp_path: Path) -> 
 def test_another_place(vault: Vault, tmp_path: Path) -> None:
     made = build(tmp_path / "other")
     for place in (tmp_path / "other", made.path):
-        assert brought(migrate(vault, "--from", str(place), "--dry-run"))["memories"] == 10
+        found = brought(migrate(vault, "--from", str(place), "--dry-run"))
+        assert found["memories"] == 10 and found[str(tmp_path / "other" / _LINES)] == 3
+
+
+def test_a_memory_that_signet_rewords_is_not_brought_twice(vault: Vault) -> None:
+    made = build(vault.root)
+    migrate(vault)
+    connection = apsw.Connection(str(made.path))
+    connection.execute("update memories set content = 'In other words.' where id = 'mem-1'")
+    connection.close()
+    assert brought(migrate(vault)) == {}
+    migrate(vault, "--undo", "--yes")
+    assert brought(migrate(vault))["memories"] == 10
 
 
 def _garbage(path: Path) -> None:
@@ -414,7 +461,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     assert done["tables"]["session_transcripts"]["brought"] == 2
     assert done["tables"]["session_transcripts"]["left"] == {"not valid": 1}
     assert done["tables"]["memory_artifact_tombstones"]["left"] == {"not valid": 1}
-    assert done["tables"]["memory/codex/transcripts/transcript.jsonl"] == {
+    assert done["tables"][_LINES] == {
         "rows": 5, "brought": 1, "here": 0,
         "left": {"no turn of a session": 1, "the line breaks off": 1, "the line is damaged": 2},
     }  # fmt: skip
