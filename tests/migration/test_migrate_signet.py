@@ -147,6 +147,24 @@ def test_undo_leaves_the_index_as_before(vault: Vault) -> None:
     assert brought(migrate(vault))["session_transcripts"] == 4
 
 
+def test_undo_keeps_what_was_changed_since(vault: Vault) -> None:
+    build(vault.root, tombstones=0, entities=0, memories=0)
+    migrate(vault)
+    vault.call("remember", "Ada trims the wick.", "--session", "talk-1", "--now", NOW)
+    (changed,) = [path for path in vault.hits(word("talk", 0)) if path.endswith("transcript.md")]
+    (vault / changed).write_text((vault / changed).read_text() + "More.\n")
+    manifests = {path: path.read_text() for path in vault.memory.glob(f"*{token_of('default', 'talk-2')}--manifest.md")}
+    ((mine, text),) = manifests.items()
+    mine.write_text(text + "What I think of it.\n")
+    vault.reindex()
+    done = migrate(vault, "--undo", "--yes")
+    assert done["kept"] == [changed, f"memory/{mine.name}"]
+    assert (vault / changed).read_text().endswith("More.\n") and mine.read_text().endswith("What I think of it.\n")
+    assert vault.rows("select content from memories") == [("Ada trims the wick.",)]
+    assert vault.hits(word("talk", 1)) == vault.hits(word("talk", 2)) == []
+    assert migrate(vault, "--undo", "--yes")["artifacts"] == []
+
+
 def test_undo_lifts_no_removal_and_brings_no_session_back(vault: Vault) -> None:
     removed = vault.session(3)
     token = Path(removed["summary"]).name.split("--")[1]
@@ -229,7 +247,7 @@ def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
 
 
 def test_sessions_of_one_key_are_told_apart(vault: Vault) -> None:
-    """One of two sessions with one key was removed: what names the key alone may be of it; what names the other is not."""
+    """One of two sessions of a key was removed: what names the key alone may be of it, what names the other is not."""
     database = Database(vault.root / "memory/memories.db")
     for name in ("one", "two"):
         database.put("memory_artifacts", agent_id="default", session_id=name, session_key="shared",
