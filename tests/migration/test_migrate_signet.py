@@ -394,6 +394,17 @@ def _torn(path: Path) -> None:
     path.write_bytes(raw)
 
 
+def _torn_late(path: Path) -> None:
+    """A page of a table that is read after others were brought."""
+    connection = apsw.Connection(str(path))
+    page = connection.execute("select rootpage from sqlite_schema where name = 'entity_attributes'").get
+    size = connection.execute("pragma page_size").get
+    connection.close()
+    with path.open("r+b") as handle:
+        handle.seek((page - 1) * size)
+        handle.write(b"\xff" * 64)
+
+
 def _renamed(path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("alter table memories rename column content to body")
@@ -410,7 +421,9 @@ def _folder(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [_garbage, _torn, _renamed, _linked, _folder], ids=lambda one: one.__name__[1:])
+@pytest.mark.parametrize(
+    "damage", [_garbage, _torn, _torn_late, _renamed, _linked, _folder], ids=lambda one: one.__name__[1:]
+)
 def test_a_database_that_cannot_be_read_brings_nothing(vault: Vault, damage: Callable[[Path], None]) -> None:
     made = build(vault.root)
     damage(made.path)
