@@ -54,10 +54,10 @@ def migrate(
         _note_removed(report, covered)
         _enforce(workspace, tombstones, now_us)
         migration.bring()
-    for agent_id in sorted(migration.memories.agents):
-        with state_dir.workspace_lock(workspace.state):
-            waiting = memories_operations.settle(workspace, agent_id, now_us)
-        report.notes += [waiting] if waiting else []
+        for agent_id in sorted(migration.memories.agents):
+            with state_dir.workspace_lock(workspace.state):
+                waiting = memories_operations.settle(workspace, agent_id, now_us)
+            report.notes += [waiting] if waiting else []
     return report
 
 
@@ -101,5 +101,5 @@ def require_whole(outcome: Outcome) -> None:
 
 def _note_removed(report: Report, covered: int) -> None:
     if covered:
-        will = "will be" if report.dry_run else "were"
-        report.notes.append(f"{counted(covered, 'session')} that Signet removed {will} removed here")
+        what = "to be removed" if report.dry_run else "removed"
+        report.notes.append(f"{what} here, as in Signet: {counted(covered, 'session')}")

@@ -17,7 +17,9 @@ from invented_secrets import some
 from signet_database import Database, Made, at, build, turn, word
 from workbench import NOW, Answer, Vault, contents, tree
 
+from signet_sync.errors import HarnessError
 from signet_sync.formats.session_token import token_of
+from signet_sync.migration import signet_database
 from signet_sync.storage.database.tables import native_tables
 
 SECRET = "ghp_" + some(Random(24), 36)
@@ -175,7 +177,7 @@ def test_undo_lifts_no_removal_and_brings_no_session_back(vault: Vault) -> None:
     refused = migrate(vault, code=2)
     assert "--yes" in refused["hint"] + refused["message"] and (vault / removed["summary"]).exists()
     done = migrate(vault, "--yes")
-    assert done["notes"] == ["1 session that Signet removed were removed here"]
+    assert done["notes"] == ["removed here, as in Signet: 1 session"]
     assert not (vault / removed["summary"]).exists() and vault.hits("number3x") == []
     migrate(vault, "--undo", "--yes")
     assert [*vault.memory.glob("tombstones/*.md")] and vault.hits("number3x") == []
@@ -456,6 +458,16 @@ def test_a_live_writer_with_a_log_is_read_beside(vault: Vault) -> None:
     migrate(vault)
     writer.close()
     assert_found(vault, [("default", "zqxlatest")])
+
+
+def test_a_database_that_moves_while_it_is_read_is_an_error(vault: Vault) -> None:
+    made = build(vault.root, wal=False)
+    with pytest.raises(HarnessError) as caught, signet_database.opened(str(made.path)) as found:
+        assert found.count("memories") == 12
+        writer = apsw.Connection(str(made.path))
+        writer.execute("insert into memories(id, content) values('late', zeroblob(10000))")
+        writer.close()
+    assert caught.value.code == "database-moved" and "again" in caught.value.hint
 
 
 def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path) -> None:
