@@ -65,6 +65,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ui": ("web", "View the workspace in a browser, on this machine only."),
     "backup": ("backup", "Create, list and restore backups of what no file contains."),
     "export": ("backup", "Export memories, pins and other native rows as JSON Lines."),
+    "migrate": ("migrate", "Bring over what another program remembers."),
     "import-bundle": ("backup", "Import rows that export wrote."),
     "session": ("session", "Write a session's end or compaction into the vault."),
     "transcript": ("transcript", "Record the turns of a running session."),

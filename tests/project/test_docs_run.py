@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import signet_database
 from doc_pages import PAGES, ROOT, Block, blocks, name_of
 from stand_in_programs import PROGRAMS
 from workbench import call
@@ -89,6 +90,8 @@ class Reader:
             return checkout
         assert self.type("signet-sync demo", self.home) == ""
         self.environ["SIGNET_WORKSPACE"] = str(self.home / "signet-demo")
+        if page.name == "coming-from-signet.md":
+            signet_database.build(self.home / "signet-demo")
         return self.home
 
 

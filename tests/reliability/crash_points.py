@@ -194,6 +194,10 @@ class Crashes(Sweep):
             now = invariants.artifacts(self.ground.root)
             both = {path: found | now.get(path, frozenset()) for path, found in self.standing.artifacts.items()}
             self.standing = replace(self.standing, artifacts=both)
+        if self.scenario.takes:
+            left = invariants.artifacts(self.ground.root)
+            staying = {path: found for path, found in self.standing.artifacts.items() if path in left}
+            self.standing = replace(self.standing, artifacts=staying)
         self.know()
         judge = self.judge()
         forked(spoken, lambda: judge.recover(may_be_nothing=False))

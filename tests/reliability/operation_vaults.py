@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
+import signet_database
 from flow_runner import NOW_US, SECRET, answering, distil
 from workbench import NOW, Vault, numbered, to_0_1_0
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations as entities
+from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import DAY, SECOND
 from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
@@ -412,6 +414,43 @@ def with_a_stone(folder: Path) -> None:
     place.mkdir(exist_ok=True)
     name, raw = made.tombstone(session_id=numbered(2)["session_id"])
     (place / name).write_bytes(raw)
+
+
+def beside_signet(folder: Path) -> None:
+    """Three sessions, and a database of Signet outside: it removed one of them, and knows of things with secrets."""
+    vault = _three(folder)
+    vault.reindex()
+    token = token_of("default", numbered(2)["session_id"])
+    keep(vault, folder, {"from": str(_of_signet(folder, removed=token))})
+
+
+def _of_signet(folder: Path, removed: str | None = None) -> Path:
+    signet = signet_database.Database(folder / "signet/memory/memories.db")
+    if removed is not None:
+        stone = {"agent_id": "default", "session_token": removed, "removed_at": NOW, "reason": "private"}
+        signet.put("memory_artifact_tombstones", **stone)
+    shared = {"session_key": "of-signet", "created_at": "2026-03-20T10:00:00.000Z", "harness": "codex"}
+    signet.put("session_transcripts", content=f"User: Bound it.\nAssistant: With {SECRET}, it is.", **shared)
+    signet.put("session_summaries", id="s", content="# Loop\n\n- lantern bounds it.\n", **shared)
+    signet.put("session_summaries", id="t", content="# More\n\n- zqxmore is kept.\n", **shared)
+    signet.memory(1, f"Drain the lantern before {SECRET} is turned.", pinned=1)
+    signet.memory(2, "The lantern of zqxlamp is lit.", source_id="of-signet")
+    signet.memory(3, "The lantern of zqxradio is heard.", agent_id="scout")
+    return signet.close().path.rename(folder / "signet.db")
+
+
+def migrated(folder: Path) -> None:
+    """What was brought from Signet, and a memory of a person."""
+    vault = _three(folder)
+    place = _of_signet(folder)
+    remember = ("remember", "Tests run before every push.", "--now", NOW)
+    for words in (
+        ("migrate", "signet", "--from", str(place), "--yes", "--now", NOW),
+        remember,
+        ("reindex", "--now", NOW),
+    ):
+        assert vault.call(*words).code == 0
+    keep(vault, folder)
 
 
 def with_a_backup(folder: Path) -> None:

@@ -342,6 +342,23 @@ _ALL = (
         ),
         ("backup restore",),
     ),
+    Operation(
+        "migration from Signet", "a removal, a session and memories that Signet's database holds are brought over",
+        vaults.beside_signet,
+        lambda prepared: Scenario(
+            told_to("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW),
+            piecemeal=True, tidies=True, gone=REMOVED_WORDS,
+        ),
+        ("migrate signet",),
+    ),
+    Operation(
+        "undo of a migration", "what was brought from Signet is taken back", vaults.migrated,
+        lambda _: Scenario(
+            told_to("migrate", "signet", "--undo", "--yes", "--now", NOW),
+            piecemeal=True, tidies=True, takes=True,
+        ),
+        ("migrate signet",),
+    ),
     # ── entities ──
     Operation(
         "entity creation", "a part with its profile and its notes", vaults.garden,

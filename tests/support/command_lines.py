@@ -19,6 +19,7 @@ from tempfile import TemporaryFile
 import artifacts_fixture as made
 import click
 import pytest
+import signet_database
 from session_inputs import end
 from workbench import NOW, Answer, Vault, cast, numbered
 
@@ -155,6 +156,7 @@ COMMAND_LINES: dict[str, Line] = {
     "hooks status": reads(),
     "hooks uninstall": Line("claude-code"),
     "import": Line("claude-code {folder}/transcript.jsonl"),
+    "migrate signet": Line("--from {folder}/signet"),
     "service install": SERVES,
     "service print": reads(),
     "service status": SERVES,
@@ -257,6 +259,7 @@ def furnish(vault: Vault) -> None:
         )
         + "\n"
     )  # fmt: skip
+    signet_database.build(folder / "signet")
     vault.call("checkpoint", "first")
     for words in (("backup", "create", str(folder / "file.backup")), ("export", str(folder / "rows.jsonl"))):
         assert vault.call(*words, "--now", NOW).code == 0
@@ -278,6 +281,7 @@ def furnished(folder: Path) -> Callable[[Path], Vault]:
         vault = copied(where)
         for name in ("file.backup", "rows.jsonl", "transcript.jsonl", "known.json"):
             shutil.copy(folder / name, where / name)
+        shutil.copytree(folder / "signet", where / "signet")
         shutil.copy(folder / "config.toml", os.environ["SIGNET_CONFIG"])
         vault.call("reindex", "--now", NOW)  # it was moved, and notes where it is
         return vault

@@ -179,6 +179,7 @@ class Scenario:
     `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
     `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written again. `heals`: until
     it is done, `check` finds something. `lifts`: tombstones stand before it, and say nothing of how far it came.
+    `takes`: artifacts that stand before it go, though none was removed.
     """
 
     work: Callable[[Path], int]
@@ -190,6 +191,7 @@ class Scenario:
     rewrites: bool = False
     heals: bool = False
     lifts: bool = False
+    takes: bool = False
 
 
 # ── what goes wrong ──
@@ -356,7 +358,10 @@ NATIVE = {
     "wordings": "node_wordings order by 1, 2",
     "events": "recall_events order by id",
 }
-KEPT = ("memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions")
+KEPT = (
+    "memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions", "migrated_memories",
+    "migrated_files",
+)  # fmt: skip
 BACKED_UP = ("memories", "memory_sources", "pins", "recall_events", "dream_sweeps", "memory_promotions")
 
 

@@ -146,6 +146,20 @@ class SourceRow:
     at: When
 
 
+class MigratedMemoryRow:
+    agent_id: Agent
+    memory_id: MemoryId
+    mark: Mark
+    at: When
+
+
+class MigratedFileRow:
+    agent_id: Agent
+    path: Artifact
+    before: dict[str, Any] | None
+    at: When
+
+
 class ForgottenRow:
     mark: Mark
 
@@ -355,7 +369,8 @@ NATIVE: tuple[Table, ...] = (
         mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags"),
     ),
     native(
-        "where a memory comes from: sessions, or (token and id empty) a person's own word",
+        "where a memory comes from: sessions, (token and id empty) a person's own word, (token empty) another program "
+        "from which `migrate` brought it",
         """create table memory_sources(
         agent_id text not null, memory_id text not null, session_token text not null, session_id text not null,
         at text not null,
@@ -364,6 +379,25 @@ NATIVE: tuple[Table, ...] = (
         row=SourceRow,
         session=SESSION,
         handle="memory_id",
+    ),
+    native(
+        "which memories `migrate` brought, by a hash of what they were in the other program: each is brought once",
+        """create table migrated_memories(
+        agent_id text not null, memory_id text not null, mark text not null, at text not null,
+        primary key(agent_id, memory_id, mark)) without rowid""",
+        "create index migrated_memories_mark on migrated_memories(mark)",
+        row=MigratedMemoryRow,
+        handle="memory_id",
+        since=8,
+    ),
+    native(
+        "which artifacts `migrate` wrote or was about to write, and (`before`, JSON) what a manifest said until then",
+        """create table migrated_files(
+        agent_id text not null, path text not null, before text, at text not null,
+        primary key(agent_id, path)) without rowid""",
+        row=MigratedFileRow,
+        artifact=("agent_id", "path"),
+        since=8,
     ),
     native(
         "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it",

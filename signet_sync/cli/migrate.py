@@ -1,0 +1,133 @@
+"""`migrate`: brings over what another program remembers, reports every row, and takes it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+
+import click
+
+from signet_sync.cli.main import (
+    Context,
+    confirm,
+    json_option,
+    now_option,
+    open_to_write,
+    pass_context,
+    show_redactions,
+)
+from signet_sync.errors import DatabaseError, UsageError
+from signet_sync.formats.paths import display
+from signet_sync.migration import operations, report, signet_database, undo
+from signet_sync.migration.report import Report
+from signet_sync.migration.undo import Undone
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import StateFolder
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
+
+_SIGNET = """Bring over what Signet's database holds: removals, transcripts, summaries, memories, pins, entities.
+
+\b
+PATH is a memories.db, or the folder of a workspace that has one (default: this workspace). It is
+opened read-only, also beside a running Signet.
+
+Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Every row is accounted for:
+brought, here already, or left and why. Sessions that Signet removed are removed here, after a question.
+
+--undo takes back what came and nothing else: no removal is lifted.
+"""
+
+
+@click.group()
+def migrate() -> None:
+    """Bring over what another program remembers."""
+
+
+@migrate.command(help=_SIGNET, short_help="Bring over what Signet remembers.")
+@click.option("--from", "place", metavar="PATH", help="Signet's database, or its workspace.")
+@click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
+@click.option("--undo", "undone", is_flag=True, help="Take back what was brought.")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
+@now_option
+@json_option
+@pass_context
+def signet(context: Context, place: str | None, dry_run: bool, undone: bool, yes: bool, accept_removals: bool) -> None:
+    if undone and (place is not None or accept_removals):
+        raise UsageError("--undo takes neither --from nor --accept-removals", hint="it takes back all that was brought")
+    if undone:
+        _undo(context, dry_run=dry_run, yes=yes)
+        return
+    require_root(context.root)
+    path = signet_database.find_database(context.root, place)
+    if dry_run:
+        with _looking(context) as workspace:
+            found = operations.preview(workspace, path, context.now_us)
+    else:
+
+        def ask(number: int) -> None:
+            confirm(context, f"Remove {counted(number, 'session')} that Signet removed?", yes=yes)
+
+        with context.opened(lasting=True) as workspace:
+            found = operations.migrate(workspace, path, context.now_us, confirm=ask, accept_removals=accept_removals)
+    context.answer(found.document(), lambda: _show(found))
+
+
+@contextmanager
+def _looking(context: Context) -> Iterator[Workspace]:
+    """Opens the workspace to read; without an index, with one of its files in memory."""
+    settings, place = context.settings(), context.place()
+    try:
+        database = Database(place.database, readonly=True)
+    except (FileNotFoundError, DatabaseError):
+        with (
+            TemporaryDirectory() as elsewhere,
+            open_to_write(context.root, settings, database=":memory:", touch_nothing=True) as workspace,
+        ):
+            copy = replace(workspace, state=StateFolder(elsewhere, ""))
+            engine.index_paths(copy, Request(now_us=context.now_us, project=False))
+            yield copy
+        return
+    try:
+        yield Workspace(context.root, settings, context.state(), database, touch_nothing=True)
+    finally:
+        database.connection.close()
+
+
+def _show(found: Report) -> None:
+    click.echo(f"{'Would bring' if found.dry_run else 'Brought'} from {display(found.place)}:")
+    for line in report.lines(found):
+        click.echo(display(line))
+    show_redactions(found.redactions)
+    if not found.dry_run:
+        click.echo("To take it back: signet-sync migrate signet --undo")
+
+
+def _undo(context: Context, *, dry_run: bool, yes: bool) -> None:
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+        found = undo.planned(workspace, context.now_us)
+        if found.begun and not dry_run:
+            confirm(context, "Take it back?", yes=yes, listing=lambda: _show_undone(found, dry_run=True))
+            found = undo.undo(workspace, context.now_us)
+    context.say(found.waiting)
+    document = found.document() | {"dry_run": dry_run}
+    context.answer(document, lambda: _show_undone(found, dry_run=dry_run))
+
+
+def _show_undone(found: Undone, *, dry_run: bool) -> None:
+    what = ", ".join(
+        (
+            counted(found.memories, "memory", "memories"),
+            counted(len(found.artifacts), "artifact"),
+            counted(found.proposals, "proposal"),
+        )
+    )
+    click.echo(f"{'would take' if dry_run else 'took'} back: {what}")
+    for path in found.kept:
+        click.echo(f"  kept, because it was changed since: {display(path)}")

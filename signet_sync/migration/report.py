@@ -1,0 +1,104 @@
+"""Accounts for every row of another program: brought, here already, or left and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of the rows of one table or file."""
+
+    rows: int = 0
+    brought: int = 0
+    here: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def accounted(self) -> int:
+        """Counts the rows of which the report says something."""
+        return self.brought + self.here + sum(self.left.values())
+
+
+@dataclass(slots=True)
+class Report:
+    """What came from a place, by table or file; `agents` has a line for each agent, `notes` what else is to know."""
+
+    place: str
+    dry_run: bool
+    accounts: dict[str, Account] = field(default_factory=dict)
+    agents: list[dict[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    redactions: Counter[str] = field(default_factory=Counter)
+    proposals: int = 0
+    pins: int = 0
+    not_read: dict[str, int] = field(default_factory=dict)
+
+    def of(self, name: str) -> Account:
+        """Returns the account of a table or file."""
+        return self.accounts.setdefault(name, Account())
+
+    def brought(self, name: str, number: int = 1) -> None:
+        """Counts rows that are brought."""
+        account = self.of(name)
+        account.rows += number
+        account.brought += number
+
+    def here(self, name: str, number: int = 1) -> None:
+        """Counts rows whose words are here already."""
+        account = self.of(name)
+        account.rows += number
+        account.here += number
+
+    def left(self, name: str, why: str, number: int = 1) -> None:
+        """Counts rows that are left, and why."""
+        if number:
+            account = self.of(name)
+            account.rows += number
+            account.left[why] += number
+
+    def document(self) -> dict[str, Any]:
+        """Returns the JSON document of the report."""
+        return {
+            "from": self.place,
+            "dry_run": self.dry_run,
+            "tables": {name: _document(account) for name, account in self.accounts.items()},
+            "pinned": self.pins,
+            "proposals": self.proposals,
+            "agents": self.agents,
+            "not_read": self.not_read,
+            "notes": self.notes,
+            "redactions": dict(sorted(self.redactions.items())),
+        }
+
+
+def _document(account: Account) -> dict[str, Any]:
+    left = dict(sorted(account.left.items()))
+    return {"rows": account.rows, "brought": account.brought, "here": account.here, "left": left}
+
+
+def lines(report: Report) -> Iterator[str]:
+    """Yields the report for a person."""
+    wide = max(map(len, report.accounts), default=0)
+    for name, account in report.accounts.items():
+        counts = {"brought": account.brought, "here already": account.here, "left": sum(account.left.values())}
+        said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number) or "empty"
+        yield f"  {name:<{wide}}  {account.rows:>7,}  {said}"
+        for why, number in account.left.most_common():
+            yield f"  {'':<{wide}}  {number:>7,}  left: {why}"
+    for number, what in ((report.pins, "pinned"), (report.proposals, "proposals for entity files")):
+        if number:
+            yield f"  {what}: {number:,}"
+    for agent in report.agents:
+        yield f"  agent {agent['id']} ({agent['policy']}): {agent['here']}"
+    if report.not_read:
+        yield f"  not read, because it follows from the rest: {_listed(report.not_read)}"
+    for note in report.notes:
+        yield f"  {note}"
+
+
+def _listed(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in rows.items())

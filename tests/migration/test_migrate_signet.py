@@ -1,0 +1,562 @@
+"""Migrating from Signet: each row accounted for, each thing once, found by recall, taken back without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+import artifacts_fixture as made
+import pytest
+import signet_database as signet
+from invented_secrets import some
+from signet_database import Database, Made, at, build, turn, word
+from workbench import NOW, Answer, Vault, contents, tree
+
+from signet_sync.errors import HarnessError
+from signet_sync.formats.session_token import token_of
+from signet_sync.migration import signet_database
+from signet_sync.storage.database.tables import native_tables
+
+SECRET = "ghp_" + some(Random(24), 36)
+# What says when something was, or that a pass has run.
+PASSING = {"backups", "passes", "memory_md_heads", "history_told", "garden_days", "sqlite_sequence"}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.session(2)
+    return vault
+
+
+def migrate(vault: Vault, *words: str, code: int = 0) -> Any:
+    answer = vault.call("migrate", "signet", "--json", "--now", NOW, *words)
+    assert answer.code == code, answer
+    return answer.json["error"] if code else answer.json
+
+
+def brought(document: Any) -> dict[str, int]:
+    return {name: found["brought"] for name, found in document["tables"].items() if found["brought"]}
+
+
+def assert_accounted(document: Any, made: Made) -> None:
+    """Each row of the database is in the report, once."""
+    told = signet.counted(document)
+    assert {name: found["rows"] for name, found in document["tables"].items()} == told
+    assert {name: told.get(name, 0) for name in made.rows if name not in _ELSEWHERE} == {
+        name: number for name, number in made.rows.items() if name not in _ELSEWHERE
+    }
+    assert len(document["agents"]) == made.rows.get("agents", 0)
+    assert all(made.rows.get(name, 0) == number for name, number in document["not_read"].items())
+
+
+_LINES = "memory/codex/transcripts/transcript.jsonl"
+_ELSEWHERE = ("agents", "summary_jobs", "memory_entity_mentions")
+
+
+def assert_found(vault: Vault, asked: list[tuple[str, str]]) -> None:
+    """Recall finds each word in its first hits."""
+    for agent, query in asked:
+        hits = vault.call("recall", query, "--json", "--agent", agent).json["hits"]
+        assert any(query in hit["text"] for hit in hits), (agent, query, hits)
+
+
+def state_of(vault: Vault) -> dict[str, Any]:
+    """What a vault holds: files, derived rows, native rows, but for what passes note."""
+    with vault.database() as database:
+        names = [name for name in native_tables() if name not in PASSING]
+        rows = {name: sorted(database.execute(f"select * from {name}"), key=repr) for name in names}
+    return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
+
+
+def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault) -> None:
+    made = build(vault.root)
+    seen = migrate(vault, "--dry-run")
+    done = migrate(vault)
+    assert seen == done | {"dry_run": True, "notes": seen["notes"]}
+    assert_accounted(done, made)
+    assert brought(done) == {
+        "memory_artifact_tombstones": 3, "session_transcripts": 4, _LINES: 3,
+        "session_summaries": 5, "memories": 10, "memory_thread_heads": 1, "entities": 3, "entity_attributes": 4,
+        "entity_dependencies": 3,
+    }  # fmt: skip
+    assert done["pinned"] == 1 and done["proposals"] == 2
+    assert_found(vault, [*made.asked, ("default", word("file", 1)), ("default", word("sum", 2))])
+    before = state_of(vault)
+    again = migrate(vault)
+    assert brought(again) == {} and again["pinned"] == again["proposals"] == 0
+    assert_accounted(again, made)
+    assert state_of(vault) == before
+
+
+def test_a_dry_run_writes_nothing_with_and_without_an_index(vault: Vault, tmp_path: Path) -> None:
+    build(vault.root)
+    before = tree(tmp_path)
+    first = migrate(vault, "--dry-run")
+    assert tree(tmp_path) == before
+    vault.reindex()
+    beside = ("signet-sync.db-wal", "signet-sync.db-shm")
+    before = contents(tmp_path, but=beside)
+    second = migrate(vault, "--dry-run")
+    assert contents(tmp_path, but=beside) == before
+    assert first == second
+
+
+def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
+    made = build(vault.root, older=True)
+    done = migrate(vault)
+    assert_accounted(done, made)
+    assert done["tables"]["memories"]["brought"] == 10 and done["agents"] == []
+    assert_found(vault, made.asked)
+
+
+def test_a_memory_keeps_type_tags_time_agent_and_who_may_see_it(vault: Vault) -> None:
+    build(vault.root)
+    migrate(vault)
+    rows = vault.rows("select content, type, tags, private, agent_id, created_at from memories where content like ?",
+                      "The lantern of %")  # fmt: skip
+    found = {content.split()[3]: rest for content, *rest in rows}
+    assert found[word("mem", 1)] == ["decision", '["night-work", "queue"]', 0, "default", at(1)]
+    assert found[word("mem", 2)][0] == "preference"
+    assert found[word("mem", 5)] == ["note", '["important", "night-work", "queue"]', 0, "default", at(5)]
+    assert found[word("mem", 6)][1:4] == ['["night-work", "queue", "scope-client-a"]', 1, "default"]
+    assert found[word("mem", 7)][1:4] == ['["far-away", "radio"]', 0, "scout"]
+    assert word("mem", 5) in vault.page()
+    assert vault.rows("select count(*) from pins") == [(1,)]
+    shared = vault.call("context", "--scope", "shared", "--now", NOW).out
+    assert word("mem", 6) not in shared
+
+
+def test_undo_leaves_the_index_as_before(vault: Vault) -> None:
+    build(vault.root, tombstones=0, entities=0)
+    vault.call("remember", "Ada trims the wick.", "--now", NOW)
+    vault.reindex()
+    before = state_of(vault)
+    migrate(vault)
+    assert state_of(vault) != before
+    planned = migrate(vault, "--undo", "--dry-run")
+    done = migrate(vault, "--undo", "--yes")
+    assert done == planned | {"dry_run": False} and done["memories"] > 10 and len(done["artifacts"]) == 10
+    vault.reindex()
+    assert state_of(vault) == before
+    assert migrate(vault, "--undo", "--yes")["memories"] == 0
+    assert brought(migrate(vault))["session_transcripts"] == 4
+
+
+def test_undo_keeps_what_was_changed_since(vault: Vault) -> None:
+    build(vault.root, tombstones=0, entities=0, memories=0)
+    migrate(vault)
+    vault.call("remember", "Ada trims the wick.", "--session", "talk-1", "--now", NOW)
+    (changed,) = [path for path in vault.hits(word("talk", 0)) if path.endswith("transcript.md")]
+    (vault / changed).write_text((vault / changed).read_text() + "More.\n")
+    manifests = {path: path.read_text() for path in vault.memory.glob(f"*{token_of('default', 'talk-2')}--manifest.md")}
+    ((mine, text),) = manifests.items()
+    mine.write_text(text + "What I think of it.\n")
+    vault.reindex()
+    done = migrate(vault, "--undo", "--yes")
+    assert done["kept"] == [changed, f"memory/{mine.name}"]
+    assert (vault / changed).read_text().endswith("More.\n") and mine.read_text().endswith("What I think of it.\n")
+    assert vault.rows("select content from memories") == [("Ada trims the wick.",)]
+    assert vault.hits(word("talk", 1)) == vault.hits(word("talk", 2)) == []
+    assert migrate(vault, "--undo", "--yes")["artifacts"] == []
+
+
+def test_undo_lifts_no_removal_and_brings_no_session_back(vault: Vault) -> None:
+    removed = vault.session(3)
+    token = Path(removed["summary"]).name.split("--")[1]
+    database = Database(vault.root / "memory/memories.db")
+    database.put("memory_artifact_tombstones", agent_id="default", session_token=token, removed_at=at(1), reason="mine")
+    database.memory(1, f"Ada keeps {word('mem', 1)}.")
+    database.close()
+    refused = migrate(vault, code=2)
+    assert "--yes" in refused["hint"] + refused["message"] and (vault / removed["summary"]).exists()
+    done = migrate(vault, "--yes")
+    assert done["notes"] == ["removed here, as in Signet: 1 session"]
+    assert not (vault / removed["summary"]).exists() and vault.hits("number3x") == []
+    migrate(vault, "--undo", "--yes")
+    assert [*vault.memory.glob("tombstones/*.md")] and vault.hits("number3x") == []
+    assert vault.rows("select session_token from memory_artifact_tombstones") == [(token,)]
+
+
+def test_a_removal_that_was_lifted_here_stays_lifted(vault: Vault) -> None:
+    vault.reindex()
+    name = vault.rows("select distinct session_id from memory_artifacts limit 1")[0][0]
+    for words in (("--reason", "x", "--yes"), ("--undo",)):
+        assert vault.call("remove", name, *words, "--now", NOW).code == 0
+    database = Database(vault.root / "memory/memories.db")
+    database.put("memory_artifact_tombstones", agent_id="default", session_token=token_of("default", name),
+                 removed_at=at(1), reason="mine")  # fmt: skip
+    database.close()
+    assert migrate(vault)["tables"]["memory_artifact_tombstones"]["left"] == {"its removal was lifted here": 1}
+
+
+def test_most_of_a_vault_is_not_removed_unasked(vault: Vault) -> None:
+    database = Database(vault.root / "memory/memories.db")
+    for number in range(1, 25):
+        path = vault.session(number)["summary"]
+        database.put("memory_artifact_tombstones", agent_id="default", session_token=Path(path).name.split("--")[1],
+                     removed_at=at(1), reason="all")  # fmt: skip
+    database.close()
+    assert migrate(vault, "--yes", code=5)["code"] == "halted"
+    assert len(list(vault.memory.glob("*--summary.md"))) == 24 and not (vault.memory / "tombstones").exists()
+    migrate(vault, "--yes", "--accept-removals")
+    assert list(vault.memory.glob("*--summary.md")) == []
+
+
+def test_a_memory_of_a_session_that_goes_is_left_by_any_of_its_names(vault: Vault) -> None:
+    vault.session(3, session_key="agent:main/third")
+    vault.reindex()
+    ((session_id, token),) = vault.rows(
+        "select distinct session_id, session_token from memory_artifacts where session_key = 'agent:main/third'"
+    )
+    database = Database(vault.root / "memory/memories.db")
+    database.put("memory_artifact_tombstones", agent_id="default", session_token=token, removed_at=at(1), reason="mine")
+    for number, name in enumerate((session_id, "agent:main/third", token)):
+        database.memory(number, f"Ada keeps {word('mem', number)}.", source_id=name)
+    database.close()
+    assert migrate(vault, "--yes")["tables"]["memories"]["left"] == {"its session was removed": 3}
+
+
+def test_what_comes_of_a_removed_session_is_left(vault: Vault) -> None:
+    database = Database(vault.root / "memory/memories.db")
+    database.put("memory_artifact_tombstones", agent_id="default", session_token=token_of("default", "id-1"),
+                 removed_at=at(1), reason="mine")  # fmt: skip
+    database.put("memory_artifacts", agent_id="default", session_id="id-1", session_key="key-1")
+    database.put("session_transcripts", session_key="key-1", content="User: zqxsecretive words.", created_at=at(1))
+    database.put("session_summaries", id="s1", depth=0, kind="session", session_key="key-1", content="zqxsecretive.")
+    database.put("session_summaries", id="a1", depth=1, kind="arc", content="The month of zqxsecretive.")
+    database.put("session_summary_children", parent_id="a1", child_id="s1")
+    database.put("session_summary_memories", summary_id="s1", memory_id="mem-1")
+    database.memory(1, "Ada keeps zqxsecretive things.")
+    database.memory(2, "Ada keeps zqxsecretive words.", source_id="key-1")
+    database.put("memory_thread_heads", agent_id="default", thread_key="t", session_key="key-1", sample="zqxsecretive")
+    database.put("entities", id="e", name="Ada", description="Of the moon.")
+    database.put("entity_aspects", id="a", entity_id="e", name="habits")
+    database.put("entity_attributes", id="t", aspect_id="a", memory_id="mem-1", content="zqxsecretive.")
+    database.close()
+    (vault.memory / "codex/transcripts").mkdir(parents=True)
+    line = turn(session_key="key-1", session_id="id-1", content="zqxsecretive")
+    (vault.memory / "codex/transcripts/transcript.jsonl").write_text(f"{line}\n")
+    done = migrate(vault)
+    assert brought(done) == {"memory_artifact_tombstones": 1, "entities": 1}
+    assert vault.hits("zqxsecretive") == [] and vault.call("recall", "zqxsecretive", "--json").json["hits"] == []
+
+
+def test_sessions_of_one_key_are_told_apart(vault: Vault) -> None:
+    """One of two sessions of a key was removed: what names the key alone may be of it, what names the other is not."""
+    database = Database(vault.root / "memory/memories.db")
+    for name in ("one", "two"):
+        database.put("memory_artifacts", agent_id="default", session_id=name, session_key="shared",
+                     session_token=token_of("default", name))  # fmt: skip
+    database.put("memory_artifact_tombstones", agent_id="default", session_token=token_of("default", "one"),
+                 removed_at=at(1), reason="mine")  # fmt: skip
+    database.memory(1, "Ada keeps zqxshared things.", source_id="shared")
+    database.memory(2, "Ada keeps zqxtwo things.", source_id="two")
+    database.close()
+    (vault / _LINES).parent.mkdir(parents=True)
+    lines = [turn(session_id=name, session_key="shared", content=f"zqxline{name}") for name in ("one", "two")]
+    (vault / _LINES).write_text("\n".join(lines) + "\n")
+    done = migrate(vault)
+    assert done["tables"]["memories"]["left"] == {"its session was removed": 1}
+    assert done["tables"][_LINES] == {"rows": 2, "brought": 1, "here": 0, "left": {"its session was removed": 1}}
+    assert vault.hits("zqxlineone") == [] and vault.hits("zqxlinetwo") and vault.hits("zqxshared") == []
+
+
+def test_a_transcript_joins_its_session_and_undo_gives_its_manifest_back(vault: Vault) -> None:
+    """Of apr: the session has a summary and a manifest, the transcript is in the database and a file of lines."""
+    who = {"session_id": "apr-session", "captured_at": "2026-03-20T10:00:00.000Z", "session_key": None}
+    vault.put(dict([made.summary(**who, body="# Night\n\nBounded the loop.\n"), made.manifest(**who)]))
+    vault.reindex()
+    database = Database(vault.root / "memory/memories.db")
+    database.put("session_transcripts", session_key="apr-session", content=signet.transcript(7),
+                 created_at="2026-03-20 10:00:00", agent_id="default", harness="codex")  # fmt: skip
+    database.close()
+    (vault.memory / "codex/transcripts").mkdir(parents=True)
+    turns = [line.split(": ", 1) for line in signet.transcript(7).split("\n")]
+    lines = [
+        turn(session_key="other", session_id="apr-session", role=role.lower(), content=text) for role, text in turns
+    ]
+    (vault.memory / "codex/transcripts/transcript.jsonl").write_text("\n".join(lines) + "\n")
+    vault.reindex()
+    before = state_of(vault)
+    manifest = next(path for path in before["files"] if f"{token_of('default', 'apr-session')}--manifest" in path)
+    former = (vault / manifest).read_text().splitlines()
+    done = migrate(vault)
+    assert brought(done) == {"session_transcripts": 1}
+    assert done["tables"][_LINES]["here"] == 2
+    tokens = vault.rows("select distinct session_token from memory_artifacts where session_id = 'apr-session'")
+    assert tokens == [(token_of("default", "apr-session"),)]
+    assert_found(vault, [("default", word("talk", 7))])
+    migrate(vault, "--undo", "--yes")
+    vault.reindex()
+    after = state_of(vault)
+    text = (vault / manifest).read_text().splitlines()
+    moved = [line for line in text if line not in former]
+    assert [line.split(":")[0] for line in moved] == ["revision"] and len(text) == len(former)
+    for part in ("files", "dump"):
+        assert _but(after[part], manifest) == _but(before[part], manifest)
+
+
+def _but(part: Any, path: str) -> Any:
+    """Without what a manifest's revision moves."""
+    if isinstance(part, dict):
+        return {name: found for name, found in part.items() if name != path}
+    return [row for row in part if path not in map(str, row)]
+
+
+def test_a_transcript_that_an_artifact_has_is_here_already(vault: Vault) -> None:
+    who = {"session_id": "jun-session", "captured_at": "2026-03-20T10:00:00.000Z", "session_key": None}
+    vault.put(dict([made.transcript(**who, body=signet.transcript(8)), made.manifest(**who)]))
+    database = Database(vault.root / "memory/memories.db")
+    more = "\nUser: And in the morning, zqxmorning?"
+    database.put("session_transcripts", session_key="jun-session", content=signet.transcript(8))
+    database.close()
+    assert migrate(vault)["tables"]["session_transcripts"]["here"] == 1
+    with apsw.Connection(str(database.made.path)) as connection:
+        connection.execute("update session_transcripts set content = content || ?", (more,))
+    connection.close()
+    assert brought(migrate(vault)) == {"session_transcripts": 1}
+    (segment,) = [path for path in vault.hits("zqxmorning") if path.endswith("transcript.md")]
+    assert word("talk", 8) not in (vault / segment).read_text().split("\n---\n", 1)[1]
+
+
+def test_what_was_forgotten_here_does_not_come_back_and_what_was_remembered_stays(vault: Vault) -> None:
+    database = Database(vault.root / "memory/memories.db")
+    for number in (1, 2, 3):
+        database.memory(number, f"Ada keeps {word('mem', number)}.", type="fact")
+    database.close()
+    vault.call("remember", f"Ada keeps {word('mem', 1)}.", "--now", NOW)
+    done = migrate(vault)
+    assert (done["tables"]["memories"]["brought"], done["tables"]["memories"]["here"]) == (2, 1)
+    mine, second, third = (
+        vault.rows("select id from memories where content like ?", f"%{word('mem', number)}%")[0][0]
+        for number in (1, 2, 3)
+    )
+    assert vault.call("forget", second, "--now", NOW).code == 0
+    assert migrate(vault)["tables"]["memories"]["left"] == {"forgotten here": 1}
+    vault.call("remember", f"Ada keeps {word('mem', 3)}.", "--now", NOW)
+    assert migrate(vault, "--undo", "--yes")["memories"] == 0
+    assert {one for (one,) in vault.rows("select id from memories")} == {mine, third}
+
+
+def test_pinned_names_are_proposed_and_taken_back(vault: Vault) -> None:
+    build(vault.root, memories=0, tombstones=0, transcripts=0)
+    migrate(vault)
+    (entity,) = vault.call("entity", "list", "--json").json["entities"]
+    shown = vault.call("entity", "show", entity["id"], "--json").json
+    assert len(shown["proposals"]) == 2
+    assert migrate(vault)["proposals"] == 0
+    assert migrate(vault, "--undo", "--yes")["proposals"] == 2
+    shown = vault.call("entity", "show", entity["id"], "--json").json
+    assert shown["proposals"] == [] and shown["status"] == "deprecated"
+    assert migrate(vault)["proposals"] == 2
+
+
+# ── bad input ──
+
+
+def test_no_database_is_an_error_with_a_remedy(vault: Vault, tmp_path: Path) -> None:
+    error = migrate(vault, code=2)
+    assert error["code"] == "no-database" and error["path"] == str(vault.root) and "--from" in error["hint"]
+    assert migrate(vault, "--from", str(tmp_path / "none"), code=2)["code"] == "no-database"
+
+
+def test_another_place(vault: Vault, tmp_path: Path) -> None:
+    made = build(tmp_path / "other")
+    for place in (tmp_path / "other", made.path):
+        found = brought(migrate(vault, "--from", str(place), "--dry-run"))
+        assert found["memories"] == 10 and found[str(tmp_path / "other" / _LINES)] == 3
+
+
+def test_a_memory_that_signet_rewords_is_not_brought_twice(vault: Vault) -> None:
+    made = build(vault.root)
+    migrate(vault)
+    connection = apsw.Connection(str(made.path))
+    connection.execute("update memories set content = 'In other words.' where id = 'mem-1'")
+    connection.close()
+    assert brought(migrate(vault)) == {}
+    migrate(vault, "--undo", "--yes")
+    assert brought(migrate(vault))["memories"] == 10
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"no database" * 900)
+
+
+def _torn(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    for start in range(8192, len(raw), 4096):
+        raw[start : start + 64] = b"\xff" * 64
+    path.write_bytes(raw)
+
+
+def _torn_late(path: Path) -> None:
+    """A page of a table that is read after others were brought."""
+    connection = apsw.Connection(str(path))
+    page = connection.execute("select rootpage from sqlite_schema where name = 'entity_attributes'").get
+    size = connection.execute("pragma page_size").get
+    connection.close()
+    with path.open("r+b") as handle:
+        handle.seek((page - 1) * size)
+        handle.write(b"\xff" * 64)
+
+
+def _renamed(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute("alter table memories rename column content to body")
+    connection.close()
+
+
+def _linked(path: Path) -> None:
+    path.rename(path.with_name("real.db"))
+    path.symlink_to("real.db")
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "damage", [_garbage, _torn, _torn_late, _renamed, _linked, _folder], ids=lambda one: one.__name__[1:]
+)
+def test_a_database_that_cannot_be_read_brings_nothing(vault: Vault, damage: Callable[[Path], None]) -> None:
+    made = build(vault.root)
+    damage(made.path)
+    vault.reindex()
+    before = state_of(vault)["rows"]
+    error = migrate(vault, code=2)
+    assert error["path"].endswith("memories.db") and error["hint"]
+    assert state_of(vault)["rows"] == before
+
+
+def test_a_locked_database_brings_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signet_sync.storage.database.foreign.BUSY_MS", 50)
+    made = build(vault.root, wal=False)
+    writer = apsw.Connection(str(made.path))
+    writer.execute("begin exclusive; create table more(x); insert into more values(zeroblob(100000))")
+    writer.execute("pragma cache_spill = 1")
+    journal = made.path.with_name("memories.db-journal")
+    assert journal.exists() and journal.stat().st_size
+    assert migrate(vault, code=2)["code"] == "database-locked"
+    writer.execute("rollback")
+    writer.close()
+    assert brought(migrate(vault))["memories"] == 10
+
+
+def test_a_live_writer_with_a_log_is_read_beside(vault: Vault) -> None:
+    made = build(vault.root)
+    writer = apsw.Connection(str(made.path))
+    writer.execute("insert into memories(id, content) values('late', 'Ada keeps zqxlatest things.')")
+    assert made.path.with_name("memories.db-wal").stat().st_size
+    migrate(vault)
+    writer.close()
+    assert_found(vault, [("default", "zqxlatest")])
+
+
+def test_a_database_that_moves_while_it_is_read_is_an_error(vault: Vault) -> None:
+    made = build(vault.root, wal=False)
+    with pytest.raises(HarnessError) as caught, signet_database.opened(str(made.path)) as found:
+        assert found.count("memories") == 12
+        writer = apsw.Connection(str(made.path))
+        writer.execute("insert into memories(id, content) values('late', zeroblob(10000))")
+        writer.close()
+    assert caught.value.code == "database-moved" and "again" in caught.value.hint
+
+
+def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path) -> None:
+    database = Database(vault.root / "memory/memories.db")
+    database.memory(1, f"The token is {SECRET} and zqxalpha.", tags=f"{SECRET},ok")
+    database.memory(2, "zqx\x00be\x1b[31mta is \u202ehere\x07.")
+    database.memory(3, "\n\n".join(f"zqxpart{chr(97 + n)} " + "word " * 700 for n in range(3)))
+    database.memory(4, "x" * 10_000_000)
+    database.memory(5, "Ada keeps zqxsame.", id="mem-1")
+    database.memory(6, "Ada keeps zqxagent.", agent_id="Not An Agent!")
+    database.memory(7, b"\xff\xfe zqxblob", importance="high", pinned="yes", created_at="yesterday")
+    database.memory(8, None)
+    database.memory(9, SECRET)
+    database.put("session_transcripts", session_key="long", content="User: zqxlong " + "word " * 2_000_000,
+                 created_at="2099-01-01T00:00:00Z")  # fmt: skip
+    database.put("session_transcripts", session_key="bad\x00key\n", content=f"User: {SECRET} zqxtold")
+    database.put("session_transcripts", session_key="", content="User: nobody's")
+    database.put("memory_artifact_tombstones", agent_id="default", session_token="../../etc", removed_at="x")
+    made = database.close()
+    folder = vault.memory / "codex/transcripts"
+    folder.mkdir(parents=True)
+    (folder / "transcript.jsonl").write_text(
+        "[]\nnot json\n" + turn(content=f"{SECRET} zqxline") + '\n{"a": 1}\n{"schema'
+    )
+    os.mkfifo(folder / "pipe.jsonl")
+    done = migrate(vault)
+    assert_accounted(done, made)
+    assert done["tables"]["memories"] == {
+        "rows": 9, "brought": 5, "here": 0,
+        "left": {
+            "its agent has a name that is not allowed here": 1, "longer than 64,000 characters": 1, "no words in it": 2,
+        },
+    }  # fmt: skip
+    assert done["tables"]["session_transcripts"]["brought"] == 2
+    assert done["tables"]["session_transcripts"]["left"] == {"not valid": 1}
+    assert done["tables"]["memory_artifact_tombstones"]["left"] == {"not valid": 1}
+    assert done["tables"][_LINES] == {
+        "rows": 5, "brought": 1, "here": 0,
+        "left": {"no turn of a session": 1, "the line breaks off": 1, "the line is damaged": 2},
+    }  # fmt: skip
+    assert [note for note in done["notes"] if "pipe.jsonl" in note]
+    queries = "zqxalpha zqxsame zqxblob zqxparta zqxpartb zqxpartc zqxlong zqxtold zqxline"
+    assert_found(vault, [("default", query) for query in queries.split()])
+    assert brought(migrate(vault)) == {}
+    for path in tree(tmp_path, but=("memories.db", "transcripts")):
+        where = tmp_path / path
+        assert not where.is_file() or SECRET.encode() not in where.read_bytes(), path
+
+
+def test_a_name_of_a_removed_row_in_a_circle_of_summaries_ends(vault: Vault) -> None:
+    build(vault.root, memories=0, tombstones=0, transcripts=1, entities=0)
+    assert migrate(vault)["tables"]["session_summaries"]["brought"] == 4
+
+
+# ── many ──
+
+
+@pytest.mark.slow
+def test_a_large_database(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    for number in range(1, 4):
+        vault.session(number)
+    made = build(vault.root, memories=2000, tombstones=50, transcripts=200, entities=300)
+    vault.reindex()
+    before = state_of(vault)
+    done = migrate(vault)
+    assert_accounted(done, made)
+    asked = Random(24).sample(made.asked, 200)
+    assert_found(vault, asked)
+    assert brought(migrate(vault)) == {}
+    migrate(vault, "--undo", "--yes")
+    vault.reindex()
+    after = state_of(vault)
+    assert set(map(repr, before["dump"])) <= set(map(repr, after["dump"]))
+    more = set(map(repr, after["dump"])) - set(map(repr, before["dump"]))
+    assert [row for row in more if "tombstone" not in row and "entities/" not in row and "p-" not in row] == []
+    for name in ("memories", "memory_sources", "pins", "seals", "migrated_memories", "migrated_files", "flow_results"):
+        assert after["rows"][name] == before["rows"][name], name
+    assert len(after["rows"]["memory_artifact_tombstones"]) == 50
+
+
+def answer_of(vault: Vault, *words: str) -> Answer:
+    return vault.call("migrate", "signet", *words, "--now", NOW)
+
+
+def test_a_person_reads_the_report(vault: Vault) -> None:
+    build(vault.root)
+    out = answer_of(vault, "--dry-run").out
+    assert "Would bring from" in out and "10 brought" in out and "left: forgotten in Signet" in out
+    assert "agent scout (shared): an agent reads only its own here" in out
+    assert answer_of(vault).out.endswith("To take it back: signet-sync migrate signet --undo\n")
+    assert json.loads(vault.call("migrate", "signet", "--undo", "--yes", "--json", "--now", NOW).out)["memories"] == 24

@@ -1,0 +1,248 @@
+"""Makes a database as Signet leaves it, of any size, with the columns that version jun has, or an older subset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from signet_sync.formats.session_token import token_of
+
+# Columns of version jun; an older version lacks those of `YOUNGER`.
+COLUMNS: dict[str, str] = {
+    "memories": "id type category content confidence importance source_id source_type tags who why project created_at "
+    "updated_at updated_by last_accessed access_count vector_clock version manual_override pinned content_hash "
+    "normalized_content is_deleted deleted_at extraction_status embedding_model extraction_model update_count "
+    "idempotency_key runtime_path source_path source_section scope agent_id visibility",
+    "memory_history": "id memory_id event old_content new_content changed_by reason metadata created_at actor_type "
+    "session_id request_id",
+    "memory_artifacts": "agent_id source_path source_sha256 source_kind session_id session_key session_token content",
+    "memory_artifact_tombstones": "agent_id session_token removed_at reason removed_paths",
+    "session_transcripts": "session_key content harness project agent_id created_at updated_at",
+    "session_summaries": "id project depth kind content token_count earliest_at latest_at session_key harness agent_id "
+    "created_at source_type source_ref meta_json",
+    "session_summary_children": "parent_id child_id ordinal",
+    "session_summary_memories": "summary_id memory_id",
+    "memory_thread_heads": "agent_id thread_key label project session_key source_type source_ref harness node_id "
+    "latest_at sample updated_at",
+    "entities": "id name entity_type description created_at updated_at canonical_name mentions embedding agent_id "
+    "pinned pinned_at last_synthesized_at community_id source_id source_kind source_path source_root status "
+    "archived_at archived_by archive_reason proposal_id proposal_evidence",
+    "entity_aspects": "id entity_id agent_id name canonical_name weight created_at updated_at status archived_at "
+    "archived_by archive_reason proposal_id proposal_evidence",
+    "entity_attributes": "id aspect_id agent_id memory_id kind content normalized_content confidence importance status "
+    "superseded_by created_at updated_at claim_key group_key source_id source_kind source_path source_root proposal_id "
+    "proposal_evidence version version_root_id previous_attribute_id archived_at archived_by archive_reason",
+    "entity_dependencies": "id source_entity_id target_entity_id agent_id aspect_id dependency_type strength "
+    "created_at updated_at reason confidence source_id source_kind source_path source_root proposal_id "
+    "proposal_evidence status archived_at archived_by archive_reason",
+    "relations": "id source_entity_id target_entity_id relation_type strength metadata created_at mentions confidence "
+    "updated_at",
+    "memory_entity_mentions": "memory_id entity_id mention_text confidence created_at",
+    "agents": "id name read_policy policy_group created_at updated_at",
+    "summary_jobs": "id status payload",
+}
+YOUNGER = {
+    "memories": {"scope", "agent_id", "visibility", "source_path", "source_section"},
+    "entities": {"agent_id", "pinned", "pinned_at", "status", "archived_at", "source_id"},
+    "entity_attributes": {"superseded_by", "archived_at", "source_id"},
+}
+YOUNGER_TABLES = {"agents", "memory_thread_heads", "entity_dependencies", "summary_jobs"}
+AT = "2026-02-{day:02d}T{hour:02d}:00:00.000Z"
+HARNESSES = ("codex", "opencode", "claude-code")
+TYPES = ("fact", "decision", "preference", "procedural", "constraint")
+
+
+@dataclass
+class Made:
+    """What a database holds: `asked` are queries with words that one row alone has; `rows` by table."""
+
+    path: Path
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+class Database:
+    """A database of Signet that rows are put into."""
+
+    def __init__(self, path: Path, *, older: bool = False, wal: bool = True) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.made = Made(path)
+        self.older = older
+        self.connection = apsw.Connection(str(path))
+        self.connection.execute(f"pragma journal_mode = {'wal' if wal else 'delete'}")
+        self.connection.execute("begin")
+        for table in COLUMNS:
+            if self.columns(table):
+                self.connection.execute(f"create table {table}({', '.join(self.columns(table))})")
+
+    def columns(self, table: str) -> list[str]:
+        if self.older and table in YOUNGER_TABLES:
+            return []
+        younger = YOUNGER.get(table, set()) if self.older else set()
+        return [name for name in COLUMNS[table].split() if name not in younger]
+
+    def put(self, table: str, **values: Any) -> None:
+        """Puts a row; what this version does not have is left out."""
+        known = {name: value for name, value in values.items() if name in self.columns(table)}
+        if known:
+            names, marks = ", ".join(known), ", ".join("?" * len(known))
+            self.connection.execute(f"insert into {table}({names}) values({marks})", list(known.values()))
+            self.made.rows[table] = self.made.rows.get(table, 0) + 1
+
+    def memory(self, number: int, content: str, **values: Any) -> None:
+        row = {
+            "id": f"mem-{number}", "type": TYPES[number % len(TYPES)], "content": content, "importance": 0.5,
+            "tags": "queue,night work", "created_at": at(number), "updated_at": at(number), "pinned": 0,
+            "is_deleted": 0, "agent_id": "default", "visibility": "global",
+        }  # fmt: skip
+        self.put("memories", **(row | values))
+
+    def close(self) -> Made:
+        self.connection.execute("commit")
+        self.connection.close()
+        return self.made
+
+
+def at(number: int) -> str:
+    return AT.format(day=1 + number % 28, hour=number % 24)
+
+
+def word(kind: str, number: int) -> str:
+    """A word that one row alone has, of letters: no two have a stem in common."""
+    letters = "".join(chr(ord("a") + int(digit)) for digit in f"{number:04d}")
+    return f"zq{kind}{letters}x"
+
+
+def transcript(number: int) -> str:
+    return (
+        f"User: Why does the queue of {word('talk', number)} wait at night?\n"
+        f"Assistant: We decided to bound the retry loop of src/{word('talk', number)}.py in lantern."
+    )
+
+
+def build(
+    root: Path,
+    *,
+    memories: int = 12,
+    tombstones: int = 3,
+    transcripts: int = 4,
+    entities: int = 4,
+    older: bool = False,
+    wal: bool = True,
+) -> Made:
+    """Makes `memory/memories.db` of a workspace, with so many rows, and a file of transcripts beside it."""
+    signet = Database(root / "memory/memories.db", older=older, wal=wal)
+    asked = signet.made.asked
+    for number in range(tombstones):
+        token = token_of("default", f"gone-{number}")
+        signet.put(
+            "memory_artifact_tombstones", agent_id="default", session_token=token, removed_at=at(number),
+            reason="asked", removed_paths=json.dumps([f"memory/{at(number).replace(':', '-')}--{token}--summary.md"]),
+        )  # fmt: skip
+    for number in range(memories):
+        values: dict[str, Any] = {}
+        if number % 10 == 3:
+            values = {"is_deleted": 1, "deleted_at": at(number)}
+        elif number % 10 == 4:
+            values = {"source_id": f"gone-{number % max(tombstones, 1)}", "source_type": "session"}
+        elif number % 10 == 5:
+            values = {"pinned": 1, "importance": 0.9}
+        elif number % 10 == 6:
+            values = {"visibility": "private", "scope": "client-a"}
+        elif number % 10 == 7:
+            values = {"agent_id": "scout", "tags": json.dumps(["radio", "far away"])}
+        if number % 10 not in (3, 4):
+            asked.append(("scout" if number % 10 == 7 and not older else "default", word("mem", number)))
+        signet.memory(number, f"The lantern of {word('mem', number)} is drained by hand at night.", **values)
+        signet.put("memory_history", id=f"h{number}", memory_id=f"mem-{number}", new_content="Old words.")
+    for number in range(transcripts):
+        key = f"talk-{number}"
+        shared = {"agent_id": "default", "harness": HARNESSES[number % 3], "project": "/home/ada/lantern"}
+        signet.put(
+            "session_transcripts", session_key=key, content=transcript(number), created_at=at(number),
+            updated_at=at(number), **shared,
+        )  # fmt: skip
+        asked.append(("default", word("talk", number)))
+        if number % 2 == 0:
+            signet.put(
+                "session_summaries", id=f"sum-{number}", depth=0, kind="session", session_key=key,
+                content=f"# Night work\n\nThe queue of {word('sum', number)} drains.", earliest_at=at(number),
+                latest_at=at(number), created_at=at(number), **shared,
+            )  # fmt: skip
+            signet.put("session_summary_children", parent_id="arc-1", child_id=f"sum-{number}", ordinal=number)
+    _summaries(signet)
+    for number in range(entities):
+        _entity(signet, number)
+    for agent, policy, group in (("default", "isolated", None), ("scout", "shared", None), ("ops", "group", "crew")):
+        signet.put("agents", id=agent, name=agent, read_policy=policy, policy_group=group)
+    signet.put("summary_jobs", id="j1", status="done")
+    _transcript_file(root)
+    return signet.close()
+
+
+def _summaries(signet: Database) -> None:
+    """An arc over sessions, and two summaries that are below each other."""
+    for name, kind, depth in (("arc-1", "arc", 1), ("circle-1", "arc", 1), ("circle-2", "epoch", 2)):
+        text = f"The work of the month was about {word(kind, depth)} and {name.replace('-', ' ')}."
+        signet.put("session_summaries", id=name, depth=depth, kind=kind, content=text, latest_at=at(20),
+                   created_at=at(20), agent_id="default")  # fmt: skip
+    for parent, child in (("circle-1", "circle-2"), ("circle-2", "circle-1")):
+        signet.put("session_summary_children", parent_id=parent, child_id=child, ordinal=0)
+    signet.put("memory_thread_heads", agent_id="default", thread_key="lantern", label="lantern", latest_at=at(21),
+               sample=f"The thread of {word('head', 1)} goes on in March.")  # fmt: skip
+
+
+def _entity(signet: Database, number: int) -> None:
+    name = f"Keeper {word('name', number)}"
+    signet.put("entities", id=f"ent-{number}", name=name, entity_type="person" if number % 2 else "project",
+               description=f"Looks after {word('desc', number)}." if number % 4 else None, created_at=at(number),
+               agent_id="default", pinned=int(number == 1), status="active")  # fmt: skip
+    signet.put("entity_aspects", id=f"asp-{number}", entity_id=f"ent-{number}", agent_id="default", name="habits",
+               status="active")  # fmt: skip
+    signet.put("entity_attributes", id=f"att-{number}", aspect_id=f"asp-{number}", agent_id="default", kind="attribute",
+               content=f"Reads {word('attr', number)} before dawn.", created_at=at(number),
+               status="superseded" if number % 5 == 4 else "active")  # fmt: skip
+    if number:
+        signet.put("entity_dependencies", id=f"dep-{number}", source_entity_id=f"ent-{number}",
+                   target_entity_id=f"ent-{number - 1}", agent_id="default", dependency_type="depends_on",
+                   created_at=at(number), status="active")  # fmt: skip
+    if number % 5 != 4:
+        signet.made.asked.append(("default", word("attr", number)))
+
+
+def turn(**values: Any) -> str:
+    record = {
+        "schema": "signet.transcript.v1", "captured_at": at(5), "agent_id": "default", "harness": "codex",
+        "session_key": "file-key", "session_id": "file-session", "project": "/home/ada/lantern", "seq": 1,
+        "role": "user", "content": "Hello.", "source_format": "normalized",
+    }  # fmt: skip
+    return json.dumps(record | values)
+
+
+def _transcript_file(root: Path, *more: str) -> None:
+    """A file with a session that the database lacks, one that it has, and a line that breaks off."""
+    lines = [
+        turn(content=f"Where does {word('file', 1)} wait?"),
+        turn(role="assistant", content="In the shed.", seq=2),
+        turn(role="unknown", content="- Behind the door.", seq=3),
+        *(
+            turn(session_key="talk-0", session_id="talk-0", role=role.lower(), content=text)
+            for role, _, text in (line.partition(": ") for line in transcript(0).split("\n"))
+        ),
+    ]
+    folder = root / "memory/codex/transcripts"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "transcript.jsonl").write_text("\n".join([*lines, *more, '{"schema": "signet.tr']))
+
+
+def counted(document: Mapping[str, Any]) -> dict[str, int]:
+    """The rows of which a report says something, by table."""
+    return {
+        name: found["brought"] + found["here"] + sum(found["left"].values())
+        for name, found in document["tables"].items()
+    }
