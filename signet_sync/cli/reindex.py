@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 @click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
 @click.option("--agent", metavar="ID", help="Report only this agent.")
 @click.option("--strict", is_flag=True, help="Exit 1 if problems were found.")
-@click.option("--accept-removals", is_flag=True, help="Accept that missing files are gone for good, however many.")
+@click.option(
+    "--accept-removals",
+    is_flag=True,
+    help="Accept that missing files, and sessions that Signet removed, are gone for good, however many.",
+)
 @now_option
 @json_option
 @pass_context

@@ -67,6 +67,7 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
         return look(run)
     run.outcome.tombstones = len(removals.tombstones.tombstones)
     plan = _plan(run, snapshot, known, removals.tombstones, reread | removals.aliases)
+    plan.cliff = plan.cliff or run.cliff
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = replace(request, paths=None)

@@ -13,9 +13,9 @@ import apsw
 import pytest
 
 from signet_sync.capture.stores import files as stores_files
-from signet_sync.capture.stores import opencode
 from signet_sync.capture.stores.transcripts import HARNESSES, installed, lines, opencode_session, sources
 from signet_sync.errors import HarnessError, UsageError
+from signet_sync.storage.database import foreign
 
 
 @pytest.fixture
@@ -311,7 +311,7 @@ def test_values_are_data(home):
 
 
 def test_a_locked_database_is_an_error_soon(home, monkeypatch):
-    monkeypatch.setattr(opencode, "BUSY_MS", 50)
+    monkeypatch.setattr(foreign, "BUSY_MS", 50)
     path = home / "opencode.db"
     writer = database(path, wal=False)
     add_session(writer, "ses_a")

@@ -6,15 +6,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote
 
 import apsw
 
 from signet_sync.capture.harnesses.opencode import MessageRow
 from signet_sync.capture.stores.files import LINE_LIMIT, TranscriptSource, require_own_file, unreadable
 from signet_sync.errors import HarnessError
+from signet_sync.storage.database.foreign import columns_of, has_log, open_foreign
 
-BUSY_MS = 2000
 _NEEDED: Mapping[str, frozenset[str]] = {
     "session": frozenset({"id", "parent_id", "directory", "title", "time_created", "time_updated"}),
     "message": frozenset({"id", "session_id", "time_created", "data"}),
@@ -71,7 +70,7 @@ def _parts(connection: apsw.Connection, message_id: Any) -> Iterator[tuple[str, 
 
 def _kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
     """Checks whether the session's messages are in the table that newer versions of OpenCode are introducing."""
-    if not _columns(connection, "session_message") >= {"session_id"}:
+    if not columns_of(connection, "session_message") >= {"session_id"}:
         return False
     return (
         connection.execute("select 1 from session_message where session_id = ?", (session_id,)).fetchone() is not None
@@ -101,51 +100,22 @@ def _opened(path: str) -> Iterator[apsw.Connection]:
 
 def _connect(path: str) -> apsw.Connection:
     try:
-        return _protected(f"file:{quote(path)}?mode=ro")
+        return open_foreign(path)
     except apsw.CantOpenError:
         # In a folder where SQLite cannot create its index for the log, no process writes, and without a log `immutable`
         # misses nothing.
-        if os.access(os.path.dirname(path), os.W_OK) or _has_log(path):
+        if os.access(os.path.dirname(path), os.W_OK) or has_log(path):
             raise
-        return _protected(f"file:{quote(path)}?mode=ro&immutable=1")
-
-
-def _protected(uri: str) -> apsw.Connection:
-    """Opens the database and checks its schema; nothing in a hostile file can run."""
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
-    connection = apsw.Connection(uri, flags=flags)
-    try:
-        connection.set_busy_timeout(BUSY_MS)
-        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-        connection.execute("pragma cell_size_check = on; pragma mmap_size = 0; pragma query_only = on")
-        connection.execute("select count(*) from sqlite_schema").fetchall()
-    except apsw.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _has_log(path: str) -> bool:
-    try:
-        return os.stat(f"{path}-wal").st_size > 0
-    except OSError:
-        return False
+        return open_foreign(path, immutable=True)
 
 
 def _require_known(connection: apsw.Connection, path: str) -> None:
     for table, needed in _NEEDED.items():
-        columns = _columns(connection, table)
+        columns = columns_of(connection, table)
         if not columns:
             raise _newer(path, f"it has no table {table!r}")
         if not columns >= needed:
             raise _newer(path, f"its table {table!r} has no column {min(needed - columns)!r}")
-
-
-def _columns(connection: apsw.Connection, table: str) -> set[str]:
-    return {str(name) for (name,) in connection.execute("select name from pragma_table_info(?)", (table,))}
 
 
 def _newer(path: str, what: str) -> HarnessError:
