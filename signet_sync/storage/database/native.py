@@ -482,11 +482,13 @@ NATIVE: tuple[Table, ...] = (
     native(
         "one row: why passes are halted (null: they are not); whether manifests may be missing, rows that went may "
         "have left bytes, dropped recall lines words in full text; when the database was examined; the day on which "
-        "`garden_days` was brought up to date; what was last reported about Signet's database",
+        "`garden_days` was brought up to date; what was last reported about Signet's database; when "
+        "its daemon was found to have ended",
         """create table passes(
         one integer primary key check(one = 1), halted text, manifests_due integer not null default 0,
         wipe_due integer not null default 0, scour_due integer not null default 0, examined_at text,
-        days_told_on text, signet_trouble text)""",
+        days_told_on text, signet_trouble text,
+        signet_ended_at real)""",
         salvaged=False,
         since=7,
     ),

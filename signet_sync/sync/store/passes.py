@@ -84,6 +84,17 @@ def set_signet_trouble(database: Database, trouble: str) -> None:
     database.set_state(_TABLE, "signet_trouble", trouble or None)
 
 
+def signet_ended_at(database: Database) -> float | None:
+    """Returns when Signet's daemon was found to have ended on this machine, in seconds since 1970."""
+    ended: float | None = database.state(_TABLE, "signet_ended_at")
+    return ended
+
+
+def set_signet_ended_at(database: Database, ended: float | None) -> None:
+    """Records when it was found to have ended; None while it runs. In the caller's transaction."""
+    database.set_state(_TABLE, "signet_ended_at", ended)
+
+
 def any_due(database: Database) -> bool:
     """Returns whether something is due for the next full pass."""
     return is_halted(database) or is_due(database, "manifests_due") or is_due(database, "wipe_due")

@@ -1,0 +1,76 @@
+"""Who owns the pages beside Signet: held while its daemon lives, left to it, or taken over, without losing a word."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from signet_writer import Signet
+from workbench import Vault, tree
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    return vault
+
+
+@pytest.fixture
+def daemon(vault: Vault):
+    """A process that the workspace names as Signet's daemon."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(f"{process.pid}\n")
+    yield process
+    process.kill()
+    process.wait()
+
+
+def is_ours(vault: Vault) -> bool:
+    return vault.page().startswith("<!-- signet:begin -->")
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["it deletes its pid file", "it is killed"])
+def test_a_hold_ends_when_the_daemon_has_gone(vault, daemon, clean):
+    Signet(vault.root).page("- rows of its own")
+    for _ in range(2):
+        assert str(daemon.pid) in vault.reindex()["held"]
+    daemon.kill()
+    daemon.wait()
+    if clean:
+        (vault / ".daemon/pid").unlink()
+    assert vault.reindex()["held"] is None
+    assert is_ours(vault)
+    assert len(list(vault.root.glob("MEMORY.signet-*.md"))) == 1
+
+
+def test_another_program_with_the_id_of_a_daemon_that_has_gone_holds_nothing(vault):
+    """After a restart of the machine a pid file may name any process."""
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(f"{os.getppid()}\n")
+    long_ago = time.time() - 400 * 86_400
+    os.utime(vault / ".daemon/pid", (long_ago, long_ago))
+    Signet(vault.root).page("- rows of its own")
+    assert vault.reindex()["held"] is None and is_ours(vault)
+
+
+def test_a_page_that_is_replaced_after_the_end_comes_from_another_machine(vault):
+    """Else two machines would replace each other's page for ever."""
+    (vault / ".daemon").mkdir()
+    vault.reindex()
+    assert is_ours(vault)
+    time.sleep(0.01)
+    Signet(vault.root).page("- rows of another machine")
+    before = tree(vault.root)
+    assert "Signet replaced" in vault.reindex()["held"]
+    assert tree(vault.root) == before
+    past = time.time() + 10
+    os.utime(vault / ".daemon", (past - 9.999, past - 9.999))  # a daemon began and ended here meanwhile
+    assert vault.reindex()["held"] is None and is_ours(vault)
