@@ -50,7 +50,10 @@ class SignetStatus:
 
 @dataclass(slots=True)
 class Chosen:
-    """What a decision did: harnesses whose hooks went or came back, pages, manifests, and what is left to do."""
+    """What a decision did: harnesses whose hooks went or came back, pages, manifests, and what is left to do.
+
+    `failed` is what the same command tries again.
+    """
 
     owner: str
     hooks: list[str] = field(default_factory=list)
@@ -58,6 +61,7 @@ class Chosen:
     manifests: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     by_hand: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
 
 def status(workspace: Workspace, environ: Mapping[str, str] = os.environ) -> SignetStatus:
@@ -113,7 +117,7 @@ def take_over(
         with state_dir.workspace_lock(workspace.state):
             done.pages += signet_takeover.keep_pages(workspace, now_us)
             done.manifests, trouble = signet_takeover.put_bodies_back(workspace)
-        done.by_hand += trouble
+        done.failed += trouble
         done.kept += workspace.events
     _decide(root, {"takeover": True, "yield": None}, OURS, done)
     if (pid := daemon_pid(root)) is not None:
@@ -190,7 +194,7 @@ def _take_hooks_out(folder: state_dir.StateFolder, environ: Mapping[str, str], d
             _save(folder, [*(one for one in _record(folder) if one.path != removal.path), removal])
             settings_files.apply(edit)
         except (SignetSyncError, OSError) as error:
-            done.by_hand.append(f"{harness}: Signet's hooks are still there: {_why(error)}")
+            done.failed.append(f"{harness}: Signet's hooks are still there: {_why(error)}")
             continue
         done.hooks.append(harness)
         if harness == "codex":
@@ -207,7 +211,7 @@ def _put_hooks_back(folder: state_dir.StateFolder, done: Chosen) -> None:
                 done.hooks.append(removal.harness)
         except (SignetSyncError, OSError) as error:
             left.append(removal)
-            done.by_hand.append(f"{removal.harness}: Signet's hooks are not back: {_why(error)}")
+            done.failed.append(f"{removal.harness}: Signet's hooks are not back: {_why(error)}")
     _save(folder, left)
 
 

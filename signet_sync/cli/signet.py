@@ -152,6 +152,7 @@ def _answer(context: Context, done: Chosen) -> int:
         "pages": done.pages,
         "manifests": done.manifests,
         "by_hand": done.by_hand,
+        "failed": done.failed,
     }
 
     def show() -> None:
@@ -165,9 +166,11 @@ def _answer(context: Context, done: Chosen) -> int:
             click.echo(f"  manifests whose text is back: {len(done.manifests)}")
         for line in done.kept:
             click.echo(display(f"  {line}"))
+        for line in done.failed:
+            click.secho(display(f"  {line}"), fg="red")
         show_by_hand([display(line) for line in done.by_hand])
         if done.owner == "signet-sync":
             click.echo(f"to undo: {context.command_line('signet takeover --undo')}")
 
     context.answer(document, show)
-    return 0
+    return 1 if done.failed else 0

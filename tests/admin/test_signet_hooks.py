@@ -118,8 +118,8 @@ def test_ours_stay_and_an_empty_rest_is_an_object(vault, home):
 
 def test_settings_that_cannot_be_read_are_left_and_said(vault, settings):
     settings.write_text("{ // mine\n}")
-    done = signet("takeover", "--yes", "--now", NOW)
-    assert done["hooks"] == [] and "still there" in done["by_hand"][0]
+    done = signet("takeover", "--yes", "--now", NOW, code=1)
+    assert done["hooks"] == [] and "still there" in done["failed"][0]
     assert settings.read_text() == "{ // mine\n}"
 
 
@@ -133,7 +133,7 @@ def test_a_kill_before_the_file_changes_is_undone_without_a_trace(vault, setting
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "apply", killed)
-        assert "still there" in signet("takeover", "--yes", "--now", NOW)["by_hand"][0]
+        assert "still there" in signet("takeover", "--yes", "--now", NOW, code=1)["failed"][0]
     assert signet("status")["taken_out"] == ["claude-code"]
     assert signet("takeover", "--undo", "--yes", "--now", NOW)["hooks"] == []
     assert settings.read_bytes() == before

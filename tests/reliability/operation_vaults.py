@@ -11,6 +11,7 @@ from typing import Any
 
 import artifacts_fixture as made
 from flow_runner import NOW_US, SECRET, answering, distil
+from signet_writer import Signet
 from workbench import NOW, Vault, numbered, to_0_1_0
 
 from signet_sync.app.workspace import opened
@@ -412,6 +413,26 @@ def with_a_stone(folder: Path) -> None:
     place.mkdir(exist_ok=True)
     name, raw = made.tombstone(session_id=numbered(2)["session_id"])
     (place / name).write_bytes(raw)
+
+
+def with_a_removal_of_signet(folder: Path) -> None:
+    """Signet's record that it removed a session that is here with all its traces."""
+    risen_and_distilled(folder)
+    Signet(folder / "before").record(made.token_for(session_id=numbered(2)["session_id"]))
+
+
+def replaced_by_signet(folder: Path) -> None:
+    """Signet's page in place of ours, which a person had written around, and its texts in the manifests."""
+    vault = _three(folder)
+    vault.reindex()
+    manifest = next(vault.memory.glob("*--manifest.md"))
+    manifest.write_bytes(manifest.read_bytes().rstrip(b"\n") + b"\n\nWhat I noted below it.\n")
+    vault.reindex()
+    signet = Signet(vault.root)
+    signet.page("## Open Threads\n\n- a thread of its own\n")
+    signet.render_manifests()
+    vault.reindex()
+    keep(vault, folder)
 
 
 def with_a_backup(folder: Path) -> None:
