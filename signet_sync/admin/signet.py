@@ -126,7 +126,9 @@ def take_over(
     return done
 
 
-def leave(root: str, settings: Settings, now_us: int, *, database: str | None) -> Chosen:
+def leave(
+    root: str, settings: Settings, now_us: int, *, database: str | None, environ: Mapping[str, str] = os.environ
+) -> Chosen:
     """Leaves the pages to Signet: keeps people's texts, withdraws our other pages, puts Signet's hooks back.
 
     Raises `SignetSyncError`, `OSError`.
@@ -139,6 +141,9 @@ def leave(root: str, settings: Settings, now_us: int, *, database: str | None) -
             done.pages += signet_takeover.leave(workspace, now_us)
         _put_hooks_back(workspace.state, done)
         done.kept += workspace.events
+        for harness in status(workspace, environ).both:
+            words = "its sessions go to Signet and to us; to have them captured once"
+            done.by_hand.append(f"{harness}: {words}: signet-sync hooks uninstall {harness}")
     return done
 
 

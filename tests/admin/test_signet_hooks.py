@@ -144,6 +144,7 @@ def test_both_are_reported_while_the_daemon_lives(vault, settings, home):
     signets = tuple(one["signet"] for one in call("hooks", "status", "claude-code", "--json").json["harnesses"])
     assert signets == (list(EVENTS),)
     assert signet("status")["both"] == ["claude-code"]
+    assert "hooks uninstall claude-code" in signet("yield", "--yes", "--now", NOW)["by_hand"][0]
     assert "signet-too" not in told()
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:

@@ -206,6 +206,9 @@ def test_a_damaged_or_locked_database_is_reported_once_and_halts_nothing(vault, 
     signet.place.write_bytes(b"SQLite format 3\0" + b"\xff" * 9000)
     assert "damaged" in reported(vault)[0]
     assert reported(vault) == []  # once
+    assert "damaged" in str(
+        [f for f in vault.call("doctor", "--json").json["findings"] if f["name"] == "signet-database"]
+    )
     signet.place.write_bytes(whole)
     assert reported(vault) == []
     with signet.rows(wal=False) as writer:
