@@ -266,7 +266,7 @@ def advice(document: Mapping[str, Any]) -> list[Advice]:
     if "halted" in state:
         if document["halt"]:
             found.append(Advice(True, document["halt"], "nothing was dropped"))
-        remedy = "put it right, or accept that all of it goes: signet-sync reindex --accept-removals"
+        remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
         found.append(Advice(False, "files or sessions are gone", remedy, "reindex --accept-removals"))
     if state.startswith("held"):
         remedy = "stop it, or choose: signet-sync signet takeover, or signet yield"
