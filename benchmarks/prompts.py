@@ -3,8 +3,8 @@
 `python -m benchmarks.prompts FOLDER` reads sessions with questions in the format of `digest_sessions/README.md`,
 imports them, and asks each question in the folder of its session's project and in another folder. Prompts that have
 nothing to do with the sessions are asked in the folder of each project. At the end, the same of `recall`. `--half 0` or
-`1` takes every second one: one half is for tuning, the other one confirms. `--seconds WORKSPACE` instead times the hook in an indexed workspace
-over bare Python, in the environment of the caller.
+`1` takes every second one: one half is for tuning, the other one confirms. `--seconds WORKSPACE` instead times the hook
+in an indexed workspace over bare Python, in the environment of the caller.
 """
 
 from __future__ import annotations

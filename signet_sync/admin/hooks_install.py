@@ -14,11 +14,12 @@ from signet_sync.app.workspace import establish
 from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
-from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.condition import Condition, Server, SettingsPlan
+from signet_sync.host.harness_settings import files, signet_hooks
+from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
+from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
@@ -147,7 +148,20 @@ def is_served(condition: Condition, root: str) -> bool:
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
     """Returns the condition of our hooks at each harness, seen from this workspace."""
     program = program_for(root)
-    return [HARNESSES[name].condition(program, environ) for name in names]
+    return [_beside_signet(root, HARNESSES[name].condition(program, environ), environ) for name in names]
+
+
+def _beside_signet(root: str, condition: Condition, environ: Mapping[str, str]) -> Condition:
+    """Adds Signet's hooks in the same harness, and the problem that both feed this workspace."""
+    events = signet_hooks.found(condition.harness, environ).events
+    problems = condition.problems
+    if events and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
+        message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace: each arrives twice"
+        problems = (
+            *problems,
+            HarnessProblem("signet-too", message, "choose one: signet-sync signet takeover, or yield"),
+        )
+    return replace(condition, signet=events, problems=problems)
 
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:

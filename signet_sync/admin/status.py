@@ -185,7 +185,8 @@ def _held(database: Database, root: str) -> str:
         return ""
     from signet_sync.settings import model  # eighty settings, nearly always unneeded
 
-    if model.load(root, anyway=True)[0].takeover:
+    settings = model.load(root, anyway=True)[0]
+    if settings.takeover or settings.yields:
         return ""
     return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
 
@@ -266,9 +267,9 @@ def advice(document: Mapping[str, Any]) -> list[Advice]:
         if document["halt"]:
             found.append(Advice(True, document["halt"], "nothing was dropped"))
         remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
-        found.append(Advice(False, "files are missing", remedy, "reindex --accept-removals"))
+        found.append(Advice(False, "files or sessions are gone", remedy, "reindex --accept-removals"))
     if state.startswith("held"):
-        remedy = "stop it, or set projection.takeover = true"
+        remedy = "stop it, or choose: signet-sync signet takeover, or signet yield"
         found.append(Advice(False, "a Signet daemon runs on this workspace", remedy))
     return found
 

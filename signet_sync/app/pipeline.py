@@ -16,6 +16,8 @@ DERIVERS = (
 RECOVERIES = (
     # First, because removing a second link changes the signature of a file published just before a crash.
     "signet_sync.pages.displaced:DisplacedSaves",
+    # Before flows are finished: one of a removed session must not write.
+    "signet_sync.privacy.stage:SignetRemovals",
     "signet_sync.app.recovery:LiveTurns",
     "signet_sync.app.recovery:UnfinishedFlows",
 )

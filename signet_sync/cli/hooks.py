@@ -222,6 +222,8 @@ def _show_condition(condition: Condition, signs: Signs) -> None:
         click.echo(f"  events: {', '.join(condition.events)}")
     if condition.server is not None:
         click.echo(display(f"  MCP server: {_server_in_words(condition.server)}  {condition.server.path}"))
+    if condition.signet:
+        click.echo(f"  Signet's hooks: {', '.join(condition.signet)}")
     if condition.events or signs.transcripts:
         read = f"last {signs.last_read}, {signs.transcripts} in total" if signs.last_read else "none yet"
         click.echo(f"  transcripts read: {read}")
@@ -273,6 +275,7 @@ def _condition_document(condition: Condition, signs: Signs) -> dict[str, Any]:
         "workspace": condition.workspace,
         "trusted": condition.trusted,
         "mcp": _server_document(condition.server),
+        "signet": list(condition.signet),
         "transcripts_read": signs.transcripts,
         "last_read": signs.last_read,
         "last_trouble": signs.last_trouble,

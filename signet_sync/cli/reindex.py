@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 @click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
 @click.option("--agent", metavar="ID", help="Report only this agent.")
 @click.option("--strict", is_flag=True, help="Exit 1 if problems were found.")
-@click.option("--accept-removals", is_flag=True, help="Accept that missing files are gone for good, however many.")
+@click.option(
+    "--accept-removals",
+    is_flag=True,
+    help="Accept that missing files, and sessions that Signet removed, are gone for good, however many.",
+)
 @now_option
 @json_option
 @pass_context
@@ -70,7 +74,7 @@ def show(document: dict[str, Any]) -> None:
         click.secho(f"  ! {line}", fg="yellow")
     if document["held"]:
         click.secho(f"  pages and manifests are not written: {document['held']}", fg="yellow")
-        click.echo("    set projection.takeover = true in signet-sync.toml, or stop that daemon")
+        click.echo("    signet-sync signet status shows who owns them, and how to change that")
     show_problems(document["problems"], document["notes"])
     for one in document["entity_drift"]:
         click.echo("  " + click.style(f"entity {one['code']}", fg="red") + f"  {one['path']}")

@@ -177,7 +177,7 @@ def _preview(
 
 
 def _document(done: RemoveResult) -> dict[str, object]:
-    more = {"purged": done.purged and purge.document(done.purged), "memories": done.memories}
+    more = {"purged": done.purged and purge.document(done.purged), "memories": done.memories, "signet": done.signet}
     return {name: value for name, value in (done._asdict() | more).items() if name not in more or value}
 
 
@@ -202,6 +202,13 @@ def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
             click.secho(f"  of another session, still quotes it: {display(path)}", fg="yellow")
     for path in done.foreign:
         click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
+    if done.signet:
+        click.secho("  Signet still has it; remove the session in Signet, too, or it may write it again.", fg="yellow")
+        click.secho(
+            "  What it writes to memory/ is deleted by the next pass. Signet keeps its transcripts (.jsonl) and",
+            fg="yellow",
+        )
+        click.secho("  backups of MEMORY.md: delete these files or their lines yourself.", fg="yellow")
     if done.memories:
         click.secho(f"  older pages name memories that no longer exist: {', '.join(done.memories)}", fg="yellow")
         click.secho("  remove those of this session with: signet-sync forget ID --purge-history", fg="yellow")

@@ -103,5 +103,5 @@ def halted(outcome: Outcome) -> dict[str, Any] | None:
         "would_remove": outcome.cliff.would_remove,
         "indexed": outcome.cliff.indexed,
         "message": outcome.cliff.message,
-        "hint": "restore memory/ (mount it, wait for the sync), or confirm with: signet-sync reindex --accept-removals",
+        "hint": outcome.cliff.hint,
     }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, log_pages, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.memories.store import memories
+from signet_sync.pages import signet_texts
 from signet_sync.pages.kept_copies import keep_copy, tree
 from signet_sync.pages.page_lease import PageLease
 from signet_sync.pages.store import pages
@@ -88,7 +90,10 @@ def write(
         if isinstance(found, Trouble) and found.code != "gone":
             raise SignetSyncError(found.message, path=path, hint="check the file; it is left as it is")
         existing = found.raw if isinstance(found, Found) else None
-        merged = managed_block.merge(existing, text)
+        saved = None if existing is None else signet_texts.around_block(workspace.root, path, existing)
+        merged = managed_block.merge(existing if saved is None else saved, text)
+        if existing is not None and saved is not None:
+            merged = replace(merged, keep=("signet", signet_texts.without_removed(workspace, path, existing)))
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:

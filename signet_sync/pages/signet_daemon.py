@@ -16,35 +16,51 @@ from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
+from signet_sync.storage.locations import process_alive
+from signet_sync.sync.store import passes
 
 if TYPE_CHECKING:
     from signet_sync.storage.database.connection import Database
     from signet_sync.sync.workspace import Workspace
 
-PID_FILE = ".daemon/pid"
+FOLDER = ".daemon"
+PID_FILE = f"{FOLDER}/pid"
 # Seconds after its last write until a daemon without visible process counts as gone: it may run on another machine.
 HOLD = 3600.0
+_STARTING = 60.0  # seconds from the start of a daemon until it has written its pid file
 
 
 def daemon_pid(root: str) -> int | None:
-    """Returns the process id in Signet's pid file, if that process is alive."""
+    """Returns the process id in Signet's pid file, if that process is alive and no later one with the same id."""
     found = files.read(root, PID_FILE, 64)
     if not isinstance(found, Found):
         return None
     text = found.raw.decode("ascii", "replace").strip()
     if not text.isdigit() or not 1 < int(text) < 1 << 31 or int(text) == os.getpid():
         return None
-    try:
-        os.kill(int(text), 0)
-    except ProcessLookupError:
+    if not process_alive(int(text)):
         return None
-    except PermissionError:
-        pass
-    return int(text)
+    started = _started_at(int(text))
+    later = started is not None and started > found.signature.mtime_ns / 1e9 + _STARTING
+    return None if later else int(text)
+
+
+def _started_at(pid: int) -> float | None:
+    """Returns when a process started, in seconds since 1970; None where the system has no `/proc`."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        with open("/proc/uptime", encoding="ascii") as file:
+            up = float(file.read().split()[0])
+        return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def holds(workspace: Workspace, agents: Sequence[str]) -> str:
     """Returns why pages and manifests are held back; empty if they are not, or if the user decided to take over."""
+    if workspace.settings.yields:
+        return "pages are left to Signet (projection.yield)"
     if workspace.settings.takeover:
         return ""
     pid = daemon_pid(workspace.root)
@@ -54,12 +70,32 @@ def holds(workspace: Workspace, agents: Sequence[str]) -> str:
     return f"Signet replaced {path} after signet-sync had written it" if path and age < HOLD else ""
 
 
+def note_end(workspace: Workspace) -> None:
+    """Records when a daemon of this machine was first found to have ended, so that its last page holds nothing back."""
+    known = passes.signet_ended_at(workspace.database)
+    ended = None if daemon_pid(workspace.root) is not None else _ended_at(workspace.root, workspace.database)
+    if ended != known and not workspace.touch_nothing:
+        with workspace.database.transaction():
+            passes.set_signet_ended_at(workspace.database, ended)
+
+
+def _ended_at(root: str, database: Database) -> float | None:
+    """Returns when the daemon of a workspace was found to have ended, now if that is news; None if none ran here."""
+    times = [status.st_mtime for path in (FOLDER, PID_FILE) if (status := files.status_of(root, path)) is not None]
+    if not times:
+        return None
+    known = passes.signet_ended_at(database)
+    return known if known is not None and max(times) <= known else time.time()
+
+
 def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str, float]:
     """Returns a page that Signet wrote over one of ours, and how many seconds ago.
 
-    Of several, the one written last; an empty path if there is none.
+    Of several, the one written last; an empty path if there is none. What a daemon wrote that has ended on this machine
+    counts as old; what is written later comes from another machine.
     """
     found: list[tuple[float, str]] = []
+    ended = _ended_at(root, database)
     for agent_id in agents:
         path = head_page(agent_id)
         if not pages.head_written(database, agent_id):
@@ -71,6 +107,7 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
         read = files.read(root, path, PAGE_LIMIT)
         if isinstance(read, Found) and managed_block.is_signets(read.raw):
             # A file dated in the future must not hold pages back for longer than any other.
-            found.append((abs(time.time() - status.st_mtime), path))
+            age = abs(time.time() - status.st_mtime)
+            found.append((max(age, HOLD) if ended is not None and status.st_mtime <= ended else age, path))
     age, path = min(found, default=(0.0, ""))
     return path, age

@@ -32,6 +32,7 @@ class MemoryPages(Publisher):
         """Returns the pages that may differ from their rows, or whose files were touched."""
         agents = _agents(run)
         if agents:
+            signet_daemon.note_end(run.workspace)
             run.outcome.held = signet_daemon.holds(run.workspace, sorted(agents))
         return [head_page(agent) for agent in agents]
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 from signet_sync.capture import spool
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_record import TOMBSTONE_VERSION
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
-from signet_sync.formats.paths import MEMORY, display, head_page
+from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
 from signet_sync.formats.session_token import token_of
-from signet_sync.formats.snapshot import Found
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
@@ -77,7 +78,7 @@ class RemoveResult(NamedTuple):
 
     `quoted_in` are artifacts of other sessions that quote these. `purged` is what was done to the history, if
     requested. `memories` are ids that pages of the history name and that are no longer memories: for sessions removed
-    earlier it is unknown which of these came from them.
+    earlier it is unknown which of these came from them. `signet` are those of the foreign files that Signet writes.
     """
 
     agent_id: str
@@ -91,6 +92,7 @@ class RemoveResult(NamedTuple):
     quoted_in: tuple[str, ...] = ()
     purged: purge_plan.PurgeResult | None = None
     memories: tuple[str, ...] = ()
+    signet: tuple[str, ...] = ()
 
 
 RewriteVersion = Callable[[str, bytes], bytes]
@@ -312,6 +314,7 @@ def remove(
     pending = tuple(artifact for artifact in removal.paths if files.status_of(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
     git_state = partial(_git_history, workspace, removal)
+    foreign = text_match.foreign_files(workspace, needles, path)
     return RemoveResult(
         removal.agent_id,
         removal.session_token,
@@ -320,10 +323,21 @@ def remove(
         pending,
         before - after,
         git_state() if purged is None else purged.history(git_state),
-        tuple(sorted({*text_match.foreign_files(workspace, needles, path), *transcripts})),
+        tuple(sorted({*foreign, *transcripts})),
         quoted_in,
         purged,
+        signet=_signets(workspace, foreign),
     )
+
+
+def _signets(workspace: Workspace, paths: Sequence[str]) -> tuple[str, ...]:
+    """Returns those of some foreign files that Signet writes, its pages included."""
+    found = []
+    for path in paths:
+        page = files.read(workspace.root, path, PAGE_LIMIT) if path.endswith("MEMORY.md") else None
+        if is_signets(path) or (isinstance(page, Found) and managed_block.is_signets(page.raw)):
+            found.append(path)
+    return tuple(found)
 
 
 def _count(database: Database, removal: SessionRemoval) -> int:
@@ -359,6 +373,7 @@ def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -
     note, git_state = _note(removal), partial(_git_history, workspace, removal)
     done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, git_state), note)
     unknown = past_versions.unknown_memories(workspace, past)
+    foreign = text_match.foreign_files(workspace, needles, tombstones_files.path_of(*removal.scope[:2]))
     # Without artifacts their words are unknown, and pages may show them.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
     tombstone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(git_state)
@@ -370,9 +385,10 @@ def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -
         (),
         0,
         "unknown" if unsure and history == "clean" else history,
-        tuple(text_match.foreign_files(workspace, needles, tombstone)),
+        tuple(foreign),
         purged=done,
         memories=unknown,
+        signet=_signets(workspace, foreign),
     )
 
 

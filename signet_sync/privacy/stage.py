@@ -1,10 +1,47 @@
-"""Scrubs after every removal; the scrub's imports are loaded only when there is one."""
+"""Takes in removals of Signet, and scrubs after every removal; the imports for it are loaded only when there is one."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from signet_sync.formats.filename import is_artifact_path
+from signet_sync.formats.paths import MEMORY, SIGNET_DATABASES
 from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.stages import Maintenance, Recovery
+from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import store as tombstones_store
+
+
+class SignetRemovals(Recovery):
+    """Removes what Signet removed, in full passes and where artifacts are gone."""
+
+    name = "Signet's removals"
+
+    @contextmanager
+    def recover(self, run: Pass) -> Iterator[None]:
+        """Writes tombstones for them."""
+        if _is_beside_signet(run) and _may_have_removed(run):
+            from signet_sync.privacy import signet_tombstones  # slow import, needed beside Signet only
+
+            signet_tombstones.take_in(run)
+        yield
+
+
+def _is_beside_signet(run: Pass) -> bool:
+    """Returns whether Signet's database is there, or was and could not be read."""
+    root = run.workspace.root
+    there = any(os.path.lexists(f"{root}/{path}") for path in SIGNET_DATABASES)
+    return there or bool(passes.signet_trouble(run.database))
+
+
+def _may_have_removed(run: Pass) -> bool:
+    """Returns whether a pass covers everything, or artifacts that are gone, of a vault that may be changed."""
+    root, paths = run.workspace.root, run.request.paths
+    if run.workspace.touch_nothing or not os.path.isdir(f"{root}/{MEMORY}"):
+        return False
+    return paths is None or any(is_artifact_path(path) and not os.path.lexists(f"{root}/{path}") for path in paths)
 
 
 class ReturnedPages(Maintenance):

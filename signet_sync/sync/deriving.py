@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Source
+from signet_sync.sync.store import sessions
 from signet_sync.sync.workers import Given, Workers
 
 # Sources that are put into the outbox by one statement.
@@ -49,6 +50,8 @@ def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> 
     """Puts what moved into the outbox. In the caller's transaction; `drain` processes it."""
     # A session that moved is processed together with its manifest.
     moved = set(moved)
+    of_sessions = [one.session for one in moved if one.kind == SESSION]
+    moved.update(Source(SESSION, *other) for other in sessions.under_other_tokens(database, of_sessions))
     left = {one for one in moved if one.kind != MANIFEST or one._replace(kind=SESSION) not in moved}
     for deriver in pipeline.derivers:
         mine = sorted(source for source in left if source.kind in deriver.kinds)

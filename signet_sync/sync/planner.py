@@ -99,11 +99,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Why a pass halts instead of deleting rows."""
+    """Why a pass halts instead of deleting rows, and what a person can do."""
 
     would_remove: int
     indexed: int
     message: str
+    hint: str = "restore memory/ (mount it, wait for the sync), or confirm with: signet-sync reindex --accept-removals"
 
 
 @dataclass(slots=True)

@@ -96,12 +96,16 @@ class Outcome:
 
 @dataclass(slots=True)
 class Pass:
-    """Holds a running pass: its workspace, its request, and its outcome so far."""
+    """Holds a running pass: its workspace, its request, and its outcome so far.
+
+    `cliff` is why a recovery found that the pass must halt.
+    """
 
     workspace: Workspace
     request: Request
     outcome: Outcome = field(default_factory=Outcome)
     workers: Workers = field(default_factory=lambda: Workers(0))
+    cliff: Cliff | None = None
 
     @property
     def database(self) -> Database:

@@ -12,6 +12,7 @@ from typing import Any
 import artifacts_fixture as made
 import signet_database
 from flow_runner import NOW_US, SECRET, answering, distil
+from signet_writer import Signet
 from workbench import NOW, Vault, numbered, to_0_1_0
 
 from signet_sync.app.workspace import opened
@@ -450,6 +451,26 @@ def migrated(folder: Path) -> None:
         ("reindex", "--now", NOW),
     ):
         assert vault.call(*words).code == 0
+    keep(vault, folder)
+
+
+def with_a_removal_of_signet(folder: Path) -> None:
+    """Signet's record that it removed a session that is here with all its traces."""
+    risen_and_distilled(folder)
+    Signet(folder / "before").record(made.token_for(session_id=numbered(2)["session_id"]))
+
+
+def replaced_by_signet(folder: Path) -> None:
+    """Signet's page in place of ours, which a person had written around, and its texts in the manifests."""
+    vault = _three(folder)
+    vault.reindex()
+    manifest = next(vault.memory.glob("*--manifest.md"))
+    manifest.write_bytes(manifest.read_bytes().rstrip(b"\n") + b"\n\nWhat I noted below it.\n")
+    vault.reindex()
+    signet = Signet(vault.root)
+    signet.page("## Open Threads\n\n- a thread of its own\n")
+    signet.render_manifests()
+    vault.reindex()
     keep(vault, folder)
 
 

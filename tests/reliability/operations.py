@@ -223,6 +223,21 @@ _ALL = (
         "tombstone", "a tombstone that another machine wrote is enforced", vaults.with_a_stone,
         _reindex(gone=REMOVED_WORDS),
     ),
+    Operation(
+        "removal of Signet", "what Signet's database names as removed is removed", vaults.with_a_removal_of_signet,
+        _reindex(gone=REMOVED_WORDS), ("reindex",),
+    ),
+    # ── beside Signet ──
+    Operation(
+        "takeover", "pages and manifests are taken over from Signet", vaults.replaced_by_signet,
+        lambda _: Scenario(told_to("signet", "takeover", "--yes", "--now", NOW), piecemeal=True, tidies=True),
+        ("signet takeover",),
+    ),
+    Operation(
+        "yield", "pages are left to Signet", vaults.plain,
+        lambda _: Scenario(told_to("signet", "yield", "--yes", "--now", NOW), piecemeal=True, tidies=True),
+        ("signet yield",),
+    ),
     # ── a session's end ──
     Operation(
         "session end", "transcript, summary, manifest, row and page", vaults.running(), _ending("end"),

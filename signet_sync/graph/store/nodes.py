@@ -27,6 +27,7 @@ from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import TABLES, distilled
 from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.sync.store.bodies import KEPT, opened
+from signet_sync.sync.store.sessions import is_doubled
 
 # The rows of a session: its nodes, the edges from them, its place in a thread.
 SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]
@@ -80,7 +81,9 @@ def sources(database: Database, session: Session, projects: Projects | None = No
 
 
 def stored_artifacts(database: Database, session: Session, projects: Projects) -> list[tuple[Any, ...]]:
-    """Returns their stored rows, with compressed texts, which workers decompress."""
+    """Returns their stored rows, with compressed texts, which workers decompress; none if it is shown elsewhere."""
+    if is_doubled(database, session):
+        return []
     rows = database.execute(
         f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT} order by captured_us, source_path",
         session,

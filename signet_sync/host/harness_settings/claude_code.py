@@ -40,20 +40,20 @@ def install(
 ) -> SettingsPlan:
     """Plans to add our groups to the settings; Claude Code asks for no trust. Raises `ConfigError`."""
     del trust
-    hooks = hook_file.merging(_path(environ), _wanted(program))
+    hooks = hook_file.merging(hooks_path(environ), _wanted(program))
     servers = mcp_server_json.registering(_servers(environ), _SHAPE, program, access, environ.get("PATH"))
     return SettingsPlan((hooks, *servers))
 
 
 def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """Plans to remove our groups from the settings and our server from its list. Raises `ConfigError`."""
-    hooks = hook_file.stripping(_path(environ))
+    hooks = hook_file.stripping(hooks_path(environ))
     return SettingsPlan((hooks, *mcp_server_json.unregistering(_servers(environ), _SHAPE)))
 
 
 def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
-    path = _path(environ)
+    path = hooks_path(environ)
     data, ours, problems = hook_file.read(path)
     wrong = (*problems, *_silenced(data, path), *_silenced(_managed(), MANAGED))
     condition = hook_file.condition(NAME, folder(environ), path, ours, _wanted(program), program, problems=wrong)
@@ -61,7 +61,8 @@ def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)
 
 
-def _path(environ: Mapping[str, str]) -> str:
+def hooks_path(environ: Mapping[str, str]) -> str:
+    """Returns the file of the user's hooks."""
     return os.path.join(folder(environ), "settings.json")
 
 

@@ -46,10 +46,10 @@ def install(
 
     Raises `ConfigError`.
     """
-    hooks = hook_file.merging(_path(environ), _wanted(program))
+    hooks = hook_file.merging(hooks_path(environ), _wanted(program))
     assert hooks.after is not None
     ours = hook_groups.places(json_text.parse(hooks.after.decode()))
-    states = codex_trust.wanted(_path(environ), ours)
+    states = codex_trust.wanted(hooks_path(environ), ours)
     path = _config(environ)
     config = document.load(path)
     after = codex_trust.written(config, states, path) if trust else config
@@ -69,7 +69,7 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
 
     Raises `ConfigError`.
     """
-    path = _path(environ)
+    path = hooks_path(environ)
     hooks = hook_file.stripping(path)
     data, ours, _ = hook_file.read(path)
     config = document.load(_config(environ))
@@ -88,7 +88,7 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
 
 def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, whether Codex trusts them, and which problems prevent them."""
-    path = _path(environ)
+    path = hooks_path(environ)
     _, ours, problems = hook_file.read(path)
     wrong = list(problems)
     of_server: list[HarnessProblem] = []
@@ -117,7 +117,8 @@ def _ask(program: Program) -> str:
     return f"run /hooks inside Codex and trust them, or let this do it: {program.again(NAME, '--trust')}"
 
 
-def _path(environ: Mapping[str, str]) -> str:
+def hooks_path(environ: Mapping[str, str]) -> str:
+    """Returns the file of the user's hooks."""
     return os.path.join(folder(environ), "hooks.json")
 
 

@@ -57,9 +57,9 @@ class Server:
 class Condition:
     """The state of our hooks in one harness, and of our MCP server if registered there.
 
-    `found`: the harness's folder exists. `events` are those that call us, `missing` those that should. `workspace` is
-    the
-    root to which the present hooks send sessions, None for the default one. `trusted` is None if no trust is needed.
+    `found`: the harness's folder exists. `events` are those that call us, `missing` those that should, `signet` those
+    that call Signet. `workspace` is the root to which the present hooks send sessions, None for the default one.
+    `trusted` is None if no trust is needed.
     """
 
     harness: str
@@ -71,6 +71,7 @@ class Condition:
     problems: tuple[HarnessProblem, ...] = ()
     trusted: bool | None = None
     server: Server | None = None
+    signet: tuple[str, ...] = ()
 
     @property
     def installed(self) -> bool:

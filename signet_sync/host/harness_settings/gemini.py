@@ -28,7 +28,7 @@ def install(
 ) -> SettingsPlan:
     """Plans to add our groups to the settings; hooks in a user's own settings need no trust. Raises `ConfigError`."""
     del trust
-    path = _path(environ)
+    path = hooks_path(environ)
     text = document.load(path)
     hooked = hook_groups.merged(text, _wanted(program), path)
     after = mcp_server_json.merged(hooked, _SHAPE, program, access, path=path, search=environ.get("PATH"))
@@ -37,7 +37,7 @@ def install(
 
 def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """Plans to remove our groups and our server from the settings. Raises `ConfigError`."""
-    path = _path(environ)
+    path = hooks_path(environ)
     text = document.load(path)
     rest = None if text is None else hook_groups.stripped(text, path)
     after = None if rest is None else mcp_server_json.stripped(rest, _SHAPE, path)
@@ -46,7 +46,7 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
 
 def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
-    path = _path(environ)
+    path = hooks_path(environ)
     data, ours, problems = hook_file.read(path)
     wrong = (*problems, *_silenced(data, path))
     condition = hook_file.condition(NAME, folder(environ), path, ours, _wanted(program), program, problems=wrong)
@@ -55,7 +55,8 @@ def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)
 
 
-def _path(environ: Mapping[str, str]) -> str:
+def hooks_path(environ: Mapping[str, str]) -> str:
+    """Returns the file of the user's hooks."""
     return os.path.join(folder(environ), "settings.json")
 
 

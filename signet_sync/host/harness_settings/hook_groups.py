@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,23 +45,23 @@ def _words(handler: Mapping[str, Any]) -> list[str]:
     return [*words, *map(str, arguments)] if isinstance(arguments, list) else words
 
 
-def _is_ours(handler: object) -> bool:
+def _calls(handler: object, command: re.Pattern[str]) -> bool:
     if not isinstance(handler, dict):
         return False
     arguments = handler.get("args")
     words = [handler.get("command", ""), *(arguments if isinstance(arguments, list) else ())]
-    return OURS.search(" ".join(map(str, words))) is not None
+    return command.search(" ".join(map(str, words))) is not None
 
 
-def places(data: object) -> list[HandlerPlace]:
-    """Returns our handlers in a document's value, in its order; values of another shape are not ours."""
+def places(data: object, command: re.Pattern[str] = OURS) -> list[HandlerPlace]:
+    """Returns the handlers that call a command, ours by default, in the document's order; other shapes are left out."""
     hooks = data.get("hooks") if isinstance(data, dict) else None
     return [
         HandlerPlace(event, g, h, group, handler)
         for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
         for g, group in enumerate(groups if isinstance(groups, list) else ())
         for h, handler in enumerate(_handlers(group))
-        if _is_ours(handler)
+        if _calls(handler, command)
     ]
 
 
@@ -103,12 +104,27 @@ def merged(text: str | None, wanted: Mapping[str, Group], path: str) -> str:
 
 def stripped(text: str, path: str) -> str | None:
     """Returns the document without our groups; None if we created it and it has nothing else. Raises `ConfigError`."""
+    return [text, *steps_without(text, path)][-1]
+
+
+def steps_without(text: str, path: str, command: re.Pattern[str] = OURS) -> list[str | None]:
+    """Returns the document after the removal of each handler that calls a command, the last one first.
+
+    The last is None if nothing else is left. Raises `ConfigError`.
+    """
+    found: list[str | None] = []
     shorter: str | None = text
-    for place in reversed(places(parsed(text, path))):
+    for place in reversed(places(parsed(text, path), command)):
         if shorter is None:
             break
         shorter = _cut(shorter, place)
-    return shorter
+        found.append(shorter)
+    return found
+
+
+def appended(text: str, event: str, group: Group, path: str) -> str:
+    """Returns the document with one more group at the end of an event's. Raises `ConfigError`."""
+    return _completed(text, {event: group}, path)
 
 
 def _refreshed(text: str, place: HandlerPlace, group: Group) -> str:

@@ -397,7 +397,7 @@ class Database:
         """Returns a column of a table of one row; None while there is none."""
         return self.value(f"select {column} from {table}")
 
-    def set_state(self, table: str, column: str, value: int | str | None) -> None:
+    def set_state(self, table: str, column: str, value: float | str | None) -> None:
         """Sets a column of a table of one row, only if it differs."""
         self.execute(
             f"insert into {table}(one, {column}) values(1, ?) on conflict(one)"

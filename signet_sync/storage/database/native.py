@@ -451,6 +451,14 @@ NATIVE: tuple[Table, ...] = (
         since=8,
     ),
     native(
+        "the text of a manifest before Signet wrote its own in its place; `signet takeover` puts it back",
+        """create table manifest_bodies(
+        agent_id text not null, source_path text not null, body text not null, at text not null,
+        primary key(agent_id, source_path)) without rowid""",
+        artifact=("agent_id", "source_path"),
+        since=8,
+    ),
+    native(
         "what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
         "again where it is lost",
         """create table extractions(
@@ -516,11 +524,13 @@ NATIVE: tuple[Table, ...] = (
     native(
         "one row: why passes are halted (null: they are not); whether manifests may be missing, rows that went may "
         "have left bytes, dropped recall lines words in full text; when the database was examined; the day on which "
-        "`garden_days` was brought up to date",
+        "`garden_days` was brought up to date; what was last reported about Signet's database; when "
+        "its daemon was found to have ended",
         """create table passes(
         one integer primary key check(one = 1), halted text, manifests_due integer not null default 0,
         wipe_due integer not null default 0, scour_due integer not null default 0, examined_at text,
-        days_told_on text)""",
+        days_told_on text, signet_trouble text,
+        signet_ended_at real)""",
         salvaged=False,
         since=7,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
@@ -85,6 +86,8 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
     if not found:
         raise unknown(agent_id, name)
     if len(found) > 1:
+        found = [ref for ref in found if not is_doubled(database, ref[:3])]
+    if len(found) > 1:
         shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
         more = f" and {len(found) - 8} more" if len(found) > 8 else ""
         raise UsageError(
@@ -93,6 +96,38 @@ def one(database: Database, agent_id: str, name: str) -> SessionRef:
             code="ambiguous-session",
         )
     return found[0]
+
+
+# What two programs capture of one session under two tokens, by agent and id: Signet names a session by its id, we by
+# its key. The one with more kinds of content is shown, of equal ones that which has the latest.
+_CAPTURED = (
+    "select session_token, max(harness), count(distinct source_kind), max(captured_us) from memory_artifacts"
+    " where agent_id = ? and session_id = ? and source_kind <> 'manifest' group by 1"
+)
+
+
+def is_doubled(database: Database, session: tuple[str, str, str]) -> bool:
+    """Returns whether a session is shown under another token: one of the same harness and id."""
+    agent_id, token, session_id = session
+    found = {row[0]: row[1:] for row in database.execute(_CAPTURED, (agent_id, session_id))}
+    if len(found) < 2 or token not in found:
+        return False
+    harness, *own = found[token]
+    others = ((*rest, other) for other, (theirs, *rest) in found.items() if other != token and theirs == harness)
+    return harness is not None and any(one > (*own, token) for one in others)
+
+
+def under_other_tokens(database: Database, sessions: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    """Returns the sessions with the ids of some, which are shown or not depending on these."""
+    return {
+        (agent_id, other, session_id)
+        for agent_id, token, session_id in sessions
+        for (other,) in database.execute(
+            "select distinct session_token from memory_artifacts where agent_id = ? and session_id = ?",
+            (agent_id, session_id),
+        )
+        if other != token
+    }
 
 
 def files(database: Database, ref: SessionRef) -> list[SessionFile]:

@@ -108,7 +108,7 @@ def remove_covered(
         # A manifest has no seal, and its row may have gone with its file.
         access_counts.forget(database, [(tombstone.agent_id, path) for path in gone_paths(database, tombstone)])
         scope, bindings = within(scope_of(tombstone))
-        if gone := _paths(database, scope, bindings):
+        if gone := paths_of(database, tombstone):
             dropped = delete_rows(database, gone)
             removed += len(dropped)
             sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
@@ -163,7 +163,9 @@ def sessions_of(database: Database, tombstone: Tombstone) -> list[tuple[str, str
     ]
 
 
-def _paths(database: Database, scope: str, bindings: Sequence[str]) -> list[str]:
+def paths_of(database: Database, tombstone: Tombstone) -> list[str]:
+    """Returns the artifacts with rows or seals that a tombstone covers by its token."""
+    scope, bindings = within(scope_of(tombstone))
     rows = database.execute(
         f"select source_path from memory_artifacts where {scope} union select path from seals where {scope} order by 1",
         [*bindings, *bindings],

@@ -101,9 +101,9 @@ def _rows(target: Installation, database: Database) -> list[Finding]:
         found.append(problem("entities", words, target.command("entity drift")))
     found += _copies(target, database)
     if passes.is_halted(database):
-        words = "halted: memory/ or most of its files are missing; nothing was removed"
+        words = f"halted: {display(passes.halt_message(database))}; nothing was removed"
         accept = f"{target.command('reindex')} --accept-removals"
-        remedy = f"restore memory/ (mount it, or wait for the sync); only if the files are gone for good: {accept}"
+        remedy = f"put it right (mount memory/, or wait for the sync); only if all of it is to go for good: {accept}"
         found.append(problem("halt", words, remedy))
     return found
 

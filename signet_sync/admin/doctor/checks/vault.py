@@ -20,7 +20,7 @@ from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
 from signet_sync.settings import model
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.locations import base, identified, read_id, user_file
-from signet_sync.sync.store import counts
+from signet_sync.sync.store import counts, passes
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
 OBSIDIAN = ".obsidian/app.json"
@@ -200,7 +200,13 @@ def settings(target: Installation) -> list[Finding]:
 
 
 def signet(target: Installation) -> list[Finding]:
-    """Checks whether a Signet daemon would also write MEMORY.md."""
+    """Checks whether a Signet daemon would also write MEMORY.md, and whether its database could be read."""
+    trouble = target.query(passes.signet_trouble)
+    remedy = "see to that database, or move it away; the next full pass reads it again"
+    return [*([warning("signet-database", display(trouble), remedy)] if trouble else []), *_daemon(target)]
+
+
+def _daemon(target: Installation) -> list[Finding]:
     try:
         pid = daemon_pid(target.root)
     except (OSError, SignetSyncError):
@@ -209,13 +215,16 @@ def signet(target: Installation) -> list[Finding]:
         return _replaced(target)
     if target.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and projection.takeover is set")]
+    if target.settings.yields:
+        return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and pages are left to it (projection.yield)")]
+    chooser = f"{target.command('signet takeover')}, or signet yield"
     words = f"a Signet daemon (pid {pid}) runs on this workspace; pages and manifests are held back"
-    return [warning("signet-daemon", words, f"kill {pid}  # or, to write beside it: projection.takeover = true")]
+    return [warning("signet-daemon", words, f"kill {pid}  # or {chooser} (projection.takeover, .yield)")]
 
 
 def _replaced(target: Installation) -> list[Finding]:
     """Reports a page that a Signet, no longer detected, wrote over ours."""
-    if target.settings.takeover:
+    if target.settings.takeover or target.settings.yields:
         return []
     found = target.query(lambda database: replaced(target.root, database, counts.agents(database)))
     path, age = found or ("", 0.0)

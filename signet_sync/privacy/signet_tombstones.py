@@ -1,0 +1,219 @@
+"""Removes here what Signet removed: reads the tombstones in its database and writes files of ours for them.
+
+Signet keeps them in `memories.db` alone, so that a copy of the vault without that database would bring sessions back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+
+from signet_sync.errors import SignetSyncError, UsageError, reason
+from signet_sync.formats.artifact import validate_tombstone
+from signet_sync.formats.artifact_record import FieldProblem
+from signet_sync.formats.filename import is_artifact_path, tombstone_file_name, tombstone_name
+from signet_sync.formats.paths import SIGNET_DATABASES
+from signet_sync.formats.session_token import token_of
+from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage import files
+from signet_sync.storage.database import foreign
+from signet_sync.sync.planner import Cliff, judge_tombstone
+from signet_sync.sync.request import Pass
+from signet_sync.sync.store import passes
+from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.text.sanitizer import sanitize_line
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+    from signet_sync.storage.database.connection import Database
+    from signet_sync.sync.workspace import Workspace
+
+SECONDS = 5.0
+_TABLE = "memory_artifact_tombstones"
+_OLDER = {"agent_id": "'default'", "removed_at": "''", "reason": "''", "removed_paths": "'[]'"}
+_MOST, _LONGEST = 50_000, 65_536
+
+
+class SignetTombstones(NamedTuple):
+    """The tombstones in Signet's database at `path`, and how many of its rows are none."""
+
+    path: str
+    tombstones: tuple[Tombstone, ...]
+    strange: int
+
+
+def database_of(root: str) -> str | None:
+    """Returns the path of Signet's database in a workspace; None if there is none. Raises `WorkspaceError`."""
+    for path in SIGNET_DATABASES:
+        status = files.status_of(root, path)
+        if status is not None and stat.S_ISREG(status.st_mode):
+            return path
+    return None
+
+
+def read(root: str, path: str) -> SignetTombstones:
+    """Reads the tombstones of Signet's database, and writes nothing. Raises `UsageError`."""
+    try:
+        with foreign.reading(os.path.join(os.path.realpath(root), path), seconds=SECONDS) as connection:
+            known = foreign.columns_of(connection, _TABLE)
+            if "session_token" not in known:
+                return SignetTombstones(path, (), 0)
+            wanted = "session_token", *_OLDER
+            columns = (f"substr({name}, 1, {_LONGEST})" if name in known else _OLDER[name] for name in wanted)
+            rows = connection.execute(f"select {', '.join(columns)} from {_TABLE} limit {_MOST + 1}").fetchall()
+    except apsw.Error as error:
+        raise _unreadable(path, _why(error)) from error
+    if len(rows) > _MOST:
+        raise _unreadable(path, f"it has more than {_MOST} tombstones")
+    found = [_tombstone(*map(_text, row)) for row in rows]
+    good = {(one.agent_id, one.session_token): one for one in found if one is not None}
+    return SignetTombstones(path, tuple(good.values()), found.count(None))
+
+
+def _unreadable(path: str, why: str) -> UsageError:
+    return UsageError(
+        f"Signet's database cannot be read: {why}", path=path, hint="start Signet once, or move the database away"
+    )
+
+
+def _why(error: apsw.Error) -> str:
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return "it is locked"
+    if isinstance(error, apsw.InterruptError):
+        return "it takes too long"
+    if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
+        return "it is damaged, or no database"
+    return str(error) or type(error).__name__
+
+
+def _text(value: object) -> str:
+    """Returns a value of SQLite as text: a column's declared type is not enforced."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _tombstone(token: str, agent_id: str, removed_at: str, why: str, paths: str) -> Tombstone | None:
+    """Returns the tombstone of a row, the same at each reading; None for one that can be none."""
+    if tombstone_name(tombstone_file_name(agent_id, token)) != (agent_id, token):
+        return None
+    try:
+        listed = json.loads(paths)
+    except (ValueError, RecursionError):
+        listed = []
+    named = {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
+    fields = {
+        "kind": "tombstone",
+        "agent_id": agent_id,
+        "session_token": token,
+        # Without a readable time it is older than every undo.
+        "removed_at": iso(parse_instant(removed_at) or 0),
+        "reason": sanitize_line(f"removed in Signet: {why}" if why.strip() else "removed in Signet"),
+        "removed_paths": sorted(filter(is_artifact_path, named)),
+    }
+    try:
+        return validate_tombstone(fields)
+    except FieldProblem:
+        return None
+
+
+def take_in(run: Pass) -> None:
+    """Writes tombstone files for what Signet removed; the pass removes the sessions as after any other removal.
+
+    Too many at once halt the pass: a damaged or foreign database must not empty a vault. A database that cannot be read
+    is reported once.
+    """
+    workspace, database = run.workspace, run.database
+    trouble = ""
+    try:
+        path = database_of(workspace.root)
+        found = read(workspace.root, path) if path is not None else None
+        if found is not None and found.strange:
+            trouble = f"{found.path}: {found.strange} tombstones of Signet cannot be understood and are left out"
+        news = _news(workspace, found.tombstones) if found is not None else []
+        cliff = None if run.request.accept_removals or not news else _cliff(workspace, news)
+        if news:
+            # Any file may be of one of these sessions.
+            run.request = replace(run.request, paths=None)
+        if cliff is not None:
+            run.cliff = cliff
+        else:
+            for tombstone in news:
+                tombstones_files.put(workspace.root, tombstone)
+    except (SignetSyncError, OSError) as error:
+        trouble = f"{error.path}: {error.message}" if isinstance(error, SignetSyncError) else reason(error)
+        trouble += "; what Signet removed is not removed here until it can"
+    if trouble != passes.signet_trouble(database):
+        with database.transaction():
+            passes.set_signet_trouble(database, trouble)
+        if trouble:
+            workspace.events.append(trouble)
+
+
+def _news(workspace: Workspace, found: Iterable[Tombstone]) -> list[Tombstone]:
+    """Returns the tombstones to write: those that no tombstone of ours covers and that were not lifted here."""
+    mirrored = {(one.agent_id, one.session_token): one for one in tombstones_store.mirrored(workspace.database)}
+    missing = [one for one in found if not _covers(mirrored.get((one.agent_id, one.session_token)))]
+    lifted = {(one.agent_id, one.session_token) for one in tombstones_files.lifted(workspace.root, missing)}
+    news = []
+    for one in missing:
+        key = one.agent_id, one.session_token
+        path = tombstones_files.path_of(*key)
+        if key in lifted:
+            continue
+        if files.status_of(workspace.root, path) is not None:
+            _, ours = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+            if ours is None or _covers(ours):
+                continue  # one that cannot be read covers its token
+            mirrored[key] = ours
+        paths = tombstones_store.paths_of(workspace.database, one)
+        whole = one.model_copy(update={"removed_paths": tuple(sorted({*one.removed_paths, *paths}))})
+        earlier = mirrored.get(key)
+        news.append(whole if earlier is None else earlier.joined(whole))
+    return news
+
+
+def _covers(ours: Tombstone | None) -> bool:
+    return ours is not None and not ours.session_ids
+
+
+def _cliff(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
+    """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once."""
+    tokens: Mapping[str, set[str]] = _by_agent(news)
+    sessions, gone = set(), set()
+    would_remove = indexed = 0
+    for agent_id, token, session_id, key, rows in _sessions(workspace.database):
+        session = agent_id, token, session_id
+        sessions.add(session)
+        indexed += rows
+        others = (token_of(agent_id, identity) for identity in (session_id, key) if identity)
+        if agent_id in tokens and not tokens[agent_id].isdisjoint({token, *others}):
+            gone.add(session)
+            would_remove += rows
+    settings = workspace.settings
+    if len(gone) < settings.cliff_minimum or len(gone) <= settings.cliff_fraction * len(sessions):
+        return None
+    message = f"Signet's database says that {len(gone)} of {len(sessions)} sessions were removed"
+    hint = "if that database is damaged or of another workspace, move it away; if it is right"
+    return Cliff(would_remove, indexed, message, f"{hint}: signet-sync reindex --accept-removals")
+
+
+def _by_agent(tombstones: Iterable[Tombstone]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in tombstones:
+        found.setdefault(one.agent_id, set()).add(one.session_token)
+    return found
+
+
+def _sessions(database: Database) -> Iterable[tuple[str, str, str, str | None, int]]:
+    """Yields agent, token, id, key and number of indexed files of every session, also of those that vanished."""
+    return database.execute(
+        "select agent_id, session_token, session_id, session_key, count(*) from memory_artifacts group by 1, 2, 3, 4"
+        " union all select distinct agent_id, session_token, session_id, null, 0 from seals"
+    )

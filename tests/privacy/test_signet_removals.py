@@ -1,0 +1,339 @@
+"""Removals both ways beside Signet: what it removed goes here, what we removed stays gone, a bad database halts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import permutations
+from pathlib import Path
+
+import apsw
+import artifacts_fixture as made
+import pytest
+from signet_writer import Signet
+from workbench import NOW, Vault, cast, numbered, tree
+
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.privacy import signet_tombstones
+from signet_sync.settings.model import Settings
+from signet_sync.storage.database import foreign
+from signet_sync.sync.engine import run_pass
+from signet_sync.sync.request import Request
+
+ID = numbered(1)["session_id"]
+TOKEN = made.token_for(session_id=ID)
+WORDS = (b"number1x", b"step number 1 ", ID.encode())
+MANY = 40
+
+
+def token(number: int) -> str:
+    return made.token_for(session_id=numbered(number)["session_id"])
+
+
+def of_two_sessions(vault: Vault) -> None:
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+
+
+def of_many(vault: Vault) -> None:
+    for number in range(1, MANY + 1):
+        session_id = f"5e5510{number:02d}-0000-4000-8000-{number:012d}"
+        vault.put(dict([made.summary(session_id=session_id, body=f"# Session\n\nThe word is many{number}x.\n")]))
+    vault.reindex()
+
+
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("mould"), of_two_sessions)
+
+
+@pytest.fixture(scope="module")
+def mould_of_many(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("many"), of_many)
+
+
+@pytest.fixture
+def vault(mould, tmp_path):
+    return mould(tmp_path)
+
+
+@pytest.fixture
+def many(mould_of_many, tmp_path):
+    return mould_of_many(tmp_path)
+
+
+def stone(vault: Vault, of: str = TOKEN) -> Path:
+    return vault / f"memory/tombstones/default--{of}.md"
+
+
+def ours(vault: Vault) -> list[Path]:
+    """Every file that we write: all but Signet's own."""
+    found = [
+        Path(where) / name for top in (vault.root, vault.state) for where, _, names in os.walk(top) for name in names
+    ]
+    return [path for path in found if not path.name.startswith(("memories.db", "MEMORY.backup-"))]
+
+
+def is_gone(vault: Vault) -> None:
+    """No word of the session is in a file that we write, and no page shows it; the other session is as it was."""
+    for path in ours(vault):
+        raw = path.read_bytes()
+        allowed = path == stone(vault)
+        assert allowed or not [word for word in WORDS if word in raw], path
+    assert not list(vault.memory.glob(f"*{TOKEN}--*.md"))
+    assert "number 2 bounded" in vault.page() and "vanished" not in vault.page() and "[!warning]" not in vault.page()
+    assert not vault.hits("number1x") and vault.hits("number2x")
+
+
+def test_what_signet_removed_is_removed_here_and_never_restored(vault):
+    signet = Signet(vault.root)
+    signet.remove(TOKEN)
+    assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
+    is_gone(vault)
+    assert b"operator privacy removal" in stone(vault).read_bytes()
+    before = tree(vault.root)
+    vault.reindex()
+    assert tree(vault.root) == before  # nothing is written beside its database either
+
+
+def test_a_pass_over_what_is_gone_reads_them_too(vault):
+    """Else MEMORY.md would warn of vanished files until the next full pass."""
+    paths = frozenset(str(path.relative_to(vault.root)) for path in vault.memory.glob(f"*{TOKEN}--*.md"))
+    Signet(vault.root).remove(TOKEN)
+    with opened(str(vault.root), Settings()) as workspace:
+        run_pass(workspace, Request(now_us=parse_instant(NOW) or 0, paths=paths))
+    is_gone(vault)
+
+
+@pytest.mark.parametrize("remover", ["signet", "ours"])
+@pytest.mark.parametrize("order", list(permutations(("remove", "sync back", "index again"))), ids="-".join)
+def test_twelve_orders_of_who_removes_syncs_back_and_indexes_again(vault, tmp_path, remover, order):
+    signet = Signet(vault.root)
+    kept = tmp_path / "kept"
+    shutil.copytree(vault.memory, kept, ignore=shutil.ignore_patterns("memories.db*", "tombstones"))
+    for step in order:
+        if step == "remove" and remover == "signet":
+            signet.remove(TOKEN)
+        elif step == "remove":
+            answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
+            assert answer.code == 0, answer
+        elif step == "sync back":
+            shutil.copytree(kept, vault.memory, dirs_exist_ok=True)
+        else:
+            vault.db.unlink()
+            vault.reindex("--full")
+    vault.reindex()
+    is_gone(vault)
+
+
+def test_files_that_signet_left_and_those_of_its_other_token_rule_go_too(vault):
+    """Signet leaves what its own index refuses; its token follows the id, ours the key."""
+    names = dict([made.summary(**numbered(3), session_key="claude-code:3"), made.manifest(session_key="claude-code:3",
+                 session_id=numbered(3)["session_id"], captured_at=numbered(3)["captured_at"])])  # fmt: skip
+    vault.put(names)
+    vault.reindex()
+    assert vault.hits("number3x")
+    Signet(vault.root).record(token(3))
+    vault.reindex()
+    assert not vault.hits("number3x") and not any((vault.memory / name).exists() for name in names)
+    assert b"number3x" not in b"".join(path.read_bytes() for path in ours(vault))
+
+
+def test_an_undo_here_outlives_signets_row(vault):
+    signet = Signet(vault.root)
+    signet.remove(TOKEN)
+    vault.reindex()
+    assert vault.call("remove", ID, "--undo", "--json").code == 0
+    vault.session(1)
+    for _ in range(2):
+        vault.reindex()
+        assert vault.hits("number1x") and not stone(vault).exists()
+    signet.record(TOKEN, at="2026-03-30T11:30:00.000Z")  # removed once more
+    vault.reindex(now="2026-03-31T11:30:00.000Z")
+    assert not vault.hits("number1x")
+
+
+def test_a_narrower_tombstone_of_ours_is_widened(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number, session_key="agent:main:main")
+    vault.reindex()
+    of = made.token_for(session_key="agent:main:main")
+    assert vault.call("remove", ID, "--reason", "asked for", "--yes", "--json").code == 0
+    assert vault.hits("number2x")
+    Signet(vault.root).record(of)
+    vault.reindex()
+    assert not vault.hits("number2x") and b"session_ids" not in stone(vault, of).read_bytes()
+
+
+@pytest.mark.parametrize(("removed", "halts"), [(19, False), (20, False), (21, True)])
+def test_more_than_half_at_once_halts_until_a_person_accepts_it(many, removed, halts):
+    """Of forty sessions; the minimum is twenty."""
+    signet = Signet(many.root)
+    tokens = [made.token_for(session_id=f"5e5510{n:02d}-0000-4000-8000-{n:012d}") for n in range(1, removed + 1)]
+    signet.record(*tokens)
+    document = many.reindex(code=5 if halts else 0)
+    assert bool(document["halted"]) is halts
+    if halts:
+        assert document["halted"]["message"] == "Signet's database says that 21 of 40 sessions were removed"
+        assert "move it away" in document["halted"]["hint"] and document["halted"]["would_remove"] == 42
+        assert many.hits("many1x") and not (many / "memory/tombstones").exists()
+        assert many.reindex(code=5)["halted"]
+        signet.place.rename(many.root.parent / "away.db")
+        many.reindex()  # without that database the passes go on
+        (many.root.parent / "away.db").rename(signet.place)
+        assert many.reindex("--accept-removals")["halted"] is None
+    assert len(list(many.memory.glob("*--summary.md"))) == MANY - removed
+    assert not many.hits("many1x") and many.hits("many40x")
+
+
+def test_below_twenty_even_all_sessions_go(vault):
+    Signet(vault.root).record(token(1), token(2))
+    vault.reindex()
+    assert not vault.hits("number1x") and not vault.hits("number2x")
+
+
+def reported(vault: Vault) -> list[str]:
+    return [line for line in vault.reindex()["trouble"] if "Signet" in line]
+
+
+def test_a_damaged_or_locked_database_is_reported_once_and_halts_nothing(vault, monkeypatch):
+    monkeypatch.setattr(foreign, "BUSY_MS", 20)
+    signet = Signet(vault.root)
+    whole = signet.place.read_bytes()
+    signet.place.write_bytes(b"SQLite format 3\0" + b"\xff" * 9000)
+    assert "damaged" in reported(vault)[0]
+    assert reported(vault) == []  # once
+    assert "damaged" in str(
+        [f for f in vault.call("doctor", "--json").json["findings"] if f["name"] == "signet-database"]
+    )
+    signet.place.write_bytes(whole)
+    assert reported(vault) == []
+    with signet.rows(wal=False) as writer:
+        writer.execute("begin exclusive")
+        assert "locked" in reported(vault)[0]
+        assert vault.hits("number1x")
+        writer.execute("rollback")
+    signet.remove(TOKEN)
+    vault.reindex()
+    is_gone(vault)
+
+
+def test_a_live_daemon_holds_its_database(vault):
+    signet = Signet(vault.root)
+    with signet.rows() as daemon:
+        signet.remove(TOKEN)  # in the log only
+        assert Path(f"{signet.place}-wal").stat().st_size
+        daemon.execute("begin immediate")
+        vault.reindex()
+        daemon.execute("rollback")
+    is_gone(vault)
+
+
+@pytest.mark.parametrize("place", ["memory/memories.db", "memory/memories.db-wal", "memory/memories.db-shm"])
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+def test_nothing_outside_is_opened_because_of_a_name(vault, tmp_path, place, what):
+    if not place.endswith(".db"):
+        Signet(vault.root).record(TOKEN)
+    outside = Signet(tmp_path, "outside.db")
+    outside.record(TOKEN)
+    before = outside.place.read_bytes()
+    match what:
+        case "link":
+            (vault / place).symlink_to(outside.place)
+        case "folder":
+            (vault / place).mkdir()
+        case "pipe":
+            os.mkfifo(vault / place)
+    vault.reindex()
+    assert vault.hits("number1x") and outside.place.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "create table if not exists memory_artifact_tombstones(session_token text primary key)",
+        "create table if not exists memories(id text primary key)",
+        "create view if not exists memory_artifact_tombstones as select 1 as session_token",
+    ],
+    ids=["older", "none", "a view"],
+)
+def test_another_version_has_fewer_columns_or_no_tombstones(vault, schema):
+    signet = Signet(vault.root, "memories.db", schema)
+    older = "tombstones(session" in schema
+    if older:
+        with signet.rows() as connection, connection:
+            connection.execute("insert into memory_artifact_tombstones values(?)", (TOKEN,))
+    vault.reindex()
+    assert bool(vault.hits("number1x")) is not older
+
+
+def test_rows_are_data(vault):
+    """What is no tombstone is left out and counted; a reason passes the sanitizer; paths are only names."""
+    signet = Signet(vault.root)
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    rows = [
+        ("default", "../../escape", NOW, "x", "[]"),
+        ("../up", token(2), NOW, "x", "[]"),
+        (b"\xff\xfe", token(2), NOW, "x", "[]"),
+        ("default", None, NOW, "x", "[]"),
+        ("default", TOKEN, "no time", f"because of {secret}\x00\x1b", "[" * 50_000),
+    ]
+    with apsw.Connection(str(signet.place)) as connection:
+        connection.execute("drop table memory_artifact_tombstones")
+        connection.execute(
+            "create table memory_artifact_tombstones(agent_id, session_token, removed_at, reason, removed_paths)"
+        )
+        connection.executemany("insert into memory_artifact_tombstones values(?, ?, ?, ?, ?)", rows)
+    assert "4 tombstones" in reported(vault)[0]
+    assert reported(vault) == []
+    assert not vault.hits("number1x") and vault.hits("number2x")
+    raw = stone(vault).read_bytes()
+    assert secret.encode() not in raw and b"[REDACTED:" in raw and b"1970-01-01" in raw
+    assert [path.name for path in (vault / "memory/tombstones").iterdir()] == [stone(vault).name]
+
+
+def test_a_database_that_takes_too_long_is_left(vault, monkeypatch):
+    monkeypatch.setattr(signet_tombstones, "SECONDS", 0.0)
+    monkeypatch.setattr(foreign, "_STEPS", 1)
+    Signet(vault.root).record(TOKEN)
+    assert "too long" in reported(vault)[0]
+    assert vault.hits("number1x")
+
+
+def test_a_missing_vault_is_not_made_by_signets_rows(vault):
+    Signet(vault.root, "memories.db").record(TOKEN)
+    shutil.rmtree(vault.memory)
+    assert vault.reindex(code=5)["halted"]["would_remove"] == 6
+    assert not vault.memory.exists()
+
+
+def test_remove_says_what_signet_still_has_and_what_to_do(vault):
+    signet = Signet(vault.root)
+    with signet.rows() as connection, connection:
+        connection.execute("create table memories(id text, content text)")
+        connection.execute("insert into memories values('m1', ?)", (f"the session {ID}",))
+    theirs = {
+        "memory/MEMORY.backup-2026-03-29T12-00-00.md": f"- {ID}\n",
+        "memory/codex/transcripts/transcript.jsonl": f'{{"id": "{ID}"}}\n',
+    }
+    for path, text in {**theirs, "notes/mine.md": f"see {ID}\n"}.items():
+        (vault / path).parent.mkdir(parents=True, exist_ok=True)
+        (vault / path).write_text(text)
+    signet.page(f"- {ID}\n")
+    wanted = sorted({*theirs, "memory/memories.db", "MEMORY.md"})
+    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
+    backup = answer.json["signet"][1]
+    assert answer.json["signet"] == [path for path in answer.json["foreign"] if path != "notes/mine.md"]
+    assert {*answer.json["signet"]} >= {*wanted} and "MEMORY.backup-" in backup
+    vault.call("remove", ID, "--undo")
+    vault.session(1)
+    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--now", NOW)
+    assert "remove the session in Signet, too" in answer.out and "delete these files" in answer.out
+
+
+def test_without_signet_nothing_is_said_of_it(vault):
+    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
+    assert "signet" not in answer.json
