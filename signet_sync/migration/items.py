@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import NamedTuple
 
 from signet_sync.formats.paths import DEFAULT_AGENT
@@ -9,7 +11,7 @@ from signet_sync.text.memory import TYPES
 
 
 class Item(NamedTuple):
-    """A thing that another program remembers; nothing of it is sanitized yet.
+    """A thing that another program remembers; it is sanitized, for good, when it is brought.
 
     `account` is its table or file in the report, `id` what it is in the other program. `left` says why it is not
     brought.
@@ -37,3 +39,11 @@ def kind_of(given: str) -> str:
     """Returns the type of a memory that has the name of another program's type, else `note`."""
     name = given.strip().lower()
     return name if name in TYPES else "note"
+
+
+def marks_in(text: str) -> Counter[str]:
+    """Counts the secrets, by rule, that were redacted before a text was cut out of its file."""
+    return Counter(_MARK.findall(text))
+
+
+_MARK = re.compile(r"\[REDACTED:([^\]\s]{1,64})\]")

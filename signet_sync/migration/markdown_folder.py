@@ -15,6 +15,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.migration.items import LeftFile
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
+from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 MOST_BYTES = 1024 * 1024
 MOST_FILES = 20_000
@@ -22,7 +23,7 @@ DEPTH = 16
 
 
 class MarkdownFile(NamedTuple):
-    """A file as it was read: its path in the folder, frontmatter, the text below, and when it was last changed."""
+    """A file as it was read: path in the folder, frontmatter, the text below (sanitized), and when it was changed."""
 
     path: str
     fields: dict[str, Value]
@@ -96,7 +97,8 @@ def _read(root: str, path: str) -> MarkdownFile | LeftFile:
             fields, body = {}, raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         except UnicodeDecodeError:
             return LeftFile(path, "it is not UTF-8")
-    return MarkdownFile(path, fields, body, found.signature.mtime_ns // 1000)
+    # Before it is cut: half of a secret is not known as one.
+    return MarkdownFile(path, fields, sanitize_transcript_v2(body), found.signature.mtime_ns // 1000)
 
 
 def read_named(path: str, most: int) -> bytes:

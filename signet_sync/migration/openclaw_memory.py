@@ -47,22 +47,34 @@ def _items(source: MarkdownFile, now_us: int) -> Iterator[Item]:
         )
 
 
-def pieces(body: str) -> Iterator[str]:
-    """Yields list items with what is below them, and paragraphs; before each the heading or lead-in above it."""
+def pieces(body: str) -> list[str]:
+    """Returns list items with what is below them, and paragraphs; before each the heading or lead-in above it.
+
+    Code, tables and quotes belong to what is above them.
+    """
     lines = body.split("\n")
     tokens = _parser().parse(body)
+    found: list[str] = []
     label = lead = ""
+    follows = False
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
-            label, lead = _label(tokens[place + 1].content, is_title=token.tag == "h1"), ""
+            label, lead, follows = _label(tokens[place + 1].content, is_title=token.tag == "h1"), "", False
         elif token.map is not None and token.type == "list_item_open" and token.level == 1:
-            yield _labelled(lead or label, _item(lines[slice(*token.map)]))
-        elif token.map is not None and token.level == 0 and token.type.endswith(_BLOCKS):
+            found.append(_labelled(lead or label, _item(lines[slice(*token.map)])))
+            follows = True
+        elif token.map is not None and token.level == 0 and token.type in _BLOCKS:
             text = "\n".join(lines[slice(*token.map)]).strip()
             is_lead = text.endswith(":") and "\n" not in text and _next_is_list(token.map[1], lines)
             lead = text.rstrip(":") if is_lead else ""
-            if not is_lead and not text.startswith("<!--"):
-                yield _labelled(label, text)
+            if text.startswith("<!--") or is_lead:
+                continue
+            if follows and token.type != "paragraph_open":
+                found[-1] += f"\n{text}"
+            else:
+                found.append(_labelled(label, text))
+            follows = True
+    return found
 
 
 _BLOCKS = ("paragraph_open", "fence", "code_block", "blockquote_open", "table_open", "html_block")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.memories import operations as memories_operations
 from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory
-from signet_sync.migration.items import Item, LeftFile
+from signet_sync.migration.items import Item, LeftFile, marks_in
 from signet_sync.migration.memories import MemoryBringer, Source
 from signet_sync.migration.report import Report
 from signet_sync.migration.signet_rows import Left, agent_of, said
@@ -53,6 +53,7 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
     report.notes += [f"for agent {one}: {agents[one]:,}" for one in sorted(agents) if one != DEFAULT_AGENT]
     for agent_id in sorted(memories.agents):
         with state_dir.workspace_lock(workspace.state):
+            memories_operations.first_pass(workspace, now_us)
             waiting = memories_operations.settle(workspace, agent_id, now_us)
         report.notes += [waiting] if waiting else []
     return report
@@ -64,4 +65,6 @@ def _bring(memories: MemoryBringer, program: str, item: Item) -> bool:
         raise Left(item.left)
     agent_id = agent_of({"agent_id": item.agent_id})
     statement = said(agent_id, item.kind, item.text, item.tags, item.at_us, {}, item.private)
-    return memories.bring(statement, Source(f"{program} {item.account}", item.id, ("", program)))
+    is_new = memories.bring(statement, Source(f"{program} {item.account}", item.id, ("", program)))
+    memories.redactions.update(marks_in(item.text) if is_new else ())
+    return is_new
