@@ -171,10 +171,10 @@ def _add(program: str) -> None:
     @json_option
     @pass_context
     def bring(context: Context, path: str | None, dry_run: bool, undone: bool, yes: bool) -> None:
-        if undone == (path is not None):
+        if undone == bool(path):
             what = "--undo takes no PATH" if undone else "PATH is missing"
             raise UsageError(what, hint=f"signet-sync migrate {program} PATH, or signet-sync migrate {program} --undo")
-        if path is None:
+        if not path:
             _undo_memories(context, program, dry_run=dry_run, yes=yes)
             return
         require_root(context.root)

@@ -15,13 +15,13 @@ from signet_sync.migration.signet_rows import TOO_LONG, Row
 _SHARED = (
     "id", "memory_session_id", "sdk_session_id", "project", "merged_into_project", "created_at", "created_at_epoch",
 )  # fmt: skip
-_TOLD = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+_SUMMARY = ("request", "investigated", "learned", "completed", "next_steps", "notes")
 _FORMAT = DatabaseFormat(
     "claude-mem",
     "claude-mem.db",
     {
         "observations": (*_SHARED, "type", "title", "subtitle", "narrative", "text", "facts", "concepts"),
-        "session_summaries": (*_SHARED, *_TOLD),
+        "session_summaries": (*_SHARED, *_SUMMARY),
     },
     "observations",
     ("id", "type", "project"),
@@ -70,7 +70,7 @@ def _observed(row: Row) -> str:
 
 
 def _summarised(row: Row) -> str:
-    said = ((name.replace("_", " ").capitalize(), (row[name] or "").strip()) for name in _TOLD)
+    said = ((name.replace("_", " ").capitalize(), (row[name] or "").strip()) for name in _SUMMARY)
     return "\n".join(f"{name}: {text}" for name, text in said if text)
 
 

@@ -230,7 +230,7 @@ def test_a_link_that_a_person_names_is_followed(vault: Vault, tmp_path: Path) ->
     assert counted(migrate(vault, "claude-mem", _linked(tmp_path / "link")), "brought") == 3
 
 
-@pytest.mark.parametrize("words", [(), ("somewhere", "--undo")])
+@pytest.mark.parametrize("words", [(), ("",), ("somewhere", "--undo")])
 def test_a_path_is_needed_but_for_an_undo(vault: Vault, words: tuple[str, ...]) -> None:
     assert "migrate mem0-export" in migrate(vault, "mem0-export", *words, code=2)["hint"]
 
@@ -289,7 +289,7 @@ def _with_secret(folder: Path) -> dict[str, Path]:
     said = f"{SECRET} opens it"
     columns = ("memory_session_id", "project", "type", "text", "title", "facts", "concepts", "created_at")
     row: dict[str, object] = dict.fromkeys(columns, said)
-    told = {"memory_session_id": said, "project": said, "learned": said, "created_at": said}
+    summary = {"memory_session_id": said, "project": said, "learned": said, "created_at": said}
     notes, claw = _folder(folder / "notes"), _folder(folder / "claw")
     (notes / f"{SECRET}.md").write_text(
         f"---\ntitle: {said}\npermalink: {said}\ntype: {said}\ntags: [{SECRET}]\ncreated: {said}\n---\n\n"
@@ -300,7 +300,7 @@ def _with_secret(folder: Path) -> dict[str, Path]:
     memory = {"id": SECRET, "memory": said, "user_id": SECRET, "metadata": about, "categories": [SECRET, TOKEN]}
     (folder / "export.json").write_text(json.dumps([memory, memory | {"agent_id": SECRET}]))
     return {
-        "claude-mem": claude_mem(folder / "claude-mem.db", [row], [told]), "basic-memory": notes,
+        "claude-mem": claude_mem(folder / "claude-mem.db", [row], [summary]), "basic-memory": notes,
         "openclaw-memory": claw, "mem0-export": folder / "export.json",
     }  # fmt: skip
 
