@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.errors import HarnessError
 from signet_sync.memories import operations as memories_operations
 from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory
 from signet_sync.migration.items import Item, LeftFile, marks_in
@@ -33,30 +32,41 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
     """
     report = Report(path, dry_run=not write)
     memories = MemoryBringer(workspace, now_us, write=write)
-    agents = Counter[str]()
-    # What cannot be read as a whole is refused with the first item, before anything is written.
-    for found in READERS[program](path, now_us):
-        if isinstance(found, LeftFile):
-            report.left("files", found.why)
-            if report.of("files").rows <= MOST_NAMED:
-                report.notes.append(f"{found.path} was left: {found.why}")
-            continue
-        try:
-            is_new = _bring(memories, program, found)
-        except Left as why:
-            report.left(found.account, str(why))
-        else:
-            (report.brought if is_new else report.here)(found.account)
-            agents[found.agent_id] += is_new
-    memories.flush()
+    try:
+        # What cannot be read as a whole is refused with the first item, before anything is written.
+        for found in READERS[program](path, now_us):
+            _account(report, memories, program, found)
+    except HarnessError:  # it changed while it was read: what came of it is kept
+        _finish(workspace, memories, report, now_us)
+        raise
+    _finish(workspace, memories, report, now_us)
     report.redactions.update(memories.redactions)
-    report.notes += [f"for agent {one}: {agents[one]:,}" for one in sorted(agents) if one != DEFAULT_AGENT]
+    return report
+
+
+def _finish(workspace: Workspace, memories: MemoryBringer, report: Report, now_us: int) -> None:
+    """Writes what waits, and updates the pages and the backup."""
+    memories.flush()
     for agent_id in sorted(memories.agents):
         with state_dir.workspace_lock(workspace.state):
             memories_operations.first_pass(workspace, now_us)
             waiting = memories_operations.settle(workspace, agent_id, now_us)
         report.notes += [waiting] if waiting else []
-    return report
+
+
+def _account(report: Report, memories: MemoryBringer, program: str, found: Item | LeftFile) -> None:
+    """Brings one item and counts what became of it."""
+    if isinstance(found, LeftFile):
+        report.left("files", found.why)
+        if report.of("files").rows <= MOST_NAMED:
+            report.notes.append(f"{found.path} was left: {found.why}")
+        return
+    try:
+        is_new = _bring(memories, program, found)
+    except Left as why:
+        report.left(found.account, str(why))
+    else:
+        (report.brought if is_new else report.here)(found.account)
 
 
 def _bring(memories: MemoryBringer, program: str, item: Item) -> bool:

@@ -19,7 +19,7 @@ from invented_secrets import some
 from other_memories import SOURCES, Memory, claude_mem
 from workbench import NOW, Vault, contents, tree
 
-from signet_sync.migration import basic_memory, markdown_folder, memories, openclaw_memory, store
+from signet_sync.migration import basic_memory, markdown_folder, memories, openclaw_memory, other_programs, store
 from signet_sync.migration.items import LeftFile
 from signet_sync.storage.database.tables import native_tables
 
@@ -134,6 +134,23 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(
     done = migrate(vault, "openclaw-memory", place)
     assert counted(done, "brought") == 4 and counted(done, "here") == 2
     assert len(remembered(vault)) == 6 == vault.rows("select count(*) from memory_sources")[0][0]
+
+
+def test_what_came_of_a_database_that_changes_meanwhile_is_shown(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = SOURCES["claude-mem"].lay(_folder(tmp_path / "theirs"))
+    said = other_programs.said
+
+    def touched(*given: Any) -> Any:
+        os.utime(place)
+        return said(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(other_programs, "said", touched)
+        assert migrate(vault, "claude-mem", place, code=2)["code"] == "database-moved"
+    assert "The glass is thin." in vault.page()
+    assert counted(migrate(vault, "claude-mem", place), "here") == 3
 
 
 # ── what a source may be ──
