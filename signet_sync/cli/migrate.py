@@ -20,7 +20,7 @@ from signet_sync.cli.main import (
 )
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
-from signet_sync.migration import operations, report, signet_database, undo
+from signet_sync.migration import operations, other_programs, report, signet_database, undo
 from signet_sync.migration.report import Report
 from signet_sync.migration.undo import Undone
 from signet_sync.storage.database.connection import Database
@@ -100,13 +100,13 @@ def _looking(context: Context) -> Iterator[Workspace]:
         database.connection.close()
 
 
-def _show(found: Report) -> None:
+def _show(found: Report, program: str = "signet") -> None:
     click.echo(f"{'Would bring' if found.dry_run else 'Brought'} from {display(found.place)}:")
     for line in report.lines(found):
         click.echo(display(line))
     show_redactions(found.redactions)
     if not found.dry_run:
-        click.echo("To take it back: signet-sync migrate signet --undo")
+        click.echo(f"To take it back: signet-sync migrate {program} --undo")
 
 
 def _undo(context: Context, *, dry_run: bool, yes: bool) -> None:
@@ -131,3 +131,67 @@ def _show_undone(found: Undone, *, dry_run: bool) -> None:
     click.echo(f"{'would take' if dry_run else 'took'} back: {what}")
     for path in found.kept:
         click.echo(f"  kept, because it was changed since: {display(path)}")
+
+
+# ── other programs ──
+
+_EVERY = """\
+Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Everything is accounted
+for: brought, here already, or left and why. Nothing but PATH is opened.
+
+--undo takes back what came from it, and nothing else.
+"""
+_HELPS = {
+    "claude-mem": """Bring over the observations and session summaries of claude-mem.
+
+PATH is its claude-mem.db, or the folder that holds it. It is opened read-only, also beside a running claude-mem.
+""",
+    "basic-memory": """Bring over the observations and relations in notes of basic-memory.
+
+PATH is a folder of notes, or one note. Links are not followed. Other text of the notes is left.
+""",
+    "openclaw-memory": """Bring over what OpenClaw remembers in MEMORY.md and memory/*.md.
+
+PATH is its workspace, or one of the files. Links are not followed. What MEMORY.md says is kept private.
+""",
+    "mem0-export": """Bring over an export of mem0.
+
+PATH is the answer of `get_all`, saved as JSON. Memories of a mem0 agent come to the agent of that name here.
+""",
+}
+
+
+def _add(program: str) -> None:
+    @migrate.command(program, help=f"{_HELPS[program]}\n{_EVERY}", short_help=_HELPS[program].partition("\n")[0])
+    @click.argument("path", required=False)
+    @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
+    @click.option("--undo", "undone", is_flag=True, help="Take back what was brought; without PATH.")
+    @click.option("--yes", is_flag=True, help="Ask nothing.")
+    @now_option
+    @json_option
+    @pass_context
+    def bring(context: Context, path: str | None, dry_run: bool, undone: bool, yes: bool) -> None:
+        if undone == bool(path):
+            what = "--undo takes no PATH" if undone else "PATH is missing"
+            raise UsageError(what, hint=f"signet-sync migrate {program} PATH, or signet-sync migrate {program} --undo")
+        if not path:
+            _undo_memories(context, program, dry_run=dry_run, yes=yes)
+            return
+        require_root(context.root)
+        with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+            found = other_programs.bring(workspace, program, path, context.now_us, write=not dry_run)
+        context.answer(found.document(), lambda: _show(found, program))
+
+
+def _undo_memories(context: Context, program: str, *, dry_run: bool, yes: bool) -> None:
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+        found = undo.planned_memories(workspace, program)
+        if not dry_run and found.memories:
+            confirm(context, "Take it back?", yes=yes, listing=lambda: _show_undone(found, dry_run=True))
+            found = undo.undo_memories(workspace, program, context.now_us)
+    context.say(found.waiting)
+    context.answer(found.document() | {"dry_run": dry_run}, lambda: _show_undone(found, dry_run=dry_run))
+
+
+for _program in other_programs.READERS:
+    _add(_program)

@@ -14,7 +14,7 @@ from signet_sync.migration.memories import MemoryBringer, Source
 from signet_sync.migration.report import Report
 from signet_sync.migration.session_text import SessionText, split
 from signet_sync.migration.sessions import RemovedSessions, SessionBringer
-from signet_sync.migration.signet_database import SignetDatabase
+from signet_sync.migration.signet_database import ForeignDatabase
 from signet_sync.migration.signet_rows import (
     COLUMNS,
     DELETED,
@@ -39,7 +39,7 @@ class SignetMigration:
     """One run over a database of Signet; without `write` it only reports what a run would bring."""
 
     def __init__(
-        self, workspace: Workspace, signet: SignetDatabase, report: Report, now_us: int, *, write: bool
+        self, workspace: Workspace, signet: ForeignDatabase, report: Report, now_us: int, *, write: bool
     ) -> None:
         self.workspace = workspace
         self.signet = signet

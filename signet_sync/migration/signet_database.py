@@ -1,10 +1,11 @@
-"""Reads Signet's database, of any version, beside a running Signet: it is asked which tables and columns it has."""
+"""Reads databases of Signet and others, of any version, beside the running program: each is asked what it has."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import apsw
 
@@ -16,6 +17,19 @@ from signet_sync.storage.database.foreign import columns_of, has_log, open_forei
 # A longer value is not read: nothing that is brought may be as long.
 LONGEST = 64 * 1024 * 1024  # bytes
 PLACES = ("memory/memories.db", "memories.db")
+
+
+class DatabaseFormat(NamedTuple):
+    """What is read of a program's database, and the table and columns by which it is recognised."""
+
+    program: str
+    file: str
+    columns: Mapping[str, tuple[str, ...]]
+    table: str
+    needed: tuple[str, ...]
+
+
+SIGNET = DatabaseFormat("Signet", "memories.db", COLUMNS, "memories", ("id", "content"))
 
 
 def find_database(root: str, given: str | None) -> str:
@@ -35,11 +49,12 @@ def find_database(root: str, given: str | None) -> str:
     )
 
 
-class SignetDatabase:
-    """An open database of Signet. Values come as text, whatever their column holds."""
+class ForeignDatabase:
+    """An open database of another program. Values come as text, whatever their column holds."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, read: Mapping[str, tuple[str, ...]]) -> None:
         self._connection = connection
+        self._read = read
         found = connection.execute("select name, type from pragma_table_list where schema = 'main'")
         listed = [(str(name), kind) for name, kind in found]
         virtual = [name for name, kind in listed if kind == "virtual"]
@@ -65,7 +80,7 @@ class SignetDatabase:
 
         Then `bytes` says how long a value is.
         """
-        columns = COLUMNS[table]
+        columns = self._read[table]
         present = columns_of(self._connection, table) if table in self.tables else set()
         known = [column for column in columns if column in present]
         if not known:
@@ -85,7 +100,7 @@ class SignetDatabase:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[SignetDatabase]:
+def opened(path: str, written: DatabaseFormat = SIGNET) -> Iterator[ForeignDatabase]:
     """Opens the database in one read transaction, after a check of the tables that are read.
 
     Without a log the file is read as it is, because SQLite would create files beside it; if it changes meanwhile, that
@@ -96,62 +111,64 @@ def opened(path: str) -> Iterator[SignetDatabase]:
         before = os.lstat(path)
         require_own_file(path, before)
     except (OSError, ValueError) as error:
-        raise HarnessError(f"Signet's database cannot be read: {error}", path=path, hint="check the path") from error
+        what = f"{written.program}'s database cannot be read: {error}"
+        raise HarnessError(what, path=path, hint="check the path") from error
     immutable = not has_log(path) and not has_log(path, "-journal")
     try:
         connection = open_foreign(path, immutable=immutable)
         try:
             connection.execute("begin")
-            database = SignetDatabase(connection)
-            _require_signet(connection, database, path)
+            database = ForeignDatabase(connection, written.columns)
+            _require_format(connection, database, path, written)
             yield database
         finally:
             connection.close()
     except apsw.Error as error:
-        raise _translated(error, path) from error
+        raise _translated(error, path, written.program) from error
     after = os.lstat(path)
     if immutable and (has_log(path) or (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)):
         raise HarnessError(
-            "Signet wrote into its database while it was read",
+            f"{written.program} wrote into its database while it was read",
             path=path,
             hint="run the same command again; what was brought stays, and nothing comes twice",
             code="database-moved",
         )
 
 
-def _require_signet(connection: apsw.Connection, database: SignetDatabase, path: str) -> None:
+def _require_format(connection: apsw.Connection, database: ForeignDatabase, path: str, written: DatabaseFormat) -> None:
     """Refuses another program's database, an unknown version and a damaged file, before anything is brought."""
-    if not columns_of(connection, "memories") >= {"id", "content"}:
+    if not columns_of(connection, written.table) >= {*written.needed}:
+        needed = " and ".join(f"`{name}`" for name in written.needed)
         raise HarnessError(
-            "it has no table `memories` with `id` and `content`: not Signet's, or of an unknown version",
+            f"it has no table `{written.table}` with {needed}: not {written.program}'s, or of an unknown version",
             path=path,
-            hint="name Signet's own memories.db; if it is, upgrade signet-sync",
+            hint=f"name {written.program}'s own {written.file}; if it is, upgrade signet-sync",
             code="database-unknown",
         )
-    for table in (table for table in database.tables if table in COLUMNS):
+    for table in (table for table in database.tables if table in written.columns):
         found = connection.execute(f"pragma quick_check({_quoted(table)})").get
         if found != "ok":
-            raise _damaged(path)
+            raise _damaged(path, written.program)
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _damaged(path: str) -> HarnessError:
+def _damaged(path: str, program: str) -> HarnessError:
     return HarnessError(
         "it is not an SQLite database, or it is damaged",
         path=path,
-        hint="restore it from a backup of Signet, or give the backup with --from; nothing was brought",
+        hint=f"restore it from a backup of {program}, or name the backup; nothing was brought",
         code="database-damaged",
     )
 
 
-def _translated(error: apsw.Error, path: str) -> HarnessError:
+def _translated(error: apsw.Error, path: str, program: str) -> HarnessError:
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-        hint = "stop Signet, or try again when it is idle; nothing was brought"
-        return HarnessError("Signet's database is locked", path=path, hint=hint, code="database-locked")
+        hint = f"stop {program}, or try again when it is idle; nothing was brought"
+        return HarnessError(f"{program}'s database is locked", path=path, hint=hint, code="database-locked")
     if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return _damaged(path)
-    hint = "check its permissions; if a Signet was killed, start and stop it once"
-    return HarnessError(f"Signet's database cannot be read: {error}", path=path, hint=hint)
+        return _damaged(path, program)
+    hint = f"check its permissions; if {program} was killed, start and stop it once"
+    return HarnessError(f"{program}'s database cannot be read: {error}", path=path, hint=hint)

@@ -16,7 +16,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.memory import LONGEST, MOST_TAGS, cleaned, tags_of
-from signet_sync.text.sanitizer import sanitize_counted, sanitize_line
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
 from signet_sync.text.sentences import flatten
 
 Row = Mapping[str, str | None]
@@ -74,6 +74,7 @@ _TYPES = {
     "preference": "preference", "decision": "decision", "rationale": "decision", "constraint": "constraint",
     "rule": "constraint", "person": "person", "relationship": "person", "blocker": "blocker", "issue": "blocker",
 }  # fmt: skip
+_LONGEST_TAG = 256
 _NO_TAG = late(r"[^\w/-]+")
 
 
@@ -211,8 +212,11 @@ def _tags(given: Sequence[str]) -> tuple[str, ...]:
     """Returns tags as ours may be; what cannot be one is left out."""
     found: set[str] = set()
     for text in given:
+        line, redactions = sanitize_line_counted(text[:_LONGEST_TAG])  # no secret is known by a part of it
+        if redactions or len(text) > _LONGEST_TAG:
+            continue
         try:
-            found.update(tags_of([_NO_TAG.sub("-", text[:256].strip().removeprefix("#"))[:64].strip("-")]))
+            found.update(tags_of([_NO_TAG.sub("-", line.removeprefix("#"))[:64].strip("-")]))
         except UsageError:
             continue
     return tuple(sorted(found)[:MOST_TAGS])

@@ -37,33 +37,36 @@ def add_memory(database: Database, agent_id: str, memory_id: str, mark: str, at:
     )
 
 
-def brought_memories(database: Database) -> dict[str, list[str]]:
-    """Returns the memories that were brought, by agent."""
+def brought_memories(database: Database, program: str = SIGNET[1]) -> dict[str, list[str]]:
+    """Returns the memories that were brought from a program, by agent: those of Signet may come from sessions here."""
     found: dict[str, list[str]] = {}
     for agent_id, memory_id in database.execute(
-        "select distinct agent_id, memory_id from migrated_memories order by 1, 2"
+        "select distinct agent_id, memory_id from migrated_memories m where coalesce((select session_id"
+        " from memory_sources s where s.agent_id = m.agent_id and s.memory_id = m.memory_id and s.session_token = ''"
+        " and s.session_id <> ''), ?) = ? order by 1, 2",
+        (SIGNET[1], program),
     ):
         found.setdefault(agent_id, []).append(memory_id)
     return found
 
 
-def others_say_it(database: Database, agent_id: str, memory_id: str) -> bool:
+def others_say_it(database: Database, agent_id: str, memory_id: str, program: str = SIGNET[1]) -> bool:
     """Returns whether a memory that was brought has since been remembered by a person or a session as well."""
     others, brought = next(
         database.execute(
             "select sum((session_token, session_id) <> ('', ?1)), sum((session_token, session_id) = ('', ?1))"
             " from memory_sources where agent_id = ?2 and memory_id = ?3",
-            (SIGNET[1], agent_id, memory_id),
+            (program, agent_id, memory_id),
         )
     )
     return (others or 0) > (0 if brought else 1)
 
 
-def forget_source(database: Database, agent_id: str, memory_id: str) -> None:
-    """Forgets that a memory comes from Signet. In the caller's transaction."""
+def forget_source(database: Database, agent_id: str, memory_id: str, program: str = SIGNET[1]) -> None:
+    """Forgets that a memory comes from another program. In the caller's transaction."""
     database.execute(
         "delete from memory_sources where agent_id = ? and memory_id = ? and session_token = '' and session_id = ?",
-        (agent_id, memory_id, SIGNET[1]),
+        (agent_id, memory_id, program),
     )
 
 

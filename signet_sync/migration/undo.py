@@ -101,27 +101,44 @@ def _lost(workspace: Workspace) -> set[str]:
 # ── memories ──
 
 
-def _staying(workspace: Workspace, ids: dict[str, list[str]]) -> set[tuple[str, str]]:
+def planned_memories(workspace: Workspace, program: str) -> Undone:
+    """Returns what an undo of a program that brings memories only would take back; writes nothing."""
+    ids = store.brought_memories(workspace.database, program)
+    return Undone(sum(map(len, ids.values())) - len(_staying(workspace, ids, program)))
+
+
+def undo_memories(workspace: Workspace, program: str, now_us: int) -> Undone:
+    """Takes back the memories that were brought from a program. Ended early, the same call finishes it."""
+    with state_dir.workspace_lock(workspace.state):
+        done = planned_memories(workspace, program)
+        agents = store.brought_memories(workspace.database, program)
+        _forget_memories(workspace, program)
+        for agent_id in agents:
+            done.waiting = memories_operations.settle(workspace, agent_id, now_us) or done.waiting
+    return done
+
+
+def _staying(workspace: Workspace, ids: dict[str, list[str]], program: str = store.SIGNET[1]) -> set[tuple[str, str]]:
     """Returns the memories that a person or a session has said as well since they were brought."""
     return {
         (agent_id, one)
         for agent_id, found in ids.items()
         for one in found
-        if store.others_say_it(workspace.database, agent_id, one)
+        if store.others_say_it(workspace.database, agent_id, one, program)
     }
 
 
-def _forget_memories(workspace: Workspace) -> None:
+def _forget_memories(workspace: Workspace, program: str = store.SIGNET[1]) -> None:
     database = workspace.database
-    ids = store.brought_memories(database)
+    ids = store.brought_memories(database, program)
     with database.transaction(durable=True):
-        staying = _staying(workspace, ids)
+        staying = _staying(workspace, ids, program)
         for agent_id, found in ids.items():
             # A bundle may name memories that were forgotten here: their marks stay.
             there = [one for one in found if memories.get(database, agent_id, one) is not None]
             gone = [one for one in there if (agent_id, one) not in staying]
             for one in found:
-                store.forget_source(database, agent_id, one)
+                store.forget_source(database, agent_id, one, program)
             store.forget_memories(database, agent_id, found)
             memories.forget(database, agent_id, gone)
             # Brought again, they are no memories that a person has forgotten.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
+import other_memories
 import signet_database
 from flow_runner import NOW_US, SECRET, answering, distil
 from signet_writer import Signet
@@ -471,6 +472,31 @@ def replaced_by_signet(folder: Path) -> None:
     signet.page("## Open Threads\n\n- a thread of its own\n")
     signet.render_manifests()
     vault.reindex()
+    keep(vault, folder)
+
+
+def beside_claude_mem(folder: Path) -> None:
+    """A vault, and a database of claude-mem outside with what is not here, some of it secret."""
+    vault = _three(folder)
+    vault.reindex()
+    keep(vault, folder, {"from": str(_of_claude_mem(folder))})
+
+
+def _of_claude_mem(folder: Path) -> Path:
+    shared = {"memory_session_id": "s", "project": "lantern", "created_at": "2026-03-20T10:00:00.000Z"}
+    observed = [
+        shared | {"type": "decision", "title": f"Zzwick {number} is turned", "text": f"With {SECRET}."}
+        for number in range(3)
+    ]
+    return other_memories.claude_mem(folder / "claude-mem.db", observed, [shared | {"learned": "Zzwick smokes."}])
+
+
+def with_memories_of_claude_mem(folder: Path) -> None:
+    """What was brought from claude-mem, and a memory of a person."""
+    vault = _three(folder)
+    place = str(_of_claude_mem(folder))
+    for words in (("migrate", "claude-mem", place), ("remember", "Tests run before every push."), ("reindex",)):
+        assert vault.call(*words, "--now", NOW).code == 0
     keep(vault, folder)
 
 

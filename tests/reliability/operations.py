@@ -374,6 +374,23 @@ _ALL = (
         ),
         ("migrate signet",),
     ),
+    Operation(
+        "migration from others", "what claude-mem remembers is brought over; other programs are read by the same rows",
+        vaults.beside_claude_mem,
+        lambda prepared: Scenario(
+            told_to("migrate", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
+        ),
+        ("migrate claude-mem", "migrate basic-memory", "migrate openclaw-memory", "migrate mem0-export"),
+    ),
+    Operation(
+        "undo of a migration from others", "what was brought from claude-mem is taken back",
+        vaults.with_memories_of_claude_mem,
+        lambda _: Scenario(
+            told_to("migrate", "claude-mem", "--undo", "--yes", "--now", NOW), piecemeal=True, tidies=True,
+            gone=("zzwick",),
+        ),
+        ("migrate claude-mem",),
+    ),
     # ── entities ──
     Operation(
         "entity creation", "a part with its profile and its notes", vaults.garden,

@@ -18,6 +18,7 @@ from tempfile import TemporaryFile
 
 import artifacts_fixture as made
 import click
+import other_memories
 import pytest
 import signet_database
 from session_inputs import end
@@ -160,6 +161,10 @@ COMMAND_LINES: dict[str, Line] = {
     "hooks uninstall": Line("claude-code"),
     "import": Line("claude-code {folder}/transcript.jsonl"),
     "migrate signet": Line("--from {folder}/signet"),
+    "migrate claude-mem": Line("{folder}/others/claude-mem.db"),
+    "migrate basic-memory": Line("{folder}/others/notes"),
+    "migrate openclaw-memory": Line("{folder}/others/claw"),
+    "migrate mem0-export": Line("{folder}/others/export.json"),
     "service install": SERVES,
     "service print": reads(),
     "service status": SERVES,
@@ -263,6 +268,7 @@ def furnish(vault: Vault) -> None:
         + "\n"
     )  # fmt: skip
     signet_database.build(folder / "signet")
+    other_memories.lay_all(folder / "others")
     vault.call("checkpoint", "first")
     for words in (("backup", "create", str(folder / "file.backup")), ("export", str(folder / "rows.jsonl"))):
         assert vault.call(*words, "--now", NOW).code == 0
@@ -284,7 +290,8 @@ def furnished(folder: Path) -> Callable[[Path], Vault]:
         vault = copied(where)
         for name in ("file.backup", "rows.jsonl", "transcript.jsonl", "known.json"):
             shutil.copy(folder / name, where / name)
-        shutil.copytree(folder / "signet", where / "signet")
+        for name in ("signet", "others"):
+            shutil.copytree(folder / name, where / name)
         shutil.copy(folder / "config.toml", os.environ["SIGNET_CONFIG"])
         vault.call("reindex", "--now", NOW)  # it was moved, and notes where it is
         return vault

@@ -1,0 +1,70 @@
+"""Reads what mem0 exports as JSON: a list of memories, alone or as `results`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from signet_sync.errors import HarnessError
+from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.formats.timestamps import parse_since
+from signet_sync.migration.items import Item, kind_of
+from signet_sync.migration.markdown_folder import read_named
+from signet_sync.migration.signet_rows import time_of
+
+MOST_BYTES = 64 * 1024 * 1024
+_NAMING = ("category", "type", "topic", "project")
+
+
+def read(path: str, now_us: int) -> Iterator[Item]:
+    """Yields the memories of an export, which is read whole before. Raises `HarnessError`."""
+    path = os.path.realpath(os.path.expanduser(path))
+    for row in _rows(path):
+        yield _item(row, now_us) if isinstance(row, dict) else Item("memories", "", "", 0, left="no memory of mem0")
+
+
+def _rows(path: str) -> list[Any]:
+    try:
+        document = json.loads(read_named(path, MOST_BYTES).decode("utf-8-sig"))
+    except RecursionError:
+        raise _unknown(path, "it is nested too deeply") from None
+    except ValueError as error:  # broken JSON, bytes that are not UTF-8
+        raise _unknown(path, f"it is not JSON: {error}") from None
+    rows = document.get("results") if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise _unknown(path, "it holds no list of memories")
+    if rows and not any(isinstance(row, dict) and isinstance(row.get("memory"), str) for row in rows):
+        raise _unknown(path, "nothing in its list has a text `memory`")
+    return rows
+
+
+def _unknown(path: str, what: str) -> HarnessError:
+    hint = "give the whole answer of mem0's `get_all`, saved as JSON; nothing was brought"
+    return HarnessError(what, path=path, hint=hint, code="export-unknown")
+
+
+def _item(row: Mapping[str, Any], now_us: int) -> Item:
+    text = _text(row, "memory")
+    about = row.get("metadata")
+    about = about if isinstance(about, dict) else {}
+    user = _text(row, "user_id")
+    named = [_text(about, name) for name in _NAMING]
+    tags = [*named, *_texts(row.get("categories")), *_texts(about.get("tags")), f"user-{user}" if user else ""]
+    kind = next((kind for one in named if (kind := kind_of(one)) != "note"), "note")
+    times = {name: _text(row, name) for name in ("created_at", "updated_at")}
+    at_us = time_of(times, *times, now_us=now_us)
+    ends = parse_since(_text(row, "expiration_date"))
+    left = "expired in mem0" if ends is not None and ends < now_us else ""
+    agent_id = _text(row, "agent_id") or DEFAULT_AGENT
+    return Item("memories", _text(row, "id") or text, text, at_us, kind, tuple(tags), agent_id, left=left)
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    return value.strip() if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,0 +1,409 @@
+"""Migrating from claude-mem, basic-memory, OpenClaw and mem0: each thing once, accounted for, and taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from invented_secrets import some
+from other_memories import SOURCES, Memory, claude_mem
+from workbench import NOW, Vault, contents, tree
+
+from signet_sync.migration import basic_memory, markdown_folder, memories, openclaw_memory, other_programs, store
+from signet_sync.migration.items import LeftFile
+from signet_sync.storage.database.tables import native_tables
+
+SECRET = "ghp_" + some(Random(31), 36)
+NOW_US = 1_774_785_600_000_000
+# What says when something was, or that a pass has run.
+PASSING = {"backups", "passes", "memory_md_heads", "history_told", "garden_days", "sqlite_sequence"}
+PROGRAMS = sorted(SOURCES)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    return vault
+
+
+def migrate(vault: Vault, program: str, *words: str | Path, code: int = 0) -> Any:
+    answer = vault.call("migrate", program, *map(str, words), "--json", "--now", NOW)
+    assert answer.code == code, answer
+    return answer.json["error"] if code else answer.json
+
+
+def counted(document: Any, what: str) -> int:
+    found = (table[what] for table in document["tables"].values())
+    return sum(sum(one.values()) if isinstance(one, dict) else one for one in found)
+
+
+def remembered(vault: Vault) -> set[Memory]:
+    rows = vault.rows("select content, type, tags, created_at, private, agent_id from memories")
+    return {
+        Memory(text, kind, tuple(json.loads(tags)), at[:10], bool(private), agent)
+        for text, kind, tags, at, private, agent in rows
+    }
+
+
+def state_of(vault: Vault) -> dict[str, Any]:
+    """What a vault holds: files, derived rows, native rows, but for what passes note."""
+    with vault.database() as database:
+        names = [name for name in native_tables() if name not in PASSING]
+        rows = {name: sorted(database.execute(f"select * from {name}"), key=repr) for name in names}
+    return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_everything_is_accounted_for_brought_once_and_taken_back(vault: Vault, tmp_path: Path, program: str) -> None:
+    source = SOURCES[program]
+    place = source.lay(_folder(tmp_path / "theirs"))
+    for folder, _, names in os.walk(tmp_path / "theirs"):
+        for name in names:
+            os.utime(Path(folder, name), (2_000_000_000, 2_000_000_000))  # later than now: it counts as now
+    theirs = tree(tmp_path / "theirs")
+    before = state_of(vault)
+    seen = migrate(vault, program, place, "--dry-run")
+    assert state_of(vault) == before
+    done = migrate(vault, program, place)
+    assert done == seen | {"dry_run": False, "from": str(place)}
+    assert {name: table["rows"] for name, table in done["tables"].items()} == source.rows
+    assert counted(done, "brought") + counted(done, "left") == counted(done, "rows")
+    assert counted(done, "brought") == len(source.memories)
+    assert remembered(vault) == set(source.memories)
+    found = state_of(vault)
+    again = migrate(vault, program, place)
+    assert counted(again, "brought") == 0 and counted(again, "here") == len(source.memories)
+    assert state_of(vault) == found
+    assert tree(tmp_path / "theirs") == theirs
+    page = "".join(path.read_text() for path in vault.root.rglob("MEMORY.md"))
+    assert source.memories[-1].text.split("\n")[0] in page
+
+    assert migrate(vault, program, "--undo", "--dry-run")["memories"] == len(source.memories)
+    assert migrate(vault, program, "--undo", "--yes")["memories"] == len(source.memories)
+    vault.reindex()
+    assert state_of(vault) == before
+    assert migrate(vault, program, "--undo", "--yes")["memories"] == 0
+    assert counted(migrate(vault, program, place), "brought") == len(source.memories)
+
+
+def test_an_undo_takes_back_what_came_from_one_program_alone(vault: Vault, tmp_path: Path) -> None:
+    """What a person has said since stays, what was forgotten stays forgotten."""
+    places = {program: SOURCES[program].lay(_folder(tmp_path / program)) for program in PROGRAMS}
+    for program, place in places.items():
+        migrate(vault, program, place)
+    assert vault.call("remember", "Preferences: Short answers", "--now", NOW).code == 0
+    (gone,) = vault.rows("select id from memories where content = 'The lamp smoked.'")[0]
+    assert vault.call("forget", gone, "--now", NOW).code == 0
+    assert migrate(vault, "openclaw-memory", "--undo", "--yes")["memories"] == 4
+    kept = {one.text for program in PROGRAMS if program != "openclaw-memory" for one in SOURCES[program].memories}
+    assert {one.text for one in remembered(vault)} == kept | {"Preferences: Short answers"}
+    done = migrate(vault, "openclaw-memory", places["openclaw-memory"])
+    assert done["tables"]["memory/"]["left"] == {"forgotten here": 1}
+    assert migrate(vault, "signet", "--undo", "--yes")["memories"] == 0
+
+
+def test_a_run_that_is_cut_off_is_finished_by_the_next(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = SOURCES["openclaw-memory"].lay(tmp_path / "theirs")
+    add, written = store.add_memory, list[str]()
+
+    def cut_off(*given: Any) -> None:
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        written.append(given[2])
+        add(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memories, "BATCH", 2)
+        patch.setattr(store, "add_memory", cut_off)
+        assert vault.call("migrate", "openclaw-memory", str(place), "--now", NOW).code != 0
+    assert len(remembered(vault)) == 2, "a batch that is cut off leaves nothing"
+    done = migrate(vault, "openclaw-memory", place)
+    assert counted(done, "brought") == 4 and counted(done, "here") == 2
+    assert len(remembered(vault)) == 6 == vault.rows("select count(*) from memory_sources")[0][0]
+
+
+def test_what_came_of_a_database_that_changes_meanwhile_is_shown(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = SOURCES["claude-mem"].lay(_folder(tmp_path / "theirs"))
+    said = other_programs.said
+
+    def touched(*given: Any) -> Any:
+        os.utime(place)
+        return said(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(other_programs, "said", touched)
+        assert migrate(vault, "claude-mem", place, code=2)["code"] == "database-moved"
+    assert "The glass is thin." in vault.page()
+    assert counted(migrate(vault, "claude-mem", place), "here") == 3
+
+
+# ── what a source may be ──
+
+
+def test_an_older_claude_mem_has_fewer_columns(vault: Vault, tmp_path: Path) -> None:
+    row = {"sdk_session_id": "s", "project": "p", "type": "bugfix", "text": "It drips.", "created_at_epoch": 0}
+    place = claude_mem(tmp_path / "old.db", [row], [], older=True)
+    assert counted(migrate(vault, "claude-mem", place), "brought") == 1
+    assert remembered(vault) == {Memory("It drips.", "note", ("bugfix", "p"), "1970-01-01")}
+
+
+def test_equal_numbers_of_two_machines_are_two_things(vault: Vault, tmp_path: Path) -> None:
+    for machine in ("one", "two"):
+        row = {"memory_session_id": machine, "project": "p", "type": "bugfix", "text": f"It drips on {machine}."}
+        assert counted(migrate(vault, "claude-mem", claude_mem(tmp_path / machine, [row], [])), "brought") == 1
+    assert len(remembered(vault)) == 2
+
+
+def test_memories_of_mem0_with_one_id_are_two_things(vault: Vault, tmp_path: Path) -> None:
+    place = tmp_path / "export.json"
+    place.write_text(json.dumps([{"id": 7, "memory": "One"}, {"id": 7, "memory": "Two"}]))
+    assert counted(migrate(vault, "mem0-export", place), "brought") == 2
+    assert counted(migrate(vault, "mem0-export", place), "here") == 2
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def _written(data: bytes) -> Callable[[Path], Path]:
+    def write(path: Path) -> Path:
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+def _linked(path: Path) -> Path:
+    path.symlink_to(SOURCES["claude-mem"].lay(path.parent / "real"))
+    return path
+
+
+def _torn(path: Path) -> Path:
+    row = {"project": "p", "type": "bugfix", "text": "drip " * 2_000}
+    claude_mem(path, [row] * 20, [])
+    path.write_bytes(path.read_bytes()[:12_000])
+    return path
+
+
+def _foreign(path: Path) -> Path:
+    database = apsw.Connection(str(path))
+    database.execute("create table observations(what text)")
+    database.close()
+    return path
+
+
+REFUSED: list[tuple[str, Callable[[Path], Path], str]] = [
+    ("claude-mem", lambda path: path, "no-database"),
+    ("claude-mem", _folder, "no-database"),
+    ("claude-mem", _written(b"x" * 5_000), "database-damaged"),
+    ("claude-mem", _torn, "database-damaged"),
+    ("claude-mem", _foreign, "database-unknown"),
+    ("basic-memory", lambda path: path, "no-such-path"),
+    ("basic-memory", _folder, "no-such-path"),
+    ("openclaw-memory", lambda path: path, "no-such-path"),
+    ("openclaw-memory", _folder, "no-such-path"),
+    ("mem0-export", lambda path: path, "file-unreadable"),
+    ("mem0-export", _folder, "file-unreadable"),
+    ("mem0-export", _written(b""), "export-unknown"),
+    ("mem0-export", _written(b'{"results": [{"id": "a", "memory": "one"},'), "export-unknown"),
+    ("mem0-export", _written(b"[" * 200_000), "export-unknown"),
+    ("mem0-export", _written(b"\xff\xfe[]"), "export-unknown"),
+    ("mem0-export", _written(b'{"results": {}}'), "export-unknown"),
+    ("mem0-export", _written(b'[{"text": "of something else"}]'), "export-unknown"),
+    ("mem0-export", _written(b'"text"'), "export-unknown"),
+]
+
+
+@pytest.mark.parametrize(("program", "lay", "code"), REFUSED)
+def test_what_is_not_of_the_program_is_refused_and_nothing_is_brought(
+    vault: Vault, tmp_path: Path, program: str, lay: Callable[[Path], Path], code: str
+) -> None:
+    place = lay(tmp_path / "theirs")
+    before = state_of(vault)
+    for more in ((), ("--dry-run",)):
+        error = migrate(vault, program, place, *more, code=2)
+        assert error["code"] == code and error["path"].startswith(str(place)) and error["hint"], error
+    assert state_of(vault) == before
+
+
+def test_a_link_that_a_person_names_is_followed(vault: Vault, tmp_path: Path) -> None:
+    assert counted(migrate(vault, "claude-mem", _linked(tmp_path / "link")), "brought") == 3
+
+
+@pytest.mark.parametrize("words", [(), ("",), ("somewhere", "--undo")])
+def test_a_path_is_needed_but_for_an_undo(vault: Vault, words: tuple[str, ...]) -> None:
+    assert "migrate mem0-export" in migrate(vault, "mem0-export", *words, code=2)["hint"]
+
+
+def test_links_pipes_and_files_of_ours_are_left(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = _folder(tmp_path / "outside")
+    (outside / "note.md").write_text("- [fact] outside\n")
+    place = _folder(tmp_path / "notes")
+    (place / "link.md").symlink_to(outside / "note.md")
+    (place / "folder").symlink_to(outside)
+    os.mkfifo(place / "pipe.md")
+    (place / "large.md").write_text("- [fact] large\n" * 100)
+    (place / "latin.md").write_bytes(b"- [fact] caf\xe9\n")
+    vault.call("remember", "Ours is shown on our page.", "--now", NOW)
+    (place / "ours.md").write_bytes((vault / "MEMORY.md").read_bytes() + b"\n- [fact] theirs\n")
+    for path in (vault / "memory").glob("*--summary.md"):
+        (place / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(markdown_folder, "MOST_BYTES", 1_400)
+    done = migrate(vault, "basic-memory", place)
+    assert done["tables"]["observations"] == {"rows": 1, "brought": 1, "here": 0, "left": {}}
+    assert done["tables"]["files"]["left"] == {
+        "1,500 bytes, more than 1,400": 1, "it is a link": 2, "it is a named pipe": 1, "it is not UTF-8": 1,
+        "it is an artifact of signet-sync": 1,
+    }  # fmt: skip
+    assert "link.md was left: it is a link" in done["notes"]
+    assert {one.text for one in remembered(vault)} == {"Ours is shown on our page.", "ours: theirs"}
+
+
+def test_numbers_and_lengths_are_bounded(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "export.json"
+    place.write_text(
+        json.dumps([{"memory": "word " * 14_000}, {"memory": "long " * 1_500}, {"memory": "\0\x1b \u200b"}])
+    )
+    done = migrate(vault, "mem0-export", place)
+    assert done["tables"]["memories"]["left"] == {"longer than 64,000 characters": 1, "no words in it": 1}
+    assert all(len(one.text) <= 4_000 for one in remembered(vault)) and len(remembered(vault)) == 2
+    monkeypatch.setattr("signet_sync.migration.mem0_export.MOST_BYTES", 100)
+    assert migrate(vault, "mem0-export", place, code=2)["code"] == "file-unreadable"
+    monkeypatch.setattr(markdown_folder, "MOST_FILES", 2)
+    notes = SOURCES["basic-memory"].lay(tmp_path / "theirs")
+    assert migrate(vault, "basic-memory", notes, code=2)["code"] == "too-many-files"
+
+
+# ── secrets, and anything at all ──
+
+
+# Between its lines is an empty one: by itself the second half does not say that it is a key.
+KEY = some(Random(32), 64)
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{KEY}\n-----END RSA PRIVATE KEY-----\n"
+# A tag could hold neither its dots nor all of it.
+TOKEN = f"eyJhbGciOiJIUzI1NiJ9.{some(Random(33), 40)}.{some(Random(34), 43)}"
+
+
+def _with_secret(folder: Path) -> dict[str, Path]:
+    folder.mkdir()
+    said = f"{SECRET} opens it"
+    columns = ("memory_session_id", "project", "type", "text", "title", "facts", "concepts", "created_at")
+    row: dict[str, object] = dict.fromkeys(columns, said)
+    summary = {"memory_session_id": said, "project": said, "learned": said, "created_at": said}
+    notes, claw = _folder(folder / "notes"), _folder(folder / "claw")
+    (notes / f"{SECRET}.md").write_text(
+        f"---\ntitle: {said}\npermalink: {said}\ntype: {said}\ntags: [{SECRET}]\ncreated: {said}\n---\n\n"
+        f"- [{SECRET}] {said} #{SECRET} ({SECRET})\n- {SECRET} [[{SECRET}]] ({SECRET})\n"
+    )
+    (claw / "MEMORY.md").write_text(f"# {said}\n\n## {said}\n\n{said}:\n\n- {said}\n\n```\n{SECRET}\n```\n\n{PEM}")
+    about = {"category": SECRET, "project": said, "tags": [SECRET]}
+    memory = {"id": SECRET, "memory": said, "user_id": SECRET, "metadata": about, "categories": [SECRET, TOKEN]}
+    (folder / "export.json").write_text(json.dumps([memory, memory | {"agent_id": SECRET}]))
+    return {
+        "claude-mem": claude_mem(folder / "claude-mem.db", [row], [summary]), "basic-memory": notes,
+        "openclaw-memory": claw, "mem0-export": folder / "export.json",
+    }  # fmt: skip
+
+
+def test_no_secret_reaches_a_disk(vault: Vault, tmp_path: Path) -> None:
+    for program, place in _with_secret(tmp_path / "theirs").items():
+        done = migrate(vault, program, place)
+        assert counted(done, "brought") and done["redactions"], program
+    needles = [one.lower() for one in (SECRET[6:], KEY, TOKEN[25:50])]
+    for where in (vault.root, Path(os.environ["SIGNET_STATE"])):
+        for path in where.rglob("*"):
+            held = path.name.lower() + (path.read_bytes().lower().decode("latin-1") if path.is_file() else "")
+            assert [one for one in needles if one in held] == [], path
+
+
+@contextmanager
+def _empty() -> Iterator[Vault]:
+    """A vault of its own for each example."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIGNET_STATE", f"{folder}/state")
+        yield Vault(Path(folder, "vault"))
+
+
+WILD = st.text(st.characters(exclude_categories=()), max_size=200)
+MARKS = st.sampled_from(
+    ["- ", "  - ", "1. ", "# ", "## ", "> ", "```\n", "---\n", "[fact] ", "[[", "]]", "(", ")", ":", "#"]
+)
+MARKDOWN = st.lists(st.one_of(MARKS, WILD, st.sampled_from(["\n", "\n\n", "lamp", "wick ", "title: x\n"]))).map("".join)
+
+
+@given(MARKDOWN)
+def test_any_markdown_is_read(text: str) -> None:
+    with TemporaryDirectory() as place:
+        Path(place, "MEMORY.md").write_bytes(text.encode("utf-8", "replace"))
+        for read in (basic_memory.read, openclaw_memory.read):
+            for found in read(place, NOW_US):
+                assert isinstance(found, LeftFile) or 0 <= found.at_us <= NOW_US
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["- ", "* ", "1. ", "", "  - ", "\n"]), st.from_regex("[a-z]{3,9}", fullmatch=True))
+    )
+)
+def test_no_word_of_a_note_is_lost(lines: list[tuple[str, str]]) -> None:
+    body = "\n".join(mark + word for mark, word in lines)
+    assert sorted(word for piece in openclaw_memory.pieces(body) for word in piece.split() if word.isalpha()) == sorted(
+        word for _, word in lines
+    )
+
+
+ROWS = st.lists(
+    st.dictionaries(
+        st.sampled_from("id memory user_id agent_id metadata categories created_at expiration_date".split()),
+        st.recursive(
+            st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), WILD),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            max_leaves=5,
+        ),
+    )
+    | st.integers(),
+    max_size=8,
+)  # fmt: skip
+
+
+@given(ROWS)
+def test_any_export_is_accounted_for(rows: list[Any]) -> None:
+    with _empty() as vault:
+        place = vault.root.parent / "export.json"
+        place.write_text(json.dumps([*rows, {"memory": "one"}]))
+        done = migrate(vault, "mem0-export", place)
+        assert counted(done, "rows") == len(rows) + 1
+        assert counted(done, "brought") + counted(done, "here") + counted(done, "left") == len(rows) + 1
+        assert counted(migrate(vault, "mem0-export", place), "brought") == 0
+
+
+@given(st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(
+    ("memory_session_id", "project", "type", "text", "title", "facts", "concepts", "created_at", "created_at_epoch"),
+    st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.binary(max_size=20), st.text(max_size=50)),
+)), max_size=5))  # fmt: skip
+def test_any_row_of_a_database_is_accounted_for(rows: list[dict[str, object]]) -> None:
+    with _empty() as vault:
+        place = vault.root.parent / "claude-mem.db"
+        place.unlink(missing_ok=True)
+        claude_mem(place, [row or {"text": None} for row in rows], [])
+        done = migrate(vault, "claude-mem", place)
+        assert counted(done, "rows") == len(rows)
+        assert counted(done, "brought") + counted(done, "here") + counted(done, "left") == len(rows)
+        assert counted(migrate(vault, "claude-mem", place), "brought") == 0

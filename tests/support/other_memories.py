@@ -1,0 +1,249 @@
+"""What other programs than Signet remember, made up, in their own formats: one source of each, with what should come.
+
+Formats: claude-mem's `src/services/sqlite/schema.sql`, basic-memory's `src/basic_memory/markdown/`, OpenClaw's
+`docs/concepts/memory.md`, the answers of mem0's `get_all`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+Columns = Mapping[str, object]
+
+
+class Memory(NamedTuple):
+    """A memory as it should be here."""
+
+    text: str
+    kind: str
+    tags: tuple[str, ...]
+    day: str
+    private: bool = False
+    agent: str = "default"
+
+
+class Source(NamedTuple):
+    """A source of one program: how it is laid below a folder, what should come, and how many rows it has in all."""
+
+    lay: Callable[[Path], Path]
+    memories: tuple[Memory, ...]
+    rows: Mapping[str, int]
+
+
+# ── claude-mem ──
+
+_SHARED = "id integer primary key, {session} text, project text, created_at text, created_at_epoch integer"
+OBSERVATIONS = f"{_SHARED}, type text, text text"
+NEWER = ", title text, subtitle text, narrative text, facts text, concepts text, merged_into_project text"
+SUMMARIES = (
+    f"{_SHARED}, request text, investigated text, learned text, completed text, next_steps text, notes text,"
+    " files_read text"
+)
+
+
+def claude_mem(path: Path, observations: list[Columns], summaries: list[Columns], *, older: bool = False) -> Path:
+    """Writes a database of claude-mem; an older one has other names and fewer columns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    session = "sdk_session_id" if older else "memory_session_id"
+    database = apsw.Connection(str(path))
+    database.execute(f"create table observations({OBSERVATIONS.format(session=session)}{'' if older else NEWER})")
+    database.execute(f"create table session_summaries({SUMMARIES.format(session=session)})")
+    database.execute("create table user_prompts(id integer primary key, prompt_text text)")
+    for table, rows in (("observations", observations), ("session_summaries", summaries)):
+        for row in rows:
+            marks = ", ".join("?" * len(row))
+            database.execute(f"insert into {table}({', '.join(row)}) values({marks})", tuple(row.values()))
+    database.close()
+    return path
+
+
+def _claude_mem(folder: Path) -> Path:
+    at: Columns = {"memory_session_id": "s1", "project": "lantern", "created_at_epoch": 1_769_940_000_000}
+    full = at | {
+        "created_at": "2026-02-01T10:00:00.000Z", "type": "decision", "title": "Wick kept short",
+        "subtitle": "It smokes otherwise", "narrative": "Ada trims it daily.", "text": "not read beside a narrative",
+        "facts": json.dumps(["It is 4 mm", "Checked at dusk"]), "concepts": json.dumps(["how-it-works"]),
+    }  # fmt: skip
+    old = at | {"created_at": "yesterday", "type": "discovery", "text": "The glass is thin."}
+    empty = at | {"created_at": "2026-02-01T10:00:00.000Z", "type": "change", "title": "  "}
+    summary = at | {
+        "created_at": "2026-02-02T10:00:00Z", "request": "Trim it", "learned": "Dusk is best", "next_steps": "Buy oil",
+    }  # fmt: skip
+    return claude_mem(folder / "claude-mem.db", [full, old, empty], [summary])
+
+
+# ── basic-memory ──
+
+_NOTE = """---
+title: Coffee
+type: guide
+permalink: notes/coffee
+tags: [brewing, Morning]
+created: 2026-01-02
+---
+# Coffee
+
+## Observations
+
+- [method] Pour over is clean #v60 (from Jo)
+- [preference] Ada takes it black
+- A line with a #tag alone
+- plain text
+- [ ] a task
+- [x] a task that is done
+- [>] a task that waits
+- [00:01:02] a transcript
+
+> - [!info] a callout
+
+## Relations
+
+- pairs_with [[Dark Chocolate]] (at dinner)
+- "grown in" [[Ethiopia|the place]]
+- some prose with [[A Link]] in it
+- [[A Link]]
+"""
+
+
+def _basic_memory(folder: Path) -> Path:
+    place = folder / "notes"
+    (place / "deep/.obsidian").mkdir(parents=True)
+    (place / "deep/coffee.md").write_text(_NOTE)
+    (place / "deep/.obsidian/hidden.md").write_text("- [fact] hidden\n")
+    (place / "prose.md").write_text("Nothing but prose.\n")
+    (place / "broken.md").write_text("---\ntitle: [\n---\n\n- [fact] From a broken head\n")
+    return place
+
+
+# ── OpenClaw ──
+
+_LASTING = """# Memory of Ada
+
+## Preferences
+
+- Tea without milk
+  - but with lemon
+- Short answers
+
+Things to know:
+
+1. The server is called zeta.
+
+```sh
+ssh zeta
+```
+
+## 2026
+
+A paragraph
+of two lines.
+
+<!-- for machines -->
+"""
+
+
+def _openclaw(folder: Path) -> Path:
+    place = folder / "claw"
+    (place / "memory").mkdir(parents=True)
+    (place / "MEMORY.md").write_text(_LASTING)
+    (place / "memory/2026-02-03.md").write_text("# 2026-02-03\n\n- Trimmed the wick\n")
+    (place / "memory/2026-02-04-1530.md").write_text("The lamp smoked.\n")
+    (place / "SOUL.md").write_text("- Not a memory\n")
+    (place / "skills").mkdir()
+    (place / "skills/SKILL.md").write_text("- Not a memory either\n")
+    return place
+
+
+# ── mem0 ──
+
+
+def _mem0(folder: Path) -> Path:
+    rows = [
+        {
+            "id": "a", "memory": "Ada hikes on Sundays", "user_id": "ada", "agent_id": None, "hash": "0",
+            "metadata": {"category": "preference", "project": "lantern"}, "categories": ["hobbies"],
+            "created_at": "2026-02-25T23:57:00.108347-07:00", "updated_at": "2026-03-01T00:00:00Z",
+        },
+        {"id": "b", "memory": "Scout keeps the map", "agent_id": "scout", "updated_at": "2026-02-20T10:00:00+00:00"},
+        {"memory": "No id and no time"},
+        {"id": "c", "memory": "Over", "expiration_date": "2026-01-01"},
+        {"id": "d", "memory": None},
+        {"id": "e", "memory": "For no agent here", "agent_id": "not/allowed"},
+    ]  # fmt: skip
+    place = folder / "export.json"
+    place.write_text(json.dumps({"count": 6, "results": rows}))
+    return place
+
+
+TODAY = "2026-03-29"
+_GUIDE = ("brewing", "guide", "morning")
+SOURCES: dict[str, Source] = {
+    "claude-mem": Source(
+        _claude_mem,
+        (
+            Memory(
+                "Wick kept short\nIt smokes otherwise\nAda trims it daily.\n- It is 4 mm\n- Checked at dusk",
+                "decision", ("decision", "how-it-works", "lantern"), "2026-02-01",
+            ),
+            Memory("The glass is thin.", "note", ("discovery", "lantern"), "2026-02-01"),
+            Memory(
+                "Request: Trim it\nLearned: Dusk is best\nNext steps: Buy oil", "note", ("lantern", "summary"),
+                "2026-02-02",
+            ),
+        ),
+        {"observations": 3, "session_summaries": 1},
+    ),
+    "basic-memory": Source(
+        _basic_memory,
+        (
+            Memory(
+                "Coffee: Pour over is clean #v60 (from Jo)", "note", ("brewing", "guide", "method", "morning", "v60"),
+                "2026-01-02",
+            ),
+            Memory(
+                "Coffee: Ada takes it black", "preference", (*_GUIDE, "preference"), "2026-01-02"
+            ),
+            Memory("Coffee: A line with a #tag alone", "note", (*_GUIDE, "tag"), "2026-01-02"),
+            Memory("broken: From a broken head", "note", ("fact",), TODAY),
+            Memory("Coffee pairs with Dark Chocolate (at dinner)", "note", _GUIDE, "2026-01-02"),
+            Memory("Coffee grown in Ethiopia", "note", _GUIDE, "2026-01-02"),
+        ),
+        {"observations": 4, "relations": 2, "files": 1},
+    ),
+    "openclaw-memory": Source(
+        _openclaw,
+        (
+            Memory("Preferences: Tea without milk\n- but with lemon", "note", ("openclaw",), TODAY, True),
+            Memory("Preferences: Short answers", "note", ("openclaw",), TODAY, True),
+            Memory(
+                "Things to know: The server is called zeta.\n```sh\nssh zeta\n```", "note", ("openclaw",), TODAY, True
+            ),
+            Memory("A paragraph\nof two lines.", "note", ("openclaw",), TODAY, True),
+            Memory("Trimmed the wick", "note", ("openclaw",), "2026-02-03"),
+            Memory("The lamp smoked.", "note", ("openclaw",), "2026-02-04"),
+        ),
+        {"MEMORY.md": 4, "memory/": 2},
+    ),
+    "mem0-export": Source(
+        _mem0,
+        (
+            Memory(
+                "Ada hikes on Sundays", "preference", ("hobbies", "lantern", "preference", "user-ada"), "2026-02-26"
+            ),
+            Memory("Scout keeps the map", "note", (), "2026-02-20", agent="scout"),
+            Memory("No id and no time", "note", (), TODAY),
+        ),
+        {"memories": 6},
+    ),
+}  # fmt: skip
+
+
+def lay_all(folder: Path) -> dict[str, Path]:
+    """Lays a source of each program below a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {program: source.lay(folder) for program, source in SOURCES.items()}
