@@ -44,7 +44,8 @@ def migrate(
     """
     report = Report(path, dry_run=False)
     with signet_database.opened(path) as signet:
-        require_whole(engine.run_pass(workspace, Request(now_us=now_us)))
+        # What Signet removed is confirmed first.
+        require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
         migration = SignetMigration(workspace, signet, report, now_us, write=True)
         tombstones = migration.removals()
         covered = _covered(workspace, tombstones)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,8 +18,8 @@ import apsw
 from signet_sync.errors import SignetSyncError, UsageError, reason
 from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.formats.artifact_record import FieldProblem
-from signet_sync.formats.filename import is_artifact_path, tombstone_file_name, tombstone_name
-from signet_sync.formats.paths import SIGNET_DATABASES
+from signet_sync.formats.filename import carried_token, is_artifact_path, tombstone_file_name, tombstone_name
+from signet_sync.formats.paths import MEMORY, SIGNET_DATABASES
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
 from signet_sync.formats.timestamps import iso, parse_instant
@@ -188,7 +189,8 @@ def _cliff(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
     tokens: Mapping[str, set[str]] = _by_agent(news)
     sessions, gone = set(), set()
     would_remove = indexed = 0
-    for agent_id, token, session_id, key, rows in _sessions(workspace.database):
+    known = list(_sessions(workspace.database)) or _named(workspace.root, tokens)
+    for agent_id, token, session_id, key, rows in known:
         session = agent_id, token, session_id
         sessions.add(session)
         indexed += rows
@@ -209,6 +211,14 @@ def _by_agent(tombstones: Iterable[Tombstone]) -> dict[str, set[str]]:
     for one in tombstones:
         found.setdefault(one.agent_id, set()).add(one.session_token)
     return found
+
+
+def _named(root: str, tokens: Mapping[str, set[str]]) -> Iterable[tuple[str, str, str, str | None, int]]:
+    """Yields the same of files that no pass has indexed yet, by their names."""
+    agents = {token: agent_id for agent_id, some in tokens.items() for token in some}
+    found = Counter(filter(None, map(carried_token, files.listing(root, MEMORY, ""))))
+    for token, number in found.items():
+        yield agents.get(token, ""), token, "", None, number
 
 
 def _sessions(database: Database) -> Iterable[tuple[str, str, str, str | None, int]]:

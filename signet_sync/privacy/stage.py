@@ -22,7 +22,7 @@ class SignetRemovals(Recovery):
     @contextmanager
     def recover(self, run: Pass) -> Iterator[None]:
         """Writes tombstones for them."""
-        if _is_beside_signet(run) and _may_have_removed(run):
+        if run.request.follow_removals and _is_beside_signet(run) and _may_have_removed(run):
             from signet_sync.privacy import signet_tombstones  # slow import, needed beside Signet only
 
             signet_tombstones.take_in(run)

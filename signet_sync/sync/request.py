@@ -22,14 +22,16 @@ class Request:
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
     `confirmed`, is left for a later look: it may be half-written, or half of a rename. `patience` is how long to wait
     for another command's pass, in seconds; then `WorkspaceError` (`busy`). With `resume`, write flows whose caller died
-    are completed. With `records_crashes`, the file being processed is recorded, so that a crash can be attributed to
-    it. Sources from sessions before `since_us` are left in the outbox.
+    are completed. With `follow_removals`, what another program removed is removed. With `records_crashes`, the file
+    being processed is recorded, so that a crash can be attributed to it. Sources from sessions before `since_us` are
+    left in the outbox.
     """
 
     now_us: int
     paths: frozenset[str] | None = None
     rebuild: bool = False
     accept_removals: bool = False
+    follow_removals: bool = True
     settle_seconds: float = 0.0
     confirmed: frozenset[str] = frozenset()
     reread: frozenset[str] = frozenset()

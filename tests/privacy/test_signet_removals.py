@@ -337,3 +337,14 @@ def test_remove_says_what_signet_still_has_and_what_to_do(vault):
 def test_without_signet_nothing_is_said_of_it(vault):
     answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
     assert "signet" not in answer.json
+
+
+def test_a_first_pass_halts_too(tmp_path):
+    """Nothing is indexed yet: what the names of the files say is counted."""
+    vault = Vault(tmp_path / "vault")
+    for number in range(1, 41):
+        vault.session(number)
+    names = {path.name.split("--")[1] for path in vault.memory.glob("*--summary.md")}
+    Signet(vault.root).record(*sorted(names)[:30])
+    assert vault.reindex(code=5)["halted"]
+    assert not (vault / "memory/tombstones").exists()
