@@ -385,7 +385,13 @@ def test_it_promotes_nothing(garage: Vault) -> None:
 # ── a model that fails while a person waits ──
 
 
-@pytest.mark.parametrize("act", FAULTS.values(), ids=FAULTS)
+_QUICK = ("hang", "broken")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [pytest.param(act, id=name, marks=() if name in _QUICK else pytest.mark.slow) for name, act in FAULTS.items()],
+)
 def test_words_answer_in_time_and_it_is_said_once(
     vault: Vault, server: EmbeddingServer, act: embedding_server.Act, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -473,6 +473,7 @@ def test_a_database_that_moves_while_it_is_read_is_an_error(vault: Vault) -> Non
     assert caught.value.code == "database-moved" and "again" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path) -> None:
     database = Database(vault.root / "memory/memories.db")
     database.memory(1, f"The token is {SECRET} and zqxalpha.", tags=f"{SECRET},ok")

@@ -616,7 +616,14 @@ def test_any_input_is_answered_soon(vault, text):
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-@pytest.mark.parametrize("command", [("recall",), ("search",), ("context", "--prompt")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("recall",),
+        pytest.param(("search",), marks=pytest.mark.slow),
+        pytest.param(("context", "--prompt"), marks=pytest.mark.slow),
+    ],
+)
 def test_the_commands_answer_any_input_soon(vault, command, text):
     started = time.process_time()
     answer = vault.call(*command, *(["--"] if len(command) == 1 else []), text)
