@@ -70,7 +70,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "session": ("session", "Write a session's end or compaction into the vault."),
     "transcript": ("transcript", "Record the turns of a running session."),
     "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
-    "signet": ("signet", "Choose who writes MEMORY.md where Signet works on the same workspace."),
+    "signet": ("signet", "Choose who writes MEMORY.md beside Signet."),
     "import": ("import_", "Import past sessions of a harness into the vault."),
     "service": ("service", "Install the agent as a systemd or launchd service."),
     "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),

@@ -21,7 +21,7 @@ _OWNERS = {
 
 @click.group()
 def signet() -> None:
-    """Choose who writes MEMORY.md where Signet works on the same workspace."""
+    """Choose who writes MEMORY.md beside Signet."""
 
 
 @signet.command("status")

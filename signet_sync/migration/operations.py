@@ -10,6 +10,7 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.migration import signet_database, store
 from signet_sync.migration.report import Report
 from signet_sync.migration.signet import SignetMigration
+from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import state_dir
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
@@ -50,7 +51,8 @@ def migrate(
         tombstones = migration.removals()
         covered = _covered(workspace, tombstones)
         if covered:
-            _require_few(workspace, covered, path, accept_removals=accept_removals)
+            if not accept_removals:
+                _require_few(workspace, tombstones, path)
             confirm(covered)
         _note_removed(report, covered)
         _enforce(workspace, tombstones, now_us)
@@ -80,12 +82,12 @@ def _covered(workspace: Workspace, tombstones: Sequence[Tombstone]) -> int:
     return sum(not tokens.isdisjoint(store.identities(ref)) for ref in store.sessions(workspace.database))
 
 
-def _require_few(workspace: Workspace, covered: int, path: str, *, accept_removals: bool) -> None:
+def _require_few(workspace: Workspace, tombstones: Sequence[Tombstone], path: str) -> None:
     """Halts if most of the vault would be removed: the database may be damaged, or another workspace's."""
-    settings, total = workspace.settings, len(store.sessions(workspace.database))
-    if not accept_removals and covered >= settings.cliff_minimum and covered > settings.cliff_fraction * total:
+    cliff = signet_tombstones.cliff_of(workspace, tombstones)
+    if cliff is not None:
         raise Halted(
-            f"Signet removed {covered} of the {total} sessions that are here; nothing was brought",
+            f"{cliff.message}; nothing was brought",
             path=path,
             hint="is it the database of this workspace? if they are to be removed: --accept-removals",
         )

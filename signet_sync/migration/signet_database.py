@@ -11,12 +11,12 @@ import apsw
 
 from signet_sync.capture.stores.files import require_own_file
 from signet_sync.errors import HarnessError, UsageError
+from signet_sync.formats.paths import SIGNET_DATABASES
 from signet_sync.migration.signet_rows import COLUMNS, Row
 from signet_sync.storage.database.foreign import columns_of, has_log, open_foreign
 
 # A longer value is not read: nothing that is brought may be as long.
 LONGEST = 64 * 1024 * 1024  # bytes
-PLACES = ("memory/memories.db", "memories.db")
 
 
 class DatabaseFormat(NamedTuple):
@@ -37,7 +37,7 @@ def find_database(root: str, given: str | None) -> str:
     where = os.path.realpath(os.path.expanduser(given)) if given is not None else root
     if given is not None and os.path.isfile(where):
         return where
-    for place in PLACES:
+    for place in SIGNET_DATABASES:
         path = os.path.join(where, place)
         if os.path.lexists(path):
             return path

@@ -138,7 +138,7 @@ def take_in(run: Pass) -> None:
         if found is not None and found.strange:
             trouble = f"{found.path}: {found.strange} tombstones of Signet cannot be understood and are left out"
         news = _news(workspace, found.tombstones) if found is not None else []
-        cliff = None if run.request.accept_removals or not news else _cliff(workspace, news)
+        cliff = None if run.request.accept_removals or not news else cliff_of(workspace, news)
         if news:
             # Any file may be of one of these sessions.
             run.request = replace(run.request, paths=None)
@@ -184,7 +184,7 @@ def _covers(ours: Tombstone | None) -> bool:
     return ours is not None and not ours.session_ids
 
 
-def _cliff(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
+def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
     """Returns why a pass has to halt: more than half of the sessions, and at least 20, would go at once."""
     tokens: Mapping[str, set[str]] = _by_agent(news)
     sessions, gone = set(), set()
