@@ -17,6 +17,7 @@ from signet_sync.cli.main import (
     open_to_write,
     pass_context,
     show_redactions,
+    yes_option,
 )
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
@@ -53,7 +54,7 @@ def migrate() -> None:
 @click.option("--from", "place", metavar="PATH", help="Signet's database, or its workspace.")
 @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
 @click.option("--undo", "undone", is_flag=True, help="Take back what was brought.")
-@click.option("--yes", is_flag=True, help="Ask nothing.")
+@yes_option
 @click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
 @now_option
 @json_option
@@ -166,7 +167,7 @@ def _add(program: str) -> None:
     @click.argument("path", required=False)
     @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
     @click.option("--undo", "undone", is_flag=True, help="Take back what was brought; without PATH.")
-    @click.option("--yes", is_flag=True, help="Ask nothing.")
+    @yes_option
     @now_option
     @json_option
     @pass_context

@@ -101,9 +101,6 @@ class Meaning:
 
 def _sanitized(query: str) -> str:
     """Returns the beginning of a query without secrets."""
-    from signet_sync.text.sanitizer import sanitize_line
+    from signet_sync.text.sanitizer import sanitize_beginning
 
-    # Cut between words, so that no secret is cut in two and missed.
-    most = 4 * _LONGEST_QUERY
-    whole = query if len(query) <= most else " ".join(query[:most].split()[:-1])
-    return sanitize_line(whole)[:_LONGEST_QUERY].strip()
+    return sanitize_beginning(query, 4 * _LONGEST_QUERY)[:_LONGEST_QUERY].strip()

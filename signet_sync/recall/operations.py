@@ -15,6 +15,8 @@ from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
 from signet_sync.recall.rank import (
     KEPT_AT_PROMPT,
+    LINE_TIERS,
+    TIER_OF,
     TIERS,
     RecallCandidate,
     Tier,
@@ -35,20 +37,17 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
 from signet_sync.sync.store import access_counts
 from signet_sync.text.digest_mark import end_of
-from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.text.sanitizer import sanitize_beginning
 from signet_sync.text.sentences import basename, flatten
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.meaning import Meaning
 
-_LONGEST = 4_000_000  # characters of one artifact
 _SHOWN = 400  # characters of a hit's text
 _SHOWN_TURNS = 700  # characters of them
 _MOST_OF_RUNNING = 400_000  # characters of a running session in which its best turns are looked for
 
-_LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
 _BATCH, _LINES, _EQUAL = 200, 60, 400
-_TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
 
 class SearchLimits(NamedTuple):
@@ -146,9 +145,7 @@ def count_hits(place: IndexPlace, agent_id: str, text: str, hits: Sequence[Ranke
 
 def stored_query(text: str) -> str:
     """Returns a query as it is stored: without secrets, on one line, not longer than a hit."""
-    # Cut between words, so that no secret is cut in two and missed.
-    whole = text if len(text) <= MOST_READ else " ".join(text[:MOST_READ].split()[:-1])
-    return flatten(sanitize_line(whole), _SHOWN)
+    return flatten(sanitize_beginning(text, MOST_READ), _SHOWN)
 
 
 def select_candidates(
@@ -262,7 +259,7 @@ class _QuerySearch:
         self, tiers: Collection[Tier], private: bool, within: set[int] | None = None
     ) -> Iterator[RecallCandidate]:
         """Yields the best lines; `within` limits them to these rows, of which any term finds."""
-        best = self._best_lines([tier for tier in _LINE_TIERS if tier in tiers], private, within)
+        best = self._best_lines([tier for tier in LINE_TIERS if tier in tiers], private, within)
         for tier, ids in best.items():
             for line in hits.lines(self.database, self.agent_id, tier, ids):
                 yield self._from_line(tier, line)
@@ -314,9 +311,9 @@ class _QuerySearch:
 
     def artifacts(self, tiers: Collection[Tier], within: set[int] | None = None) -> list[RecallCandidate]:
         """Returns the best artifacts; `within` limits them to these rows, of which any term finds."""
-        found = self._best_artifacts({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers}, within)
+        found = self._best_artifacts({kind: tier for kind, tier in TIER_OF.items() if tier in tiers}, within)
         most = self.limits.most_read
-        artifacts = list(hits.artifacts(self.database, found, min(_LONGEST, most), most))
+        artifacts = list(hits.artifacts(self.database, found, min(hits.LONGEST, most), most))
         usual = sum(len(one.content) for one in artifacts) / max(len(artifacts), 1)
         return [self._from_artifact(one, len(one.content) / max(usual, 1.0)) for one in artifacts]
 
@@ -344,7 +341,7 @@ class _QuerySearch:
         sentence, passage = (self.passages.best(text, about) for text in (found.sentence, found.content))
         place = None if sentence.weight >= passage.weight else passage.start
         self.places[found.path] = place or 0, found.content
-        tier = _TIER_OF[found.kind]
+        tier = TIER_OF[found.kind]
         first = end_of(found.content) if tier == "node" else 0
         if tier == "node":
             text = label_with_snippet(found.sentence, found.content, place, first)

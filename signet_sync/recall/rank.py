@@ -11,6 +11,8 @@ from signet_sync.recall.query import Query
 
 Tier = Literal["memory", "fact", "curated", "thread", "node", "transcript"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node", "transcript")
+LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")  # those with lines
+TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}  # by kind of artifact
 
 # A hit is shown if its score is at least this part of the best one's; at a prompt, where fewer are wanted. Below a best
 # score of `CLEAR`, which may well be of the wrong hit, the part is smaller, too.
@@ -144,7 +146,7 @@ def _without_repeats(candidates: Sequence[RecallCandidate]) -> list[RecallCandid
     kept: list[RecallCandidate] = []
     texts: set[str] = set()
     for candidate in candidates:
-        text = _same(candidate.text)
+        text = folded_text(candidate.text)
         if text in texts or (
             candidate.tier == "node" and candidate.session is None and candidate.score <= MORE * sessions
         ):
@@ -154,7 +156,8 @@ def _without_repeats(candidates: Sequence[RecallCandidate]) -> list[RecallCandid
     return kept
 
 
-def _same(text: str) -> str:
+def folded_text(text: str) -> str:
+    """Returns what equal texts have in common."""
     return " ".join(text.casefold().split()).rstrip(".!?…")
 
 

@@ -7,16 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.embeddings.store import EmbeddedText
 from signet_sync.recall import places
-from signet_sync.recall.rank import RecallCandidate, Tier
+from signet_sync.recall.rank import LINE_TIERS, TIER_OF, RecallCandidate, Tier, folded_text
 from signet_sync.recall.snippets import speaker, turn_text
 from signet_sync.recall.store import hits
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sentences import flatten
 
 MOST = 5  # whatever the limit: what no word finds is seldom what was asked for
-_LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
-_TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
-_LONGEST = 4_000_000  # characters of an artifact
 
 
 def candidates(
@@ -38,13 +35,13 @@ def candidates(
     if most <= 0:
         return []
     shown = {_identity(one) for one in found}
-    texts = {_folded(one.text) for one in found}
+    texts = {folded_text(one.text) for one in found}
     more: list[RecallCandidate] = []
     for place in meaning.nearest(database, agent_id, text):
         for one in _at(database, agent_id, place, tiers, private):
-            if _identity(one) not in shown and _folded(one.text) not in texts:
+            if _identity(one) not in shown and folded_text(one.text) not in texts:
                 shown.add(_identity(one))
-                texts.add(_folded(one.text))
+                texts.add(folded_text(one.text))
                 more.append(one)
         if len(more) == most:
             break
@@ -55,28 +52,24 @@ def _identity(one: RecallCandidate) -> tuple[str, ...]:
     return (one.id,) if one.session is None else one.session
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
 def _at(
     database: Database, agent_id: str, place: EmbeddedText, tiers: Collection[Tier], private: bool
 ) -> Iterator[RecallCandidate]:
     """Yields what is at a place, if it is in one of the tiers."""
     if place.line is not None:
-        for tier in (tier for tier in _LINE_TIERS if tier in tiers):
+        for tier in (tier for tier in LINE_TIERS if tier in tiers):
             ids = hits.first(database, agent_id, tier, [[place.line]], 1, private)
             for line in hits.lines(database, agent_id, tier, ids):
                 where = places.of_line(tier, line)
                 text = f"{line.about}: {line.shown}" if tier == "curated" else line.shown
                 yield RecallCandidate(tier, line.id, text, line.path, line.at_us, 0.0, {}, where)
     if place.artifact is not None:
-        kinds = [kind for kind, tier in _TIER_OF.items() if tier in tiers]
+        kinds = [kind for kind, tier in TIER_OF.items() if tier in tiers]
         for kind, number in hits.kinds_of(database, agent_id, [place.artifact], kinds):
-            for artifact in hits.artifacts(database, [number], _LONGEST, _LONGEST):
+            for artifact in hits.artifacts(database, [number], hits.LONGEST, hits.LONGEST):
                 node = hits.node_at(database, agent_id, artifact.path, place.start)
                 if node is not None:
-                    tier, start = _TIER_OF[kind], place.start
+                    tier, start = TIER_OF[kind], place.start
                     role = speaker(artifact.content, start) if tier == "transcript" else ""
                     what = "a transcript" if tier == "transcript" else places.WHAT[kind]
                     where = places.with_turn(role, what + places.of_project(artifact.project), node.at_us)

@@ -114,6 +114,12 @@ def sanitize_line_counted(text: str) -> tuple[str, dict[str, int]]:
     return line, counts
 
 
+def sanitize_beginning(text: str, most: int) -> str:
+    """Sanitizes the beginning of a text, at most `most` characters, as a line."""
+    # Cut between words, so that no secret is cut in two and missed.
+    return sanitize_line(text if len(text) <= most else " ".join(text[:most].split()[:-1]))
+
+
 def sanitize_line(text: str) -> str:
     """Sanitizes a value of one line (sentence, project, key): newlines and tabs become spaces, none at the ends.
 

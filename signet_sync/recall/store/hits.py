@@ -16,6 +16,7 @@ from signet_sync.storage.database.connection import Database, unsealed
 from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import KEPT
 
+LONGEST = 4_000_000  # characters of one artifact that are read
 _LINES, _ARTIFACTS = "recall_lines_fts", "memory_artifacts_fts"
 _SELECTIVE = 5  # letters from which few other words begin with the same stem
 # Letters from which a word may be misspelled by one letter, and by two; at most so many words are taken for it.
