@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import SECOND, parse_instant
@@ -64,14 +64,20 @@ def _time_of(row: Row, now_us: int) -> int:
 
 
 def _observed(row: Row) -> str:
-    said = [row["title"], row["subtitle"], row["narrative"] or row["text"]]
-    lines = [text.strip() for text in said if text and text.strip()]
-    return "\n".join([*lines, *(f"- {fact}" for fact in _listed(row, "facts"))])
+    # claude-mem puts this subtitle to what a person saves
+    subtitle = "" if row["subtitle"] == "Manual memory" else row["subtitle"]
+    return _as_sentences([row["title"], subtitle, row["narrative"] or row["text"], *_listed(row, "facts")])
 
 
 def _summarised(row: Row) -> str:
     said = ((name.replace("_", " ").capitalize(), (row[name] or "").strip()) for name in _SUMMARY)
-    return "\n".join(f"{name}: {text}" for name, text in said if text)
+    return _as_sentences([f"{name}: {text}" for name, text in said if text])
+
+
+def _as_sentences(texts: Iterable[str | None]) -> str:
+    """Returns a line for each text, which ends as a sentence does: pages show all of them on one line."""
+    lines = [text.strip() for text in texts if text and text.strip()]
+    return "\n".join(line if line.endswith((".", "!", "?", ":", "…")) else f"{line}." for line in lines)
 
 
 def _listed(row: Row, name: str) -> list[str]:
