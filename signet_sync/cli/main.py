@@ -77,6 +77,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "logs": ("logs", "Show or follow the logs."),
     "telemetry": ("telemetry", "Show or reset the access counters."),
     "doctor": ("doctor", "Check the installation end to end."),
+    "extras": ("extras", "List or install optional features."),
     "notify": ("notify", "Send a test notification."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

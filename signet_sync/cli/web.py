@@ -10,8 +10,9 @@ import click
 from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
+from signet_sync.host.extras import hint
 
-_INSTALL = "pip install 'signet-sync[ui]'"
+_INSTALL = hint("ui")
 
 
 @click.command()

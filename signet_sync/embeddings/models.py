@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from signet_sync.errors import ConfigError, ProviderError
+from signet_sync.host.extras import hint
 from signet_sync.llm import synthesis
 from signet_sync.llm.providers import HttpProvider
 from signet_sync.settings.model import ModelChoice
@@ -121,8 +122,7 @@ def _library(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        hint = f"pip install 'signet-sync[{extra}]'"
-        raise ConfigError(f"embeddings need {name}, which is not installed", hint=hint) from None
+        raise ConfigError(f"embeddings need {name}, which is not installed", hint=hint(extra)) from None
 
 
 def _state_of(folder: str) -> str:

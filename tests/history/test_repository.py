@@ -243,7 +243,7 @@ except repository.RepositoryRefused as refused:
 
 def test_without_the_extra(tmp_path):
     run = subprocess.run([sys.executable, "-c", WITHOUT, tmp_path], capture_output=True, text=True, check=False)
-    assert run.stdout == "none\nextra-missing pip install 'signet-sync[git]'\n", run.stderr
+    assert run.stdout == "none\nextra-missing signet-sync extras add git\n", run.stderr
     assert not (tmp_path / ".git").exists() and not (tmp_path / ".gitignore").exists()
 
 

@@ -279,7 +279,7 @@ def test_without_httpx_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(ConfigError) as raised:
         HttpProvider(endpoint="http://127.0.0.1", model="m", timeout=1.0)
-    assert raised.value.hint == "pip install 'signet-sync[llm]'"
+    assert raised.value.hint == "signet-sync extras add llm"
 
 
 def test_the_door_itself_costs_nothing():

@@ -169,6 +169,8 @@ COMMAND_LINES: dict[str, Line] = {
     "service print": reads(),
     "service status": SERVES,
     "service uninstall": SERVES,
+    "extras list": reads(),
+    "extras add": reads("mcp --dry-run"),
     "eject": Line("--yes"),
     "logs": reads(),
     "telemetry reset": Line("--yes"),

@@ -307,7 +307,7 @@ def test_a_missing_extra_is_told_with_the_line_that_installs_it(vault: Vault, mo
     monkeypatch.delitem(sys.modules, "signet_sync.web.server", raising=False)
     answer = vault.call("ui", "--no-open")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "signet-sync: the page needs uvicorn, which is not installed — pip install 'signet-sync[ui]'\n"
+    assert answer.err == "signet-sync: the page needs uvicorn, which is not installed — signet-sync extras add ui\n"
 
 
 def test_a_port_that_is_taken_is_a_plain_error(vault: Vault) -> None:

@@ -23,6 +23,7 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import Found
 from signet_sync.history.git import config as git_config
+from signet_sync.host.extras import hint
 from signet_sync.storage import files
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ Refusal = Literal[
     "extra-missing",
 ]
 
-_INSTALL = "pip install 'signet-sync[git]'"
+_INSTALL = hint("git")
 
 
 @dataclass(frozen=True, slots=True)
