@@ -144,3 +144,8 @@ def sentence_of(error: SignetSyncError | OSError) -> str:
     if isinstance(error, OSError):
         return str(error)
     return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def extra_hint(extra: str) -> str:
+    """Returns the command that adds an optional feature, however signet-sync was installed."""
+    return f"signet-sync extras add {extra}"

@@ -8,7 +8,7 @@ import subprocess
 import click
 
 from signet_sync.cli.main import Context, emit, json_option, pass_context
-from signet_sync.errors import ConfigError
+from signet_sync.errors import ConfigError, extra_hint
 from signet_sync.host import extras as host
 
 
@@ -30,7 +30,7 @@ def list_(context: Context) -> int:
     def show() -> None:
         for one in found:
             click.echo(f"{one['name']:<12}{'installed' if one['installed'] else '-':<11}{one['purpose']}")
-        click.echo(f"\nTo add one: {host.hint('NAME')}")
+        click.echo(f"\nTo add one: {extra_hint('NAME')}")
 
     context.answer({"extras": found}, show)
     return 0

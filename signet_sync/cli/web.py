@@ -8,11 +8,10 @@ import sys
 import click
 
 from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
-from signet_sync.errors import UsageError
+from signet_sync.errors import UsageError, extra_hint
 from signet_sync.formats.ids import require_agent
-from signet_sync.host.extras import hint
 
-_INSTALL = hint("ui")
+_INSTALL = extra_hint("ui")
 
 
 @click.command()

@@ -15,8 +15,7 @@ from hashlib import blake2b
 from importlib import import_module
 from typing import Any, Protocol
 
-from signet_sync.errors import ConfigError, ProviderError
-from signet_sync.host.extras import hint
+from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.llm import synthesis
 from signet_sync.llm.providers import HttpProvider
 from signet_sync.settings.model import ModelChoice
@@ -122,7 +121,7 @@ def _library(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise ConfigError(f"embeddings need {name}, which is not installed", hint=hint(extra)) from None
+        raise ConfigError(f"embeddings need {name}, which is not installed", hint=extra_hint(extra)) from None
 
 
 def _state_of(folder: str) -> str:

@@ -8,6 +8,8 @@ import re
 import shutil
 import sys
 import sysconfig
+import tomllib
+from importlib import metadata
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, UsageError
@@ -24,15 +26,8 @@ PURPOSES = {
 _PACKAGE = "signet-sync"
 
 
-def hint(extra: str) -> str:
-    """Returns the command that adds an extra."""
-    return f"signet-sync extras add {extra}"
-
-
 def requirements(extra: str) -> list[str]:
     """Returns what an extra needs, as `mcp<3,>=2.3`, from the metadata of the installed package."""
-    from importlib import metadata  # slow, and `hint` is read at the start of commands
-
     found = [line.partition(";") for line in metadata.requires(_PACKAGE) or ()]
     wanted = f"extra=='{extra}'"
     return [
@@ -44,8 +39,6 @@ def requirements(extra: str) -> list[str]:
 
 def is_installed(extra: str) -> bool:
     """Returns whether every package of an extra is there, of whatever version."""
-    from importlib import metadata  # as above
-
     for requirement in requirements(extra):
         name = re.split(r"[\[<>=!~ ]", requirement, maxsplit=1)[0]
         try:
@@ -104,8 +97,6 @@ class _Receipt(NamedTuple):
 
 def _uv_receipt() -> _Receipt | None:
     """Returns None if uv did not make this environment, or its receipt cannot be read."""
-    import tomllib  # as above
-
     try:
         with open(os.path.join(sys.prefix, "uv-receipt.toml"), "rb") as file:
             tool = tomllib.load(file)["tool"]

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
-from signet_sync.errors import ConfigError, ProviderError
-from signet_sync.host.extras import hint
+from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.llm.token_budget import Reservation, TokenBudget, most_tokens, prompt_tokens
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -37,7 +36,7 @@ _CHUNK = 64 * 1024
 _GLANCE = 0.02  # seconds between two checks whether a program has ended
 _REAPING = 0.5  # seconds; only a process that hangs in the kernel takes longer to die
 _MOST_TOKENS = 10**9  # that a server is believed to have taken for one answer
-_INSTALL = hint("llm")
+_INSTALL = extra_hint("llm")
 
 
 class Provider(Protocol):

@@ -19,11 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import Found
 from signet_sync.history.git import config as git_config
-from signet_sync.host.extras import hint
 from signet_sync.storage import files
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ Refusal = Literal[
     "extra-missing",
 ]
 
-_INSTALL = hint("git")
+_INSTALL = extra_hint("git")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from signet_sync.errors import ConfigError
-from signet_sync.host.extras import hint
+from signet_sync.errors import ConfigError, extra_hint
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server
 from signet_sync.host.harness_settings.program import Program, workspace_of
 
 NAME = "signet-sync"
-INSTALL = hint("mcp")
+INSTALL = extra_hint("mcp")
 
 # Every server of ours, of any version, Python and workspace, written by us or by a person.
 _OURS = re.compile(r"(?<![\w-])signet[_-]sync(?![\w-]).*\smcp(?:\s|\Z)", re.DOTALL)

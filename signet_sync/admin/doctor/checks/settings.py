@@ -10,10 +10,9 @@ from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
 from signet_sync.embeddings import models, operations, rests
 from signet_sync.embeddings import store as embeddings_store
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.formats.timestamps import SECOND
 from signet_sync.history.git import repository
-from signet_sync.host.extras import hint
 from signet_sync.llm import installed, providers, synthesis
 from signet_sync.settings.model import ModelChoice, resolve_embeddings, user_file
 from signet_sync.text.phrases import counted
@@ -83,7 +82,7 @@ def history(target: Installation) -> list[Finding]:
     if not target.settings.history_enabled:
         return [fine("history", "off")]
     if find_spec("pygit2") is None:
-        return [problem("history", "it is on, but the extra `git` is missing", hint("git"))]
+        return [problem("history", "it is on, but the extra `git` is missing", extra_hint("git"))]
     found = repository.inspect(target.root, target.folder.key)
     if found.state == "unsafe":
         return [problem("history", f"it is not written: {found.reason}", found.hint)]
