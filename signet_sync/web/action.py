@@ -1,0 +1,133 @@
+"""Defines what the page can do as plain values: an action, its plan for one request, the form's fields, the result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from signet_sync.errors import UsageError
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.web.diff import Differing
+from signet_sync.web.markdown import MarkdownBlock
+from signet_sync.web.request import ViewRequest
+
+
+class ViewLink(NamedTuple):
+    """A link to a view: its label, the view's name, the parameters of its address."""
+
+    label: str
+    view: str
+    given: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """What a person types or chooses; `options` are values with labels, without them it is a line, or an `area`.
+
+    `value` is what it holds at first; a field with the only option `yes` is a box to tick.
+    """
+
+    name: str
+    label: str
+    required: bool = False
+    hint: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    value: str = ""
+    area: bool = False
+
+    def check(self, given: str) -> None:
+        """Raises `UsageError` if nothing is given where something is required, or what is no option."""
+        if self.required and not sanitize_line(given):
+            raise UsageError(f"“{self.label}” is empty")
+        if given and self.options and given not in dict(self.options):
+            raise UsageError(f"“{self.label}” is none of what can be chosen")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPlan:
+    """What an action would do now: sentences, and the state it was computed from, as values of JSON.
+
+    `paths` are files that it is about, `more` how many are not listed; `blocks` a text, `differing` a change of one.
+    `command` does the same at a terminal; `computed` is what `do` needs of the plan.
+    """
+
+    title: str
+    button: str
+    sentences: Sequence[str]
+    back: ViewLink
+    state: Any
+    command: str
+    fields: Sequence[FormField] = ()
+    paths: Sequence[str] = ()
+    more: int = 0
+    blocks: Sequence[MarkdownBlock] = ()
+    differing: Differing | None = None
+    difference: str = ""
+    final: bool = False
+    computed: Any = None
+
+    def fingerprint(self) -> str:
+        """Returns the digest of the state."""
+        return hashlib.sha256(json.dumps(self.state, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What an action did, in sentences, without any stored text; `well`: nothing is left to be done or looked at."""
+
+    title: str
+    sentences: Sequence[str] = ()
+    links: Sequence[ViewLink] = ()
+    command: str = ""
+    well: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    """A confirmed action: the workspace, which is locked for it, the request, its plan as of now, the person's words.
+
+    `should_stop` tells a long action that the server is ending.
+    """
+
+    workspace: Workspace
+    request: ViewRequest
+    plan: ActionPlan
+    words: Mapping[str, str]
+    should_stop: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something the page can do; `names` are the parameters of its address that say to what.
+
+    `plan` reads only, and raises `UsageError` if there is no such thing. `refresh` looks at all files first: for plans
+    that list files from the index.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    plan: Callable[[ViewRequest], ActionPlan]
+    do: Callable[[ActionCall], ActionResult]
+    refresh: bool = False
+
+    def target(self, request: ViewRequest) -> dict[str, str]:
+        """Returns the parameters that the request gives."""
+        return {name: request.query[name] for name in self.names if request.query.get(name)}
+
+
+REASON = FormField("reason", "Reason", required=True)
+
+
+def listed(paths: Sequence[str], most: int = 40) -> dict[str, Any]:
+    """Returns the first of many paths, and how many more there are, as fields of a plan."""
+    return {"paths": list(paths[:most]), "more": max(len(paths) - most, 0)}
+
+
+def digest(text: str | bytes | None) -> str | None:
+    """Returns the SHA-256 of a text for the state of a plan, which holds no texts."""
+    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return None if raw is None else hashlib.sha256(raw).hexdigest()
