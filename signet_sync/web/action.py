@@ -15,6 +15,8 @@ from signet_sync.web.diff import Differing
 from signet_sync.web.markdown import MarkdownBlock
 from signet_sync.web.request import ViewRequest
 
+LISTED = 40  # files
+
 
 class ViewLink(NamedTuple):
     """A link to a view: its label, the view's name, the parameters of its address."""
@@ -47,11 +49,24 @@ class FormField:
             raise UsageError(f"“{self.label}” is none of what can be chosen")
 
 
+class PathList(NamedTuple):
+    """Some files under a heading: the first of them, and how many more there are."""
+
+    heading: str
+    paths: Sequence[str]
+    more: int
+
+    @classmethod
+    def of(cls, heading: str, paths: Sequence[str]) -> PathList:
+        """Cuts a list to what a page shows."""
+        return cls(heading, paths[:LISTED], max(len(paths) - LISTED, 0))
+
+
 @dataclass(frozen=True, slots=True)
 class ActionPlan:
     """What an action would do now: sentences, and the state it was computed from, as values of JSON.
 
-    `paths` are files that it is about, `more` how many are not listed; `blocks` a text, `differing` a change of one.
+    `lists` are files that it is about, `blocks` a text, `differing` a change of one; `final`: it cannot be undone.
     `command` does the same at a terminal; `computed` is what `do` needs of the plan.
     """
 
@@ -62,8 +77,7 @@ class ActionPlan:
     state: Any
     command: str
     fields: Sequence[FormField] = ()
-    paths: Sequence[str] = ()
-    more: int = 0
+    lists: Sequence[PathList] = ()
     blocks: Sequence[MarkdownBlock] = ()
     differing: Differing | None = None
     difference: str = ""
@@ -120,11 +134,6 @@ class Action:
 
 
 REASON = FormField("reason", "Reason", required=True)
-
-
-def listed(paths: Sequence[str], most: int = 40) -> dict[str, Any]:
-    """Returns the first of many paths, and how many more there are, as fields of a plan."""
-    return {"paths": list(paths[:most]), "more": max(len(paths) - most, 0)}
 
 
 def digest(text: str | bytes | None) -> str | None:

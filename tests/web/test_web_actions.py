@@ -1,4 +1,4 @@
-"""What the page does: each action is shown first, then done once, as it was shown, for one agent, and only by a person."""
+"""What the page does: each action is shown, then done once as it was shown, for one agent, by nobody but a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import artifacts_fixture as made
 import pytest
 from loguru import logger
 from workbench import NOW, Vault, cast, contents, numbered
@@ -27,7 +26,7 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync.store import violations as violations_store
-from signet_sync.web import acting, app, form_tokens
+from signet_sync.web import acting, app
 from signet_sync.web.form_tokens import LIFE, FormTokens
 
 NOW_US = parse_instant(NOW) or 0
@@ -40,7 +39,7 @@ MEMORY = f"Deploys happen on Tuesdays {HOSTILE}"
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Two summaries changed and a transcript went, another agent's changed, too; a proposal; a memory; a quoted session."""
+    """Two summaries changed, a transcript went, another agent's changed; a proposal; a memory; a quoted session."""
 
     def make(vault: Vault) -> None:
         paths = [vault.session(number) for number in (1, 2, 3)]
@@ -106,14 +105,18 @@ class Form:
         self.page = someone.get(f"/do/{action}", params=target)
         assert self.page.status_code == 200, self.page.text
         shown = harmless(self.page.text)
-        self.address = next(str(one["action"]) for tag, one in shown.found if tag == "form" and "method" in one and one["method"] == "post")
-        self.hidden = {
-            str(one["name"]): str(one["value"]) for tag, one in shown.found if one.get("type") == "hidden"
-        }
+        self.address = next(
+            str(one["action"])
+            for tag, one in shown.found
+            if tag == "form" and "method" in one and one["method"] == "post"
+        )
+        self.hidden = {str(one["name"]): str(one["value"]) for tag, one in shown.found if one.get("type") == "hidden"}
 
     def send(self, *, headers: dict[str, str] | None = None, **words: str) -> Any:
         """Confirms it."""
-        return self.someone.post(self.address, data=self.hidden | words, headers=HEADERS if headers is None else headers)
+        return self.someone.post(
+            self.address, data=self.hidden | words, headers=HEADERS if headers is None else headers
+        )
 
 
 def everything(vault: Vault) -> dict[str, str]:
@@ -184,14 +187,16 @@ def test_a_proposal_is_approved_or_rejected_as_a_person(vault: Vault) -> None:
     someone = visitor(vault)
     rejecting = Form(someone, "reject", proposal=proposal)
     form = Form(someone, "approve", proposal=proposal)
-    assert "<del>Prose.</del>" not in form.page.text and "Prose." in form.page.text and "&lt;script&gt;" in form.page.text
+    assert (
+        "<del>Prose.</del>" not in form.page.text and "Prose." in form.page.text and "&lt;script&gt;" in form.page.text
+    )
     assert "Approved" in form.send().text
     shown = vault.call("entity", "show", jo, "--json").json
     assert any("Tables" in str(one.get("text")) for one in shown["sections"]) and shown["proposals"] == []
     events = vault.call("entity", "log", jo, "--json").json["events"]
     assert [one["actor"] for one in events if one["op"] == "approve"] == ["person"]
     gone = rejecting.send(reason="no")
-    assert gone.status_code == 409 and "no open proposal" in gone.text
+    assert gone.status_code == 409 and "No open proposal" in gone.text
 
 
 def test_a_proposal_that_is_rejected_leaves_the_section_and_keeps_the_reason(vault: Vault) -> None:
@@ -205,12 +210,13 @@ def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> Non
     someone = visitor(vault)
     secret = "ghp_" + "a1B2" * 9
     done = Form(someone, "remember").send(
-        text=f"Ada <i>wants</i>\r\nshort answers, not {secret}", type="preference", tags="ada, Short answers", private="yes"
+        text=f"Ada <i>wants</i>\r\nshort answers, not {secret}",
+        type="preference",
+        tags="ada, Short answers",
+        private="yes",
     )
     assert "Remembered" in done.text and "1\u202fsecret" not in done.text and "1 secret in it was replaced" in done.text
-    ((memory, content, private),) = vault.rows(
-        "select id, content, private from memories where type = 'preference'"
-    )
+    ((memory, content, private),) = vault.rows("select id, content, private from memories where type = 'preference'")
     assert "\r" not in content and secret not in content and private == 1
     assert Form(someone, "pin", handle=memory).send().status_code == 200
     assert vault.rows("select count(*) from pins")[0][0] == 1
@@ -246,7 +252,7 @@ def test_a_session_is_removed_after_its_dry_run(vault: Vault) -> None:
     assert everything(vault) == before
     for path in jo.values():
         assert path in form.page.text
-    assert mira["summary"] in form.page.text and "It is quoted in 1 place" in form.page.text
+    assert mira["summary"] in form.page.text and "quote it in 2 places" in form.page.text
     assert form.send(reason="private").status_code == 400
     done = Form(someone, "remove", session=session).send(reason="private <b>", quoting="redact")
     assert "Removed" in done.text and "Its passages were replaced in" in done.text
@@ -258,7 +264,7 @@ def test_a_session_is_removed_after_its_dry_run(vault: Vault) -> None:
 def test_a_full_pass_finds_what_is_new(vault: Vault) -> None:
     vault.session(9)
     done = Form(visitor(vault), "reindex").send()
-    assert "The pass has ended" in done.text and "3 files read" in done.text
+    assert "The pass has ended" in done.text
     assert vault.rows("select count(*) from memory_artifacts where session_id = ?", numbered(9)["session_id"]) == [(3,)]
 
 
@@ -294,7 +300,7 @@ def test_looking_at_confirmations_writes_nothing(vault: Vault) -> None:
     ):
         Form(someone, action, **target)
     assert everything(vault) == before
-    assert {action for action in acting.collected()} >= {"unpin"}
+    assert {*acting.collected()} >= {"unpin"}
 
 
 def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault: Vault) -> None:
@@ -325,7 +331,10 @@ def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None
     with opened(str(vault.root), Settings()) as workspace:
         protection.unpin(workspace, "default", ids["entity"], now_us=NOW_US)
         operations.set_section(workspace, "default", ids["entity"], "preferences", "Songs.", now_us=NOW_US)
-    for command in (("forget", ids["memory"]), ("remove", numbered(5)["session_id"], "--reason", "x", "--yes", "--quoting", "keep")):
+    for command in (
+        ("forget", ids["memory"]),
+        ("remove", numbered(5)["session_id"], "--reason", "x", "--yes", "--quoting", "keep"),
+    ):
         assert vault.call(*command).code == 0
     for form in forms:
         late = form.send(reason="x", quoting="keep")
@@ -348,13 +357,16 @@ def test_a_form_works_once_however_often_it_is_sent(vault: Vault) -> None:
     assert len(vault.rows("select id from memories where content like 'Said%'")) == 1
 
 
-def test_a_form_that_is_old_or_not_ours_does_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
     path = known(vault)["paths"][0]["summary"]
     someone = visitor(vault)
-    form, other = Form(someone, "restore", path=path), Form(someone, "restore", path=known(vault)["paths"][1]["summary"])
+    form, other = (
+        Form(someone, "restore", path=path),
+        Form(someone, "restore", path=known(vault)["paths"][1]["summary"]),
+    )
     before = everything(vault)
     for hidden in (
-        {},
+        {"text": "nothing of the form"},
         form.hidden | {"seal": "0" * 64},
         form.hidden | {"seal": "ü"},
         form.hidden | {"state": "0" * 64},
@@ -369,12 +381,21 @@ def test_a_form_that_is_old_or_not_ours_does_nothing(vault: Vault, monkeypatch: 
         assert refused.status_code == 403 and "Nothing was done" in refused.text
     # For another agent it is another form.
     assert someone.post(f"{form.address}&agent=scout", data=form.hidden, headers=HEADERS).status_code == 403
-    clock = form_tokens.time.monotonic
-    monkeypatch.setattr(form_tokens.time, "monotonic", lambda: clock() + LIFE + 1)
     assert everything(vault) == before
 
 
-def test_an_expired_confirmation_is_shown_again(vault: Vault) -> None:
+def test_a_confirmation_that_is_too_old_is_shown_again(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = [0.0]
+    monkeypatch.setattr(app, "FormTokens", lambda visitor: FormTokens(visitor, lambda: moment[0]))
+    path = known(vault)["paths"][0]["summary"]
+    form = Form(visitor(vault), "accept", path=path)
+    moment[0] = LIFE + 1.0
+    old = form.send(reason="typed <late>")
+    assert old.status_code == 403 and "more than half an hour old, so nothing was done" in old.text
+    assert path in opened_violations(vault) and "typed &lt;late&gt;" in old.text
+
+
+def test_a_token_is_for_one_form_of_one_server(vault: Vault) -> None:
     moment = [0.0]
     tokens = FormTokens("visitor", lambda: moment[0])
     token = tokens.issue({"path": "a"}, "state")
@@ -563,8 +584,7 @@ def test_every_action_is_shown_by_some_view(vault: Vault) -> None:
 
 
 def token(vault: Vault) -> str:
-    found: str = vault.rows("select session_token from memory_artifacts where session_id = ?", numbered(6)["session_id"])[0][0]
+    found: str = vault.rows(
+        "select session_token from memory_artifacts where session_id = ?", numbered(6)["session_id"]
+    )[0][0]
     return found
-
-
-assert made

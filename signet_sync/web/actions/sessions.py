@@ -9,7 +9,7 @@ from signet_sync.privacy.quotes import Quotes
 from signet_sync.privacy.remove import RemoveResult, SessionRemoval
 from signet_sync.sync.read_only import require_index
 from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, listed
+from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, FormField, PathList, ViewLink
 from signet_sync.web.commands import WORDS, command_line
 from signet_sync.web.formatting import counted
 from signet_sync.web.request import ViewRequest
@@ -46,8 +46,12 @@ def _remove(request: ViewRequest) -> ActionPlan:
         " contain text of the session.",
         "The deleted files cannot be brought back.",
     ]
+    lists = [PathList.of("Deleted", paths)] if paths else []
     if quoted.places:
-        said.append(f"It is quoted in {counted(len(quoted.places), 'place')}: {_some(quoted.places)}.")
+        said.append(
+            f"Other sessions quote it in {counted(len(quoted.places), 'place')}; you choose what becomes of that."
+        )
+        lists.append(PathList.of("Quote it", quoted.places))
     return ActionPlan(
         title="Remove this session for good?",
         button="Remove it for good",
@@ -58,7 +62,7 @@ def _remove(request: ViewRequest) -> ActionPlan:
         command=command_line(request, "remove", session_id, "--reason", WORDS),
         final=True,
         computed=(plans, quoted),
-        **listed(paths),
+        lists=lists,
     )
 
 

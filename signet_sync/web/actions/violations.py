@@ -11,7 +11,7 @@ from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import OpenViolation, batches
-from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, ViewLink, digest, listed
+from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, PathList, ViewLink, digest
 from signet_sync.web.commands import WORDS, command_line
 from signet_sync.web.diff import Differing, differing
 from signet_sync.web.formatting import counted
@@ -80,7 +80,7 @@ def _restore_several(request: ViewRequest, database: Database) -> ActionPlan:
         state=_states(request, found),
         command=command_line(request, "violations", "restore", *_chosen(request), own_agent=False),
         final=changed > 0,
-        **listed([one.path for one in found if one.restorable]),
+        lists=(PathList.of("Restored", [one.path for one in found if one.restorable]),),
     )
 
 
@@ -152,7 +152,7 @@ def _accept_several(request: ViewRequest, database: Database) -> ActionPlan:
         command=command_line(request, "violations", "accept", *_chosen(request), "--reason", WORDS, own_agent=False),
         fields=(REASON,),
         final=able > 0,
-        **listed([one.path for one in found if one.acceptable]),
+        lists=(PathList.of("Accepted", [one.path for one in found if one.acceptable]),),
     )
 
 
