@@ -85,7 +85,7 @@ def _forget(request: ViewRequest) -> ActionPlan:
         sentences=[
             "It is deleted to the last byte: from the database, MEMORY.md, DREAMS.md, kept copies and backups.",
             "It cannot be brought back.",
-            "What the session's files say stays; to delete these, remove the session.",
+            "What files of sessions say stays; to delete it, remove the session.",
         ],
         blocks=markdown.blocks(markdown.numbered(found.content, 1)),
         back=ViewLink("The memory", "memory", {"memory": wanted}),
@@ -125,7 +125,8 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
     return ActionPlan(
         title="Pin this to the top of MEMORY.md?" if pin else "Remove this pin?",
         button="Pin it" if pin else "Remove the pin",
-        sentences=[label, said if pin else "Age and room decide again whether MEMORY.md shows it."],
+        blocks=markdown.blocks(markdown.numbered(label, 1)),
+        sentences=[said if pin else "Age and room decide again whether MEMORY.md shows it."],
         back=_view_of(found),
         state=[found, is_pinned],
         command=command_line(request, "pin" if pin else "unpin", found),

@@ -41,6 +41,7 @@ def _approve(request: ViewRequest) -> ActionPlan:
     asked = _asked(request)
     proposal, title = asked.proposal, asked.entity.title
     sets = proposal.op == "set"
+    why = [f"The agent gives as its reason: {proposal.rationale}"] if proposal.rationale else []
     change = "gets the text below" if sets else "gets one more item, the text below"
     return ActionPlan(
         title="Approve this proposal?",
@@ -48,6 +49,7 @@ def _approve(request: ViewRequest) -> ActionPlan:
         sentences=[
             f"The section {asked.heading} of {title} {change}, as your own change.",
             "The event log records it; the previous text stays there." if sets else "The event log records it.",
+            *why,
         ],
         blocks=() if sets else markdown.blocks(markdown.numbered(proposal.text, 1)),
         difference="What changes in the section",

@@ -7,8 +7,10 @@ from signet_sync.privacy import quotes
 from signet_sync.privacy import remove as removals
 from signet_sync.privacy.quotes import Quotes
 from signet_sync.privacy.remove import RemoveResult, SessionRemoval
+from signet_sync.recall import open_session
 from signet_sync.sync.read_only import require_index
 from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.web import markdown
 from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, FormField, PathList, ViewLink
 from signet_sync.web.commands import WORDS, command_line
 from signet_sync.web.formatting import counted
@@ -33,6 +35,7 @@ def _remove(request: ViewRequest) -> ActionPlan:
         if not plans:
             raise UsageError("there is no such session", hint="see the list of sessions", code="unknown-session")
         quoted = quotes.quoted(workspace, plans)
+        about = open_session.describe_one(workspace.database, plans[0].sessions[0]) if plans[0].paths else None
     paths = [path for one in plans for path in one.paths]
     count = len(paths)
     said = [
@@ -56,6 +59,7 @@ def _remove(request: ViewRequest) -> ActionPlan:
         title="Remove this session for good?",
         button="Remove it for good",
         sentences=said,
+        blocks=markdown.blocks(markdown.numbered((about and about["sentence"]) or session_id, 1)),
         fields=(*((_QUOTING,) if quoted.places else ()), REASON),
         back=ViewLink("The session", "session", {"token": plans[0].session_token, "session": session_id}),
         state=[[one.session_token, one.session_ids, one.paths] for one in plans] + [quoted.places],
