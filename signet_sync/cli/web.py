@@ -11,6 +11,7 @@ from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.host.extras import hint
+from signet_sync.storage.durable import private_folder
 
 _INSTALL = hint("ui")
 
@@ -64,9 +65,11 @@ def _log_actions(context: Context) -> None:
     """Logs to a file, too; it is created when an action is confirmed."""
     from signet_sync import log  # loads loguru
 
-    settings = context.settings(anyway=True)
+    settings, folder = context.settings(anyway=True), context.state()
+    if os.path.isdir(folder.path):
+        private_folder(folder.logs)
     log.to_file(
-        os.path.join(context.state().logs, "ui.log"),
+        os.path.join(folder.logs, "ui.log"),
         settings.log_level,
         rotation_bytes=settings.log_rotation_bytes,
         keep=settings.log_keep,

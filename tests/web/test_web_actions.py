@@ -26,6 +26,7 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync.store import violations as violations_store
+from signet_sync.text.sentences import flatten
 from signet_sync.web import acting, app
 from signet_sync.web.form_tokens import LIFE, FormTokens
 
@@ -206,6 +207,19 @@ def test_a_proposal_that_is_rejected_leaves_the_section_and_keeps_the_reason(vau
     assert [(one["actor"], one["reason"]) for one in events if one["op"] == "reject"] == [("person", "not so")]
 
 
+def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
+    jo, someone = known(vault)["entity"], visitor(vault)
+    late = Form(someone, "guard", entity=jo, op="unpin")
+    for op, told in (("unpin", "Pin removed"), ("lock", "Locked"), ("unlock", "Lock removed"), ("pin", "Pinned")):
+        form = Form(someone, "guard", entity=jo, op=op)
+        assert flatten("Jo <b>M</b>") in Elements(form.page.text).text and told in form.send().text
+    # It is pinned again, as it was when that form was made.
+    assert "Pin removed" in late.send().text
+    events = vault.call("entity", "log", jo, "--json").json["events"]
+    assert {one["actor"] for one in events if one["op"] in ("unpin", "lock", "unlock")} == {"person"}
+    assert someone.get("/do/guard", params={"entity": jo, "op": "erase"}).status_code == 404
+
+
 def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> None:
     someone = visitor(vault)
     secret = "ghp_" + "a1B2" * 9
@@ -293,6 +307,7 @@ def test_looking_at_confirmations_writes_nothing(vault: Vault) -> None:
         ("approve", {"proposal": ids["proposal"]}),
         ("reject", {"proposal": ids["proposal"]}),
         ("remember", {}),
+        ("guard", {"entity": ids["entity"], "op": "lock"}),
         ("forget", {"memory": ids["memory"]}),
         ("pin", {"handle": ids["memory"]}),
         ("remove", {"session": numbered(2)["session_id"]}),
@@ -472,6 +487,7 @@ def test_nothing_of_another_agent_can_be_acted_on(vault: Vault) -> None:
         ("restore", {"path": ids["paths"][0]["summary"]}),
         ("accept", {"path": ids["paths"][0]["summary"]}),
         ("approve", {"proposal": ids["proposal"]}),
+        ("guard", {"entity": ids["entity"], "op": "lock"}),
         ("forget", {"memory": ids["memory"]}),
         ("pin", {"handle": ids["memory"]}),
         ("remove", {"session": numbered(2)["session_id"]}),

@@ -141,6 +141,10 @@ def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(wor
         page.wait_for_url("**/done/*")
         expect(page.get_by_role("heading", level=1)).to_have_text("Accepted 1 file")
         assert visit.faults == []
+    log = world.vault.state / "logs" / "ui.log"
+    assert oct(log.stat().st_mode)[-3:] == "600" and oct(log.parent.stat().st_mode)[-3:] == "700"
+    assert f"INFO accept memory/{summary(world.vault, 2).name} of default: done\n" in log.read_text("utf-8")
+    assert EVIL not in log.read_text("utf-8") and "restore" in world.vault.call("logs", "ui").out
 
 
 def test_what_changed_while_one_looked_is_told_and_not_done(world: World) -> None:

@@ -1,10 +1,11 @@
-"""Approves or rejects what an agent proposes for an entity."""
+"""Approves or rejects what an agent proposes for an entity; keeps agents from changing an entity."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from signet_sync.entities import proposals, protection, queries
+from signet_sync.entities.protection import Guard
 from signet_sync.entities.results import EntityResult, EntityView, Proposal
 from signet_sync.errors import UsageError
 from signet_sync.web import markdown
@@ -111,7 +112,50 @@ def _result(call: ActionCall, done: EntityResult, title: str) -> ActionResult:
     return ActionResult(title, said, (call.plan.back, ViewLink("Entities", "entities")))
 
 
+# ── what agents may change ──
+
+_GUARDS: dict[str, tuple[str, str, str]] = {
+    "pin": ("Pin this entity?", "Pin it", "Agents may only propose changes from now on: it matters as it is."),
+    "unpin": ("Remove the pin of this entity?", "Remove the pin", "Agents may change it again, unless it is locked."),
+    "lock": ("Lock this entity?", "Lock it", "Agents may only propose changes from now on."),
+    "unlock": (
+        "Remove the lock of this entity?",
+        "Remove the lock",
+        "Agents may change it again, unless it is pinned.",
+    ),
+}
+
+
+def _guard(request: ViewRequest) -> ActionPlan:
+    wanted, op = request.query.get("entity", ""), request.query.get("op", "")
+    if op not in _GUARDS:
+        raise UsageError("there is no such action", hint="use the buttons of the views", code="unknown-action")
+    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
+        entity = queries.view(repo, queries.require_row(repo, wanted))
+    title, button, said = _GUARDS[op]
+    return ActionPlan(
+        title=title,
+        button=button,
+        blocks=markdown.blocks(markdown.numbered(entity.title, 1)),
+        sentences=[said, "Pins and locks of single sections stay. The event log records it."],
+        back=ViewLink("The entity", "entity", {"entity": entity.id}),
+        state=[entity.id, sorted(entity.pins), sorted(entity.locks), entity.drifted],
+        command=command_line(request, "entity", op, entity.id),
+        computed=entity.id,
+    )
+
+
+def _do_guard(call: ActionCall) -> ActionResult:
+    op: Guard = next(one for one in get_args(Guard) if one == call.request.query["op"])
+    done = protection.guard(
+        op, call.workspace, call.request.agent, call.plan.computed, actor="person", now_us=call.request.now_us
+    )
+    titles: dict[Guard, str] = {"pin": "Pinned", "unpin": "Pin removed", "lock": "Locked", "unlock": "Lock removed"}
+    return _result(call, done, titles[op])
+
+
 ACTIONS = (
     Action("approve", ("proposal",), _approve, _do_approve),
     Action("reject", ("proposal",), _reject, _do_reject),
+    Action("guard", ("entity", "op"), _guard, _do_guard),
 )
