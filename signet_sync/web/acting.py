@@ -21,7 +21,7 @@ from signet_sync.privacy.remove import refresh
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 from signet_sync.web import actions
-from signet_sync.web.action import Action, ActionCall, ActionResult
+from signet_sync.web.action import Action, ActionCall, ActionResult, ChangedMeanwhile, planned
 from signet_sync.web.form_tokens import LIFE, FormToken, FormTokens
 from signet_sync.web.request import ViewRequest, WebPage
 
@@ -43,10 +43,6 @@ def collected() -> dict[str, Action]:
 
 class _Busy(Exception):
     """Another process holds the workspace; the action has not begun."""
-
-
-class _Changed(Exception):
-    """The plan differs from the one that was confirmed; the action has not begun."""
 
 
 @dataclass(slots=True)
@@ -164,7 +160,7 @@ class Acting:
             started.future.result(WAIT)
         except NotYet:
             pass
-        except (_Busy, _Changed) as error:
+        except (_Busy, ChangedMeanwhile) as error:
             with self._lock:
                 self._started.pop(once, None)
             busy = isinstance(error, _Busy)
@@ -178,7 +174,7 @@ class Acting:
         told = " ".join([action.name, *action.target(request).values(), "of", request.agent])
         try:
             result = self._do(action, request, words, state)
-        except (_Busy, _Changed) as error:
+        except (_Busy, ChangedMeanwhile) as error:
             logger.info("{}: not done, {}", told, "busy" if isinstance(error, _Busy) else "changed meanwhile")
             raise
         except SignetSyncError as error:
@@ -194,12 +190,7 @@ class Acting:
         with _held(request) as workspace:
             if action.refresh:
                 refresh(workspace, request.now_us, "done")
-            try:
-                plan = action.plan(request)
-            except UsageError as error:
-                raise _Changed from error
-            if plan.fingerprint() != state:
-                raise _Changed
+            plan = planned(action.plan, request, state)
             for one in plan.fields:
                 one.check(words.get(one.name, ""))
             return action.do(ActionCall(workspace, request, plan, words, self.should_stop))

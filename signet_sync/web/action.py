@@ -100,6 +100,10 @@ class ActionResult:
     well: bool = True
 
 
+class ChangedMeanwhile(Exception):
+    """The plan differs from the one that was confirmed; the action has not begun."""
+
+
 @dataclass(frozen=True, slots=True)
 class ActionCall:
     """A confirmed action: the workspace, which is locked for it, the request, its plan as of now, the person's words.
@@ -112,6 +116,25 @@ class ActionCall:
     plan: ActionPlan
     words: Mapping[str, str]
     should_stop: Callable[[], bool]
+
+    def agree(self, plan: Callable[[ViewRequest], ActionPlan]) -> Callable[[int], None]:
+        """Returns what an operation asks just before it changes files: it raises `ChangedMeanwhile`, as `planned`."""
+
+        def ask(count: int) -> None:
+            planned(plan, self.request, self.plan.fingerprint())
+
+        return ask
+
+
+def planned(plan: Callable[[ViewRequest], ActionPlan], request: ViewRequest, state: str) -> ActionPlan:
+    """Makes the plan again. Raises `ChangedMeanwhile` if it differs from the confirmed one, or cannot be made."""
+    try:
+        found = plan(request)
+    except UsageError as error:
+        raise ChangedMeanwhile from error
+    if found.fingerprint() != state:
+        raise ChangedMeanwhile
+    return found
 
 
 @dataclass(frozen=True, slots=True)

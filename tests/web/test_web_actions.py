@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from ui_pages import BESIDE, HOSTILE, Elements, harmless, site
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, protection
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.integrity import settling
 from signet_sync.memories import operations as memories_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -77,8 +79,9 @@ def vault(filled: Any, tmp_path: Path) -> Vault:
 def spoil(vault: Vault, path: str, word: str = "breaks") -> None:
     """Edits a sealed file."""
     text = (vault / path).read_text("utf-8")
-    assert "keeps" in text or "breaks" in text
-    (vault / path).write_text(text.replace("keeps", word).replace("breaks", word), "utf-8")
+    spoilt = re.sub("keeps|breaks|shatters", word, text)
+    assert spoilt != text
+    (vault / path).write_text(spoilt, "utf-8")
 
 
 def known(vault: Vault) -> Any:
@@ -333,6 +336,29 @@ def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault:
     forms[1].hidden = {str(one["name"]): str(one["value"]) for _, one in again.found if one.get("type") == "hidden"}
     assert [one["value"] for _, one in again.found if one.get("name") == "reason"] == ["it was right"]
     assert "Accepted 1 file" in forms[1].send(reason="it was right").text
+
+
+def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor waits for no lock."""
+    path = known(vault)["paths"][0]["summary"]
+    run_pass = settling.run_pass
+
+    def saved_after(*given: Any) -> Any:
+        outcome = run_pass(*given)
+        spoil(vault, path, "shatters")
+        return outcome
+
+    someone = visitor(vault)
+    for action, target in (("restore", {"path": path}), ("accept", {"path": path}), ("restore", {})):
+        form = Form(someone, action, **target)
+        with monkeypatch.context() as race:
+            race.setattr(settling, "run_pass", saved_after)
+            late = form.send(reason="it is right")
+        assert late.status_code == 409 and "nothing was done" in late.text
+        assert "shatters" in (vault / path).read_text("utf-8")
+        spoil(vault, path)
 
 
 def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None:

@@ -205,18 +205,14 @@ def _filter(request: ViewRequest) -> ViolationFilter:
 
 
 def _do_restore(call: ActionCall) -> ActionResult:
-    done = settling.restore(call.workspace, _filter(call.request), call.request.now_us, _agreed)
+    done = settling.restore(call.workspace, _filter(call.request), call.request.now_us, call.agree(_restore))
     return _result(done, "Restored")
 
 
 def _do_accept(call: ActionCall) -> ActionResult:
     reason = call.words["reason"]
-    done = settling.accept(call.workspace, _filter(call.request), reason, call.request.now_us, _agreed)
+    done = settling.accept(call.workspace, _filter(call.request), reason, call.request.now_us, call.agree(_accept))
     return _result(done, "Accepted")
-
-
-def _agreed(count: int) -> None:
-    """Asks nobody: the person confirmed the list."""
 
 
 def _result(done: BatchResult, what: str) -> ActionResult:
