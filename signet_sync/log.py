@@ -148,18 +148,26 @@ def set_up(
     if folder is not None:
         private_folder(folder)
         path = os.path.join(folder, f"{name}.log")
-        logger.add(
-            path,
-            level=level,
-            format="{time:YYYY-MM-DDTHH:mm:ss.SSS!UTC}Z {level} {message}",
-            rotation=rotation_bytes,
-            retention=keep,
-            filter=_Limited(),
-            diagnose=False,
-            backtrace=False,
-            encoding="utf-8",
-            opener=lambda p, flags: os.open(p, flags, 0o600),
-        )
+        to_file(path, level, rotation_bytes=rotation_bytes, keep=keep)
     # watchdog uses the standard logging module; its problems reach us as events.
     logging.getLogger("watchdog").setLevel(logging.ERROR)
     return path
+
+
+def to_file(path: str, level: str, *, rotation_bytes: int, keep: int, delay: bool = False) -> None:
+    """Adds a file to the sinks, with `delay` at the first line that is logged."""
+    from loguru import logger
+
+    logger.add(
+        path,
+        level=level,
+        format="{time:YYYY-MM-DDTHH:mm:ss.SSS!UTC}Z {level} {message}",
+        rotation=rotation_bytes,
+        retention=keep,
+        filter=_Limited(),
+        diagnose=False,
+        backtrace=False,
+        encoding="utf-8",
+        opener=lambda p, flags: os.open(p, flags, 0o600),
+        delay=delay,
+    )

@@ -14,22 +14,29 @@ from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.errors import UsageError
 from signet_sync.storage.safe_paths import require_root
 
-_ABOUT = {"agent": "the agent", "intake": "captured transcripts", "hook": "failed hooks"}
+_ABOUT = {
+    "agent": "the agent",
+    "intake": "captured transcripts",
+    "hook": "failed hooks",
+    "ui": "actions of the web page",
+}
 _WRITERS = {
     "agent": "it is written by signet-sync run",
     "intake": "it is written when a harness's session has ended",
     "hook": "it is written when a hook fails",
+    "ui": "it is written when an action of the web page was confirmed",
 }
 
 
 @click.command()
-@click.argument("log", type=click.Choice(list(_ABOUT)), metavar="[agent|intake|hook]", default="agent")
+@click.argument("log", type=click.Choice(list(_ABOUT)), metavar="[agent|intake|hook|ui]", default="agent")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 @json_option
 @pass_context
 def logs(context: Context, log: str, follow: bool, lines: int) -> int:
-    """Show where the logs are, and the last lines of one: of the agent, of captured transcripts, of failed hooks."""
+    """Show where the logs are, and the last lines of one: of the agent, of captured transcripts, of failed hooks,
+    of actions of the web page."""
     path = _path(context, log)
     if context.as_json:
         emit({"path": path, "exists": os.path.exists(path)})

@@ -7,9 +7,9 @@ import click
 from signet_sync.cli import purge
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.reindex import progress_bar
-from signet_sync.cli.remove import refresh
 from signet_sync.privacy import redact as redactions
 from signet_sync.privacy.redact import RedactResult
+from signet_sync.privacy.remove import refresh
 from signet_sync.sync.read_only import reading, require_index
 from signet_sync.sync.store.redactions import redacted_files
 from signet_sync.text.phrases import counted

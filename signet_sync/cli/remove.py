@@ -11,7 +11,7 @@ import click
 
 from signet_sync.cli import purge
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.errors import Halted, UsageError
+from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitize_line
@@ -81,7 +81,7 @@ def remove(
         if undo:
             return _undo(context, workspace, session, dry_run=dry_run, yes=yes)
         if not dry_run:
-            refresh(workspace, context.now_us)
+            removals.refresh(workspace, context.now_us)
         plans = removals.plan(workspace, context.agent, session, purge_history=purge_history)
         quoted = quotes.quoted(workspace, plans)
         if dry_run:
@@ -105,19 +105,6 @@ def remove(
 
     context.answer(documents[0] if len(documents) == 1 else {"removals": documents}, show)
     return 1 if any(one.pending or purge.is_waiting(one.purged) for one in done) else 0
-
-
-def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
-    """Updates the index, so that no outdated list is agreed to. Raises `Halted` if the files are missing."""
-    from signet_sync.sync import engine, request  # slow imports, which the help has no use for
-
-    outcome = engine.run_pass(workspace, request.Request(now_us=instant, project=False))
-    if outcome.cliff is not None:
-        raise Halted(
-            f"nothing can be {what} while files are missing: {outcome.cliff.message}",
-            path="memory",
-            hint="bring memory/ back and try again, or first run: signet-sync reindex --accept-removals",
-        )
 
 
 def _quoted(paths: Sequence[str]) -> UsageError:

@@ -154,7 +154,7 @@ def restore(context: Context, which: ViolationFilter, yes: bool) -> int:
     """
     from signet_sync.integrity import settling  # as above
 
-    ask = _asking(context, "restore {} to the sealed content", yes)
+    ask = _asking(context, "restore {} to the sealed content", yes or which.is_one)
     with context.opened() as workspace:
         settled = settling.restore(workspace, which, context.now_us, ask)
     return _answer(context, settled, "restored", kept=settled.kept)
@@ -171,7 +171,7 @@ def accept(context: Context, which: ViolationFilter, yes: bool, reason: str) -> 
     """
     from signet_sync.integrity import settling  # as above
 
-    ask = _asking(context, "accept {} as they are", yes)
+    ask = _asking(context, "accept {} as they are", yes or which.is_one)
     with context.opened() as workspace:
         settled = settling.accept(workspace, which, reason, context.now_us, ask)
     accepted = settled.done[0] if which.is_one else settled.done

@@ -10,6 +10,7 @@ import click
 from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
 from signet_sync.errors import UsageError, extra_hint
 from signet_sync.formats.ids import require_agent
+from signet_sync.storage.durable import private_folder
 
 _INSTALL = extra_hint("ui")
 
@@ -18,15 +19,16 @@ _INSTALL = extra_hint("ui")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port (default: any free port)."
 )
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing: without the buttons that act.")
 @click.option("--no-open", is_flag=True, help="Print the address without opening a browser.")
 @agent_option
 @json_option
 @pass_context
-def ui(context: Context, port: int, no_open: bool) -> int:
-    """View the workspace in a browser: its content, how it is connected, and what is wrong. Ctrl-C ends it.
+def ui(context: Context, port: int, read_only: bool, no_open: bool) -> int:
+    """View the workspace in a browser, and act on it: what it contains, and what is wrong. Ctrl-C ends it.
 
-    The page is read-only, is served on 127.0.0.1 only, and opens with the printed address: anyone with that address and
-    an account on this machine can read the workspace.
+    The page changes nothing before you confirm what it says will happen. It is served on 127.0.0.1 only, and opens with
+    the printed address: anyone with that address and an account on this machine can read and change the workspace.
     """
     require_agent(context.agent)
     context.require_database_file()
@@ -40,6 +42,8 @@ def ui(context: Context, port: int, no_open: bool) -> int:
             f"the page needs {error.name}, which is not installed", hint=_INSTALL, code="extra-missing"
         ) from None
     context.log_to_person()
+    if not read_only:
+        _log_actions(context)
 
     def announce(url: str, opening: str, bound: int) -> None:
         if context.as_json:
@@ -52,8 +56,24 @@ def ui(context: Context, port: int, no_open: bool) -> int:
             if not no_open:
                 _open(opening)
 
-    serve(Site(context.place(), context.agent), port, announce)
+    serve(Site(context.place(), context.agent), port, announce, read_only=read_only)
     return 0
+
+
+def _log_actions(context: Context) -> None:
+    """Logs to a file, too; it is created when an action is confirmed."""
+    from signet_sync import log  # loads loguru
+
+    settings, folder = context.settings(anyway=True), context.state()
+    if os.path.isdir(folder.path):
+        private_folder(folder.logs)
+    log.to_file(
+        os.path.join(folder.logs, "ui.log"),
+        settings.log_level,
+        rotation_bytes=settings.log_rotation_bytes,
+        keep=settings.log_keep,
+        delay=True,
+    )
 
 
 def _open(address: str) -> None:

@@ -233,7 +233,8 @@ def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us:
 class ViolationFilter:
     """Selects violations: by paths and patterns, those of missing files, one batch, or `everything`.
 
-    With `accepted` it selects missing files whose absence was accepted, instead of open violations.
+    With `accepted` it selects missing files whose absence was accepted, instead of open violations; with `agent`, of
+    those that a batch or `everything` covers, only its own and those whose agent is unknown.
     """
 
     names: tuple[str, ...] = ()
@@ -241,6 +242,7 @@ class ViolationFilter:
     vanished: bool = False
     batch: str | None = None
     accepted: bool = False
+    agent: str | None = None
 
     @property
     def is_one(self) -> bool:
@@ -253,7 +255,7 @@ def select(database: Database, which: ViolationFilter) -> list[str]:
 
     Raises `UsageError` if a pattern or batch matches none.
     """
-    found = violations.batches(database)
+    found = violations.batches(database, which.agent)
     if which.batch is not None and which.batch not in {batch.id for batch in found}:
         raise UsageError(
             f"no batch of open violations is called {which.batch!r}",

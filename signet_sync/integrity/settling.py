@@ -10,7 +10,7 @@ from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
-# Asks a person about several files, given their number; raises to stop.
+# Asks for consent, given the number of files, once their verdicts are as of now; raises to stop.
 Ask = Callable[[int], None]
 
 
@@ -41,6 +41,6 @@ def accept(workspace: Workspace, which: ViolationFilter, reason: str, now_us: in
 def _selected(workspace: Workspace, which: ViolationFilter, now_us: int, ask: Ask) -> list[str]:
     run_pass(workspace, Request(now_us=now_us, project=False))
     paths = operations.select(workspace.database, which)
-    if paths and not which.is_one:
+    if paths:
         ask(len(paths))
     return paths

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.capture import spool
 from signet_sync.capture import store as capture_store
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.errors import Halted, UsageError, WorkspaceError
 from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_record import TOMBSTONE_VERSION
@@ -115,6 +115,17 @@ class Undo:
     path: str
     present: tuple[str, ...]
     earlier: bool = False
+
+
+def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
+    """Updates the index, so that no outdated list is agreed to. Raises `Halted` if the files are missing."""
+    outcome = engine.run_pass(workspace, Request(now_us=instant, project=False))
+    if outcome.cliff is not None:
+        raise Halted(
+            f"nothing can be {what} while files are missing: {outcome.cliff.message}",
+            path="memory",
+            hint="bring memory/ back and try again, or first run: signet-sync reindex --accept-removals",
+        )
 
 
 def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[SessionRemoval]:

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 
 from signet_sync.errors import AnotherAgent, WorkspaceError
 from signet_sync.formats.paths import MEMORY
@@ -26,6 +27,8 @@ from signet_sync.storage.locations import silence as silence
 
 _RUN = "run.lock"
 _MOMENT = 0.25  # seconds: a process that only looks holds the lock of a run for much less
+# The folder of locks of the workspace that this thread holds for several operations.
+_HELD_HERE: ContextVar[str | None] = ContextVar("held_here", default=None)
 
 
 def establish(
@@ -231,8 +234,25 @@ def _flocked(handle: int) -> bool:
 
 
 @contextmanager
+def workspace_held(folder: StateFolder, timeout: float) -> Iterator[None]:
+    """Locks a workspace for several operations of this thread, each of which locks it, too: nothing comes between them.
+
+    Raises as `workspace_lock`.
+    """
+    with workspace_lock(folder, timeout):
+        token = _HELD_HERE.set(folder.locks)
+        try:
+            yield
+        finally:
+            _HELD_HERE.reset(token)
+
+
+@contextmanager
 def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
     """Locks a workspace for one pass or flow at a time. Raises `WorkspaceError` after `timeout` seconds."""
+    if _HELD_HERE.get() == folder.locks:
+        yield
+        return
     message = "another signet-sync command is working on this workspace"
     with _held(folder.locks, "workspace.lock", timeout, message), ExitStack() as stack:
         try:

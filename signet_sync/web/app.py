@@ -6,26 +6,30 @@ import asyncio
 import os
 import pkgutil
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import anyio
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.storage.clock import now_us
 from signet_sync.web import formatting, views
+from signet_sync.web.acting import Acting, Redirect
+from signet_sync.web.form_tokens import FormTokens
 from signet_sync.web.layout import Frame
 from signet_sync.web.links import Links
 from signet_sync.web.live_updates import Events
 from signet_sync.web.request import Site, View, ViewRequest, WebPage
-from signet_sync.web.security import TOKEN, BrowserGuard, Keys, query_of
+from signet_sync.web.security import FORMS, TOKEN, BrowserGuard, Keys, query_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -35,6 +39,11 @@ Listed = tuple[str, str, View]  # a view's path, name and function
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _AT_ONCE = 4  # requests; each holds a thread and reads the index
 _CARRIED = ("agent", TOKEN)  # of the query: not passed to views
+_REFUSED = {
+    400: ("The form has too many fields, so nothing was done.", "go back and use the form of the page"),
+    413: ("The form is too large, so nothing was done.", "go back and shorten the text"),
+}
+_LARGEST = 1 << 18  # bytes of a form
 
 
 def make(
@@ -44,12 +53,14 @@ def make(
     *,
     ending: asyncio.Event | None = None,
     listed: list[Listed] | None = None,
+    read_only: bool = False,
 ) -> ASGIApp:
     """Returns the application behind its guard; `ending` ends the streams when set, `listed` replaces our views."""
     keys = Keys(token) if isinstance(token, str) else token
-    return BrowserGuard(
-        _Pages(site, collected() if listed is None else listed, ending or asyncio.Event()).app, keys, port
-    )
+    ending = ending or asyncio.Event()
+    acting = None if read_only else Acting(FormTokens(keys.cookie), ending.is_set)
+    pages = _Pages(site, collected() if listed is None else listed, ending, acting)
+    return BrowserGuard(pages.app, keys, port, read_only=read_only)
 
 
 def collected() -> list[Listed]:
@@ -63,12 +74,18 @@ def collected() -> list[Listed]:
 class _Pages:
     """Answers requests for one site."""
 
-    def __init__(self, site: Site, listed: list[Listed], ending: asyncio.Event) -> None:
+    def __init__(self, site: Site, listed: list[Listed], ending: asyncio.Event, acting: Acting | None) -> None:
         self._site = site
         self._templates = formatting.environment(os.path.join(_HERE, "templates"))
         self._limiter = CapacityLimiter(_AT_ONCE)
-        self._paths = {name: path for path, name, _ in listed} | {"static": "/static/{path}", "events": "/events"}
+        self._waiting = CapacityLimiter(_AT_ONCE)  # forms wait for their action, and must not keep views waiting
+        self._paths = {"static": "/static/{path}", "events": "/events"}
+        if acting is not None:
+            listed = [*listed, (f"{FORMS}{{action}}", "do", acting.confirm), ("/done/{once}", "done", acting.result)]
+        self._paths |= {name: path for path, name, _ in listed}
         routes: list[BaseRoute] = [Route(path, self._endpoint(view), name=name) for path, name, view in listed]
+        if acting is not None:
+            routes.append(Route(f"{FORMS}{{action}}", self._form_endpoint(acting), methods=["POST"]))
         routes.append(Route("/events", Events(site.place, ending).answer, name="events"))
         routes.append(Mount("/static", _Static(directory=os.path.join(_HERE, "static")), name="static"))
         self.app = Starlette(
@@ -82,7 +99,15 @@ class _Pages:
 
         return answer
 
-    def _answer(self, view: View, request: Request) -> Response:
+    def _form_endpoint(self, acting: Acting) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            given = await _form(request)
+            perform = partial(acting.perform, given=given)
+            return await anyio.to_thread.run_sync(self._answer, perform, request, limiter=self._waiting)
+
+        return answer
+
+    def _answer(self, view: Callable[[ViewRequest], WebPage | Redirect], request: Request) -> Response:
         frame = self._frame(request)
         try:
             shown = self._view_request(request, frame)
@@ -97,6 +122,8 @@ class _Pages:
             page = _message_page(
                 503, message, "check permissions and free space, then try again", str(error.filename or "")
             )
+        if isinstance(page, Redirect):
+            return RedirectResponse(self._links(shown)("done", once=page.once), 303)
         return self._shown(frame, shown, page)
 
     def _view_request(self, request: Request, frame: Frame) -> ViewRequest:
@@ -122,10 +149,13 @@ class _Pages:
             "page": page,
             "request": shown,
             "frame": frame,
-            "url": Links(self._paths, shown.agent, self._site.agent),
+            "url": self._links(shown),
         }
         text = self._templates.get_template(f"{page.template}.html").render(values)
         return Response(text.encode("utf-8", "backslashreplace"), page.status, media_type="text/html")
+
+    def _links(self, shown: ViewRequest) -> Links:
+        return Links(self._paths, shown.agent, self._site.agent)
 
     def _frame(self, request: Request) -> Frame:
         """Returns the frame; its section is the view of the navigation whose path this path begins with."""
@@ -135,7 +165,8 @@ class _Pages:
     async def _refused(self, request: Request, error: Exception) -> Response:
         """Answers a path that does not exist."""
         status = error.status_code if isinstance(error, HTTPException) else 500
-        page = _message_page(status, "There is nothing at this address.", "use the links above")
+        message, hint = _REFUSED.get(status, ("There is nothing at this address.", "use the links above"))
+        page = _message_page(status, message, hint)
         frame = self._frame(request)
         return await anyio.to_thread.run_sync(self._shown, frame, self._plain_request(), page, limiter=self._limiter)
 
@@ -146,6 +177,19 @@ class _Pages:
         logger.opt(exception=error).error("the page failed at {}", request.url.path)
         line = f"unexpected {type(error).__name__}; see the terminal of signet-sync ui"
         return Response(formatting.plain_page("signet-sync", [line]), 500, media_type="text/html")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Returns the fields of a form, each name once. Raises `HTTPException` for one that is too large."""
+    raw = b""
+    async for part in request.stream():
+        raw += part
+        if len(raw) > _LARGEST:
+            raise HTTPException(413)
+    try:
+        return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="replace", max_num_fields=40))
+    except ValueError:
+        raise HTTPException(400) from None
 
 
 class _Static(StaticFiles):

@@ -24,13 +24,15 @@ HEADERS = {
     "Content-Security-Policy": _CSP,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with `no-referrer` a browser hides from us, too, where a form comes from
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-DNS-Prefetch-Control": "off",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _METHODS = ("GET", "HEAD")
+FORMS = "/do/"  # the path below which forms are accepted
+_FORM = "application/x-www-form-urlencoded"
 _WAY_IN = "Open the complete address that signet-sync ui printed, or start signet-sync ui again."
 _AS_BYTES = "surrogateescape"
 
@@ -62,8 +64,9 @@ class Keys:
 class BrowserGuard:
     """Refuses requests without access, and puts the same headers on every answer."""
 
-    def __init__(self, page: ASGIApp, keys: Keys, port: int) -> None:
+    def __init__(self, page: ASGIApp, keys: Keys, port: int, *, read_only: bool = False) -> None:
         self._page = page
+        self._read_only = read_only
         self._keys = keys
         self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
         self._cookie = f"signet-sync-{port}"
@@ -76,7 +79,8 @@ class BrowserGuard:
 
     def _judge(self, request: _Request) -> HTMLResponse | None:
         """Returns the answer to a request that is not passed on, else None."""
-        if request.method not in _METHODS:
+        is_form = request.method == "POST" and request.path.startswith(FORMS) and not self._read_only
+        if request.method not in _METHODS and not is_form:
             return _refusal(405, "This page is read-only.", {"Allow": ", ".join(_METHODS)})
         host = request.only("host")
         # An invalid path could redirect from our own address to a foreign host.
@@ -84,6 +88,8 @@ class BrowserGuard:
             return _refusal(403, "This page is served at its own address only.")
         if request.only("origin") not in ("", *(f"http://{one}" for one in self._hosts)):
             return _refusal(403, "The request came from another page.")
+        if is_form:
+            return self._judge_form(request, host)
         given = request.token()
         if given is not None and self._keys.open(given):
             if request.is_ours or request.is_visit:
@@ -91,6 +97,16 @@ class BrowserGuard:
         elif any(map(self._keys.known, request.values_of(self._cookie))) and request.is_ours:
             return None
         return _refusal(403, "This page needs the token of its address.", hint=_WAY_IN)
+
+    def _judge_form(self, request: _Request, host: str) -> HTMLResponse | None:
+        """Does the same for a form, which only a page of ours at this address may send, and only with the cookie."""
+        if request.only("origin") != f"http://{host}" or request.only("sec-fetch-site") not in ("", "same-origin"):
+            return _refusal(403, "The request came from another page.")
+        if not any(map(self._keys.known, request.values_of(self._cookie))):
+            return _refusal(403, "This page needs the token of its address.", hint=_WAY_IN)
+        if (request.only("content-type") or "").partition(";")[0].strip().lower() != _FORM:
+            return _refusal(415, "This is not a form of this page.")
+        return None
 
     def _let_in(self, request: _Request, host: str) -> HTMLResponse:
         """Returns the cookie for the token, with a redirect to the same page without it.

@@ -18,21 +18,23 @@ from signet_sync.web.security import TOKEN, Keys
 _GRACE = 1  # seconds for answers in progress
 
 
-def serve(site: Site, port: int, announce: Callable[[str, str, int], None]) -> None:
+def serve(site: Site, port: int, announce: Callable[[str, str, int], None], *, read_only: bool = False) -> None:
     """Serves until SIGINT or SIGTERM; `announce` gets the address, the one-time address for a browser, and the port.
 
     Port 0 is a free one. Raises `UsageError` if the port is taken.
     """
     with listening(port, code="port-unusable") as listener:
-        asyncio.run(_served(site, listener, announce))
+        asyncio.run(_served(site, listener, announce, read_only=read_only))
 
 
-async def _served(site: Site, listener: socket.socket, announce: Callable[[str, str, int], None]) -> None:
+async def _served(
+    site: Site, listener: socket.socket, announce: Callable[[str, str, int], None], *, read_only: bool
+) -> None:
     port: int = listener.getsockname()[1]
     keys, ending = Keys(), asyncio.Event()
     server = _Server(
         uvicorn.Config(
-            make(site, keys, port, ending=ending),
+            make(site, keys, port, ending=ending, read_only=read_only),
             http="h11",
             loop="asyncio",
             ws="none",

@@ -37,7 +37,6 @@ from flow_runner import (
 from operation_vaults import DOCUMENTS, FORGOTTEN_WORDS, LEAKED, QUOTED, REMOVED_WORDS
 from workbench import numbered
 
-from signet_sync.cli.remove import refresh
 from signet_sync.entities import operations, protection
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.privacy import forget as privacy_forget
@@ -134,7 +133,7 @@ def _propose(workspace: Workspace) -> None:
 
 def _redact(prepared: Prepared) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
-        refresh(workspace, NOW_US)
+        remove.refresh(workspace, NOW_US)
         paths = redact.selected(workspace, "default", str(prepared["session"]))
         left = redact.redact(workspace, paths, "it leaked", NOW_US).left
         if left:
@@ -145,7 +144,7 @@ def _redact(prepared: Prepared) -> Callable[[Workspace], object]:
 
 def _remove_quoted(prepared: Prepared) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
-        refresh(workspace, NOW_US)
+        remove.refresh(workspace, NOW_US)
         try:
             plans = remove.plan(workspace, "default", str(prepared["session"]))
         except UsageError as error:

@@ -380,6 +380,35 @@ def test_passes_of_a_workspace_wait_for_each_other(root, environ, child):
         pass
 
 
+def test_operations_under_one_lock_do_not_wait_for_it_and_others_do(root, environ, tmp_path):
+    folder = establish(root, environ)
+    elsewhere = state_dir.StateFolder(str(tmp_path / "elsewhere"), "key")
+    found = []
+
+    def lock(one):
+        try:
+            with state_dir.workspace_lock(one, timeout=0.05):
+                found.append("free")
+        except WorkspaceError as error:
+            found.append(error.code)
+
+    def others():
+        other = threading.Thread(target=lock, args=(folder,))
+        other.start()
+        other.join()
+
+    with pytest.raises(KeyError), state_dir.workspace_held(folder, 0.05):
+        lock(folder)
+        lock(folder)
+        lock(elsewhere)
+        others()
+        raise KeyError
+    others()
+    assert found == ["free", "free", "free", "busy", "free"]
+    with state_dir.workspace_lock(folder), pytest.raises(WorkspaceError), state_dir.workspace_held(folder, 0.05):
+        pass
+
+
 def test_sessions_lock_by_their_token(root, environ):
     folder = establish(root, environ)
     with (

@@ -96,7 +96,7 @@ const swap = (old, fresh) => {
 const busy = () => {
   const at = document.activeElement;
   return Boolean(at?.closest('input, textarea, select, [contenteditable]')
-    || document.querySelector('dialog[open]')
+    || document.querySelector('dialog[open], [data-still]')
     || !getSelection().isCollapsed);
 };
 

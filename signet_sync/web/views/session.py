@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import artifact_name
+from signet_sync.memories.store import pins
 from signet_sync.recall import open_session
 from signet_sync.sessions.store import outcomes
 from signet_sync.sessions.store.live import LiveSession
@@ -28,6 +29,7 @@ _NOTHING: dict[str, Any] = {
     **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "facts", "mentioned", "resting"), ()),
     **dict.fromkeys(("chosen", "missed", "manifest")),
     "messages": {},
+    "pinned": False,
     "lineage": NOWHERE,
 }
 
@@ -73,6 +75,7 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
     shown = _shown(request, database, chosen, path, codes)
     manifest = _manifest(request, database, document, codes)
     title = (document and document["sentence"]) or "The files of this session are gone"
+    lineage = lineage_of(database, ref)
     data = {
         **_head(request, ref, document, title),
         "stretches": stretches,
@@ -85,10 +88,11 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
         "manifest": manifest,
         "running": bool(live),
         "live": turns_of(database, request.agent, live),
-        "lineage": lineage_of(database, ref),
+        "lineage": lineage,
         "memories": outcomes.memories(database, ref),
         "facts": outcomes.facts(database, ref),
         "mentioned": outcomes.topics(database, ref),
+        "pinned": lineage.node is not None and pins.is_pinned(database, request.agent, lineage.node),
         "resting": resting(request.site.place, database, request.agent, [file.source_path for file in held]),
     }
     return _page(request, database, title, data)

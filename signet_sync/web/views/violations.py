@@ -34,10 +34,16 @@ _TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn"}
 
 
 class Repair(NamedTuple):
-    """What a command does, and the command."""
+    """A way to settle a violation: what it does, the action with its button's label, and the command.
+
+    Without a command: the only one there is would settle other agents' violations, too.
+    """
 
     does: str
     command: str
+    label: str
+    action: str
+    given: dict[str, str]
 
 
 class Sealed(NamedTuple):
@@ -88,10 +94,7 @@ def violations(request: ViewRequest) -> WebPage:
             "saves": [] if code else _saves(request, found, of_all, shown),
             "sealed": shown.total,
             "portion": shown,
-            # It restores the files of all agents.
-            "restore_all": command_line(request, "violations", "restore", "--all", own_agent=False)
-            if 1 < shown.total == len(sealed)
-            else "",
+            "restore_all": _restore_all(request, every=shown.total == len(sealed)) if shown.total > 1 else None,
             "groups": _groups(others, code, request.query.get("page")),
             "others": len(others),
             "code": code,
@@ -110,34 +113,41 @@ def _saves(
         files = [Sealed(one, repairs(request, one)) for one in batch.files if one.path in wanted]
         if files:
             messages = {one.message for one in batch.files}
-            # They apply to the files of all agents.
-            together = _together(request, batch) if 1 < len(batch.files) == len(of_all[batch.id].files) else []
+            every = len(batch.files) == len(of_all[batch.id].files)
+            together = _together(request, batch, every=every) if len(batch.files) > 1 else []
             message = messages.pop() if len(messages) == 1 else ""
             saves.append(Save(batch.found_at, len(batch.files), message, together, files))
     return saves
 
 
-def _together(request: ViewRequest, batch: Batch) -> list[Repair]:
-    """Returns the commands that resolve the violations of a batch at once."""
-    found, chosen = [], ("--batch", batch.id)
+def _restore_all(request: ViewRequest, *, every: bool) -> Repair:
+    """Returns what restores all violations of the agent; `every`: no other agent has any."""
+    command = command_line(request, "violations", "restore", "--all", own_agent=False) if every else ""
+    return Repair("Restore all of them as they were sealed", command, "Restore all", "restore", {})
+
+
+def _together(request: ViewRequest, batch: Batch, *, every: bool) -> list[Repair]:
+    """Returns what resolves the violations of a batch at once; `every`: it has no files of other agents."""
+    found, chosen, given = [], ("--batch", batch.id), {"batch": batch.id}
     if all(one.restorable for one in batch.files):
-        command = command_line(request, "violations", "restore", *chosen, own_agent=False)
-        found.append(Repair("Restore all of them as they were sealed", command))
+        command = command_line(request, "violations", "restore", *chosen, own_agent=False) if every else ""
+        found.append(Repair("Restore all of them as they were sealed", command, "Restore them", "restore", given))
     if all(one.acceptable for one in batch.files):
         words = "Accept all of them as they are now"
         if all(one.code == "vanished" for one in batch.files):
             words = "Accept all of them as gone; their seals stay"
         command = command_line(request, "violations", "accept", *chosen, "--reason", WORDS, own_agent=False)
-        found.append(Repair(words, command))
+        found.append(Repair(words, command if every else "", "Accept them", "accept", given))
     return found
 
 
 def repairs(request: ViewRequest, one: OpenViolation) -> list[Repair]:
-    """Returns the commands that resolve a violation, the harmless one first."""
-    found = []
+    """Returns what resolves a violation, the harmless way first."""
+    found, given = [], {"path": one.path}
     if one.restorable:
         words = "Restore the file as it was sealed" if one.code == "vanished" else "Restore the sealed content"
-        found.append(Repair(words, command_line(request, "violations", "restore", one.path, own_agent=False)))
+        command = command_line(request, "violations", "restore", one.path, own_agent=False)
+        found.append(Repair(words, command, "Restore", "restore", given))
     if one.acceptable:
         words = (
             "Accept that it is gone; its seal stays"
@@ -145,10 +155,11 @@ def repairs(request: ViewRequest, one: OpenViolation) -> list[Repair]:
             else "Accept and seal the present content"
         )
         command = command_line(request, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
-        found.append(Repair(words, command))
+        found.append(Repair(words, command, "Accept", "accept", given))
     if one.code == "vanished" and one.session_id:
         command = command_line(request, "remove", one.session_id, "--reason", WORDS)
-        found.append(Repair("Remove the whole session for good", command))
+        given = {"session": one.session_id, "session_token": one.session_token or ""}
+        found.append(Repair("Remove the whole session for good", command, "Remove the session", "remove", given))
     return found
 
 
@@ -190,20 +201,10 @@ def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | No
 
 def show(request: ViewRequest) -> WebPage:
     """Shows one violation: what changed, line by line. Raises `UsageError` if the path is no violation of the agent."""
-    place = request.site.place
     path = request.query.get("path", "")
-    with reading(place) as database:
-        found = next(
-            (one for batch in batches(database, request.agent) for one in batch.files if one.path == path), None
-        )
-        if found is None:
-            raise UsageError(
-                f"{path or 'nothing'} is not an open violation of agent {request.agent}",
-                hint="see the list of problems",
-                code="unknown-violation",
-            )
-        changed = difference(database, place.root, path, place.settings().max_file_bytes) if found.restorable else None
-    compared = None if changed is None or _too_long(changed) else differing(changed.before(), changed.after())
+    with reading(request.site.place) as database:
+        found, changed = one_of(request, database, path)
+    compared = None if changed is None or too_long(changed) else differing(changed.before(), changed.after())
     return WebPage(
         "violation",
         path.rpartition("/")[2],
@@ -218,7 +219,25 @@ def show(request: ViewRequest) -> WebPage:
     )
 
 
-def _too_long(changed: Difference) -> bool:
+def one_of(request: ViewRequest, database: Database, path: str) -> tuple[OpenViolation, Difference | None]:
+    """Returns an open violation of the agent, with the difference unless the sealed bytes are gone.
+
+    Raises `UsageError`.
+    """
+    found = next((one for batch in batches(database, request.agent) for one in batch.files if one.path == path), None)
+    if found is None:
+        raise UsageError(
+            f"{path or 'nothing'} is not an open violation of agent {request.agent}",
+            hint="see the list of problems",
+            code="unknown-violation",
+        )
+    place = request.site.place
+    limit = place.settings().max_file_bytes
+    return found, difference(database, place.root, path, limit) if found.restorable else None
+
+
+def too_long(changed: Difference) -> bool:
+    """Returns whether a difference is too long to be shown."""
     return max(len(changed.sealed), len(changed.present or b"")) > LONGEST
 
 

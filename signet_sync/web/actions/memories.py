@@ -1,0 +1,176 @@
+"""Remembers, forgets, pins and unpins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.handle import handle
+from signet_sync.graph.store import passages
+from signet_sync.memories import operations
+from signet_sync.memories.store import memories, pins
+from signet_sync.privacy import forget
+from signet_sync.recall import pinning
+from signet_sync.recall.store import references
+from signet_sync.sync.read_only import reading
+from signet_sync.text.memory import LONGEST, TYPES
+from signet_sync.web import markdown
+from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink
+from signet_sync.web.commands import WORDS, command_line
+from signet_sync.web.formatting import counted
+from signet_sync.web.request import ViewRequest
+
+_RECALL = ViewLink("Recall", "recall")
+_TEXT = FormField(
+    "text", "What to remember", required=True, area=True, hint=f"at most {LONGEST:,} characters; secrets are left out"
+)
+_FIELDS = (
+    _TEXT,
+    FormField("type", "Kind", required=True, options=tuple((one, one) for one in TYPES), value="note"),
+    FormField("tags", "Tags", hint="words to find it by, separated by commas; may be left empty"),
+    FormField("private", "Only for this agent: no shared context shows it", options=(("yes", "yes"),)),
+)
+
+
+# ── remember and forget ──
+
+
+def _remember(request: ViewRequest) -> ActionPlan:
+    return ActionPlan(
+        title="Remember something",
+        button="Remember",
+        sentences=[
+            f"MEMORY.md of agent {request.agent} shows it from now on, and recall finds it.",
+            "A text that is known already is kept once, with the tags of both.",
+        ],
+        fields=_FIELDS,
+        back=_RECALL,
+        state=None,
+        command=command_line(request, "remember", WORDS, "--type", "note"),
+    )
+
+
+def _do_remember(call: ActionCall) -> ActionResult:
+    words: Mapping[str, str] = call.words
+    done = operations.remember(
+        call.workspace,
+        call.request.agent,
+        words["text"].replace("\r\n", "\n"),
+        kind=words["type"],
+        tags=tuple(tag.strip() for tag in words.get("tags", "").split(",") if tag.strip()),
+        private=words.get("private") == "yes",
+        session=None,
+        now_us=call.request.now_us,
+    )
+    said = [f"It is the memory {handle(done.memory.id)}."]
+    if done.redactions:
+        said.append(f"{counted(sum(done.redactions.values()), 'secret')} in it was replaced by a mark.")
+    links = (ViewLink("The memory", "memory", {"memory": done.memory.id}), _RECALL)
+    return ActionResult("Remembered" if done.new else "Already remembered", [*said, *_waiting(done.waiting)], links)
+
+
+def _forget(request: ViewRequest) -> ActionPlan:
+    wanted = request.query.get("memory", "").removeprefix("^")
+    with reading(request.site.place) as database:
+        found = memories.get(database, request.agent, wanted)
+    if found is None:
+        raise UsageError(
+            f"agent {request.agent} has no memory {wanted[:60]}",
+            hint="it may have been forgotten; see the list of recalled memories",
+            code="unknown-memory",
+        )
+    return ActionPlan(
+        title="Forget this memory?",
+        button="Forget it for good",
+        sentences=[
+            "It is deleted to the last byte: from the database, MEMORY.md, DREAMS.md, kept copies and backups.",
+            "It cannot be brought back.",
+            "What files of sessions say stays; to delete it, remove the session.",
+        ],
+        blocks=markdown.blocks(markdown.numbered(found.content, 1)),
+        back=ViewLink("The memory", "memory", {"memory": wanted}),
+        state=wanted,
+        command=command_line(request, "forget", wanted),
+        final=True,
+    )
+
+
+def _do_forget(call: ActionCall) -> ActionResult:
+    wanted = call.request.query["memory"].removeprefix("^")
+    done = forget.forget(call.workspace, call.request.agent, wanted, call.request.now_us)
+    said = [f"The memory {handle(done.id)} is deleted."]
+    if done.pending:
+        said.append("Some bytes of it cannot be deleted yet; every pass tries again.")
+    holds = done.git_history == "contains"
+    if holds:
+        said.append("Older pages in the workspace's git history may still show it. This removes it there, too:")
+    command = command_line(call.request, "forget", done.id, "--purge-history") if holds else ""
+    return ActionResult("Forgotten", [*_waiting(done.waiting), *said], (_RECALL,), command, well=not done.pending)
+
+
+# ── pins ──
+
+
+def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
+    wanted = request.query.get("handle", "")
+    with reading(request.site.place) as database:
+        found = references.resolve(database, request.agent, wanted).id
+        is_pinned = pins.is_pinned(database, request.agent, found)
+        label = passages.labels(database, request.agent, [found]).get(found, found)
+    if is_pinned == pin:
+        raise UsageError(
+            f"{handle(found)} is {'pinned already' if pin else 'not pinned'}", hint="nothing is to be done"
+        )
+    said = "It stays at the top of MEMORY.md: neither age nor lack of room removes it."
+    return ActionPlan(
+        title="Pin this to the top of MEMORY.md?" if pin else "Remove this pin?",
+        button="Pin it" if pin else "Remove the pin",
+        blocks=markdown.blocks(markdown.numbered(label, 1)),
+        sentences=[said if pin else "Age and room decide again whether MEMORY.md shows it."],
+        back=_view_of(found),
+        state=[found, is_pinned],
+        command=command_line(request, "pin" if pin else "unpin", found),
+        computed=found,
+    )
+
+
+def _view_of(found: str) -> ViewLink:
+    if found.startswith("m-"):
+        return ViewLink("The memory", "memory", {"memory": found})
+    return ViewLink("Its position in the graph", "node", {"node": found})
+
+
+def _pin(request: ViewRequest) -> ActionPlan:
+    return _pinned(request, pin=True)
+
+
+def _unpin(request: ViewRequest) -> ActionPlan:
+    return _pinned(request, pin=False)
+
+
+def _do_pin(call: ActionCall) -> ActionResult:
+    done = pinning.pin(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
+    return ActionResult(
+        "Pinned", [f"{handle(done.id)} is at the top of MEMORY.md.", *_waiting(done.waiting)], _led(call)
+    )
+
+
+def _do_unpin(call: ActionCall) -> ActionResult:
+    done = pinning.unpin(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
+    return ActionResult("Pin removed", [f"{handle(done.id)} has no pin.", *_waiting(done.waiting)], _led(call))
+
+
+def _led(call: ActionCall) -> tuple[ViewLink, ...]:
+    return call.plan.back, ViewLink("MEMORY.md", "page")
+
+
+def _waiting(why: str) -> list[str]:
+    return [f"{why}."] if why else []
+
+
+ACTIONS = (
+    Action("remember", (), _remember, _do_remember),
+    Action("forget", ("memory",), _forget, _do_forget),
+    Action("pin", ("handle",), _pin, _do_pin),
+    Action("unpin", ("handle",), _unpin, _do_unpin),
+)

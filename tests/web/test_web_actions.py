@@ -1,0 +1,632 @@
+"""What the page does: each action is shown, then done once as it was shown, for one agent, by nobody but a person."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from loguru import logger
+from workbench import NOW, Vault, cast, contents, numbered
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+
+from starlette.testclient import TestClient
+from ui_pages import BESIDE, HOSTILE, Elements, harmless, site
+
+from signet_sync.app.workspace import opened
+from signet_sync.entities import operations, protection
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.integrity import settling
+from signet_sync.memories import operations as memories_operations
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.sync.store import violations as violations_store
+from signet_sync.text.sentences import flatten
+from signet_sync.web import acting, app
+from signet_sync.web.form_tokens import LIFE, FormTokens
+
+NOW_US = parse_instant(NOW) or 0
+PORT = 8125
+ADDRESS = f"http://127.0.0.1:{PORT}"
+HEADERS = {"origin": ADDRESS, "sec-fetch-site": "same-origin"}
+QUOTED = "the harbour office counts every crate twice before the night ferry leaves for the islands in the north"
+MEMORY = f"Deploys happen on Tuesdays {HOSTILE}"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two summaries changed, a transcript went, another agent's changed; a proposal; a memory; a quoted session."""
+
+    def make(vault: Vault) -> None:
+        paths = [vault.session(number) for number in (1, 2, 3)]
+        paths.append(vault.session(4, agent_id="scout"))
+        body = "# Five\n\n## Decisions\n\n- {} says that " + QUOTED + ".\n"
+        paths += [vault.session(6, body=body.format("Jo")), vault.session(5, body=body.format("Mira"))]
+        vault.reindex()
+        with opened(str(vault.root), Settings()) as workspace:
+            jo = operations.create(workspace, "default", "user", "Jo <b>M</b>", now_us=NOW_US).id
+            operations.set_section(workspace, "default", jo, "preferences", "Prose.", now_us=NOW_US)
+            protection.pin(workspace, "default", jo, now_us=NOW_US)
+            proposal = protection.propose(
+                workspace, "default", jo, "preferences", f"Tables {HOSTILE}", now_us=NOW_US
+            ).event_id
+            remembered = memories_operations.remember(
+                workspace, "default", MEMORY, kind="note", tags=(), private=False, session=None, now_us=NOW_US
+            )
+        for session in (paths[0], paths[1], paths[3]):
+            spoil(vault, session["summary"])
+        (vault / paths[2]["transcript"]).unlink()
+        vault.reindex()
+        known = {"paths": paths, "entity": jo, "proposal": proposal, "memory": remembered.memory.id}
+        (vault.root / "known.json").write_text(json.dumps(known))
+
+    return cast(tmp_path_factory.mktemp("actions"), make)
+
+
+@pytest.fixture
+def vault(filled: Any, tmp_path: Path) -> Vault:
+    found: Vault = filled(tmp_path)
+    return found
+
+
+def spoil(vault: Vault, path: str, word: str = "breaks") -> None:
+    """Edits a sealed file."""
+    text = (vault / path).read_text("utf-8")
+    spoilt = re.sub("keeps|breaks|shatters", word, text)
+    assert spoilt != text
+    (vault / path).write_text(spoilt, "utf-8")
+
+
+def known(vault: Vault) -> Any:
+    """Paths and ids of what the vault holds."""
+    return json.loads((vault.root / "known.json").read_text())
+
+
+def visitor(vault: Vault, agent: str = "default", **given: Any) -> TestClient:
+    """Somebody who was let in."""
+    found = TestClient(
+        app.make(site(vault.root, agent), "the-token", PORT, **given),
+        base_url=ADDRESS,
+        follow_redirects=True,
+        raise_server_exceptions=False,
+    )
+    assert found.get("/", params={"token": "the-token"}).status_code == 200
+    return found
+
+
+class Form:
+    """A confirmation as it was shown: its page, its address and hidden fields."""
+
+    def __init__(self, someone: TestClient, action: str, **target: str) -> None:
+        self.someone = someone
+        self.page = someone.get(f"/do/{action}", params=target)
+        assert self.page.status_code == 200, self.page.text
+        shown = harmless(self.page.text)
+        self.address = next(
+            str(one["action"])
+            for tag, one in shown.found
+            if tag == "form" and "method" in one and one["method"] == "post"
+        )
+        self.hidden = {str(one["name"]): str(one["value"]) for tag, one in shown.found if one.get("type") == "hidden"}
+
+    def send(self, *, headers: dict[str, str] | None = None, **words: str) -> Any:
+        """Confirms it."""
+        return self.someone.post(
+            self.address, data=self.hidden | words, headers=HEADERS if headers is None else headers
+        )
+
+
+def everything(vault: Vault) -> dict[str, str]:
+    """All files of the workspace and its state."""
+    return contents(vault.root) | contents(vault.state, but=(*BESIDE, "locks", "last-pass.json"))
+
+
+def opened_violations(vault: Vault, agent: str | None = None) -> list[str]:
+    with vault.database() as database:
+        return [one.path for batch in violations_store.batches(database, agent) for one in batch.files]
+
+
+# ── each action ──
+
+
+def test_a_changed_file_is_restored_as_the_confirmation_shows(vault: Vault) -> None:
+    path = known(vault)["paths"][0]["summary"]
+    form = Form(visitor(vault), "restore", path=path)
+    assert "<del>breaks</del>" in form.page.text and "<ins>keeps</ins>" in form.page.text
+    assert "is replaced, and not kept" in form.page.text
+    done = form.send()
+    assert done.status_code == 200 and "Restored 1 file" in done.text and "/done/" in str(done.url)
+    assert "keeps its word" in (vault / path).read_text("utf-8") and path not in opened_violations(vault)
+
+
+def test_a_missing_file_is_restored_and_one_is_accepted_as_gone(vault: Vault) -> None:
+    path = known(vault)["paths"][2]["transcript"]
+    someone = visitor(vault)
+    accepting = Form(someone, "accept", path=path)
+    assert "Its seal stays" in accepting.page.text
+    assert "Restored" in Form(someone, "restore", path=path).send().text and (vault / path).exists()
+    (vault / path).unlink()
+    vault.reindex()
+    assert "Accepted 1 file" in Form(someone, "accept", path=path).send(reason="it was a test").text
+    assert path not in opened_violations(vault)
+    with vault.database() as database:
+        (gone,) = violations_store.accepted_gone(database)
+    assert (gone.path, gone.reason) == (path, "it was a test")
+
+
+def test_a_changed_file_is_accepted_with_a_reason_and_never_without(vault: Vault) -> None:
+    path = known(vault)["paths"][1]["summary"]
+    someone = visitor(vault)
+    for empty in ({}, {"reason": " \t"}):
+        refused = Form(someone, "accept", path=path).send(**empty)
+        assert refused.status_code == 400 and "Nothing was done: “Reason” is empty." in refused.text
+    assert path in opened_violations(vault)
+    done = Form(someone, "accept", path=path).send(reason="<b>I meant it</b>")
+    assert "Accepted 1 file" in done.text and path not in opened_violations(vault)
+    assert vault.rows("select reason from acceptances where path = ?", path) == [("<b>I meant it</b>",)]
+
+
+def test_a_batch_is_settled_for_the_agent_of_the_page_alone(vault: Vault) -> None:
+    someone = visitor(vault)
+    (batch,) = {one[0] for one in vault.rows("select batch from violations")}
+    theirs = known(vault)["paths"][3]["summary"]
+    form = Form(someone, "restore", batch=batch)
+    assert "Restore 3 files?" in form.page.text and theirs not in form.page.text
+    assert "Restored 3 files" in form.send().text
+    assert opened_violations(vault) == [theirs]
+    assert someone.get("/do/restore", params={"batch": batch}).status_code == 404
+    assert "Accepted 1 file" in Form(someone, "accept", agent="scout").send(reason="all of it").text
+    assert opened_violations(vault) == []
+
+
+def test_a_proposal_is_approved_or_rejected_as_a_person(vault: Vault) -> None:
+    proposal, jo = known(vault)["proposal"], known(vault)["entity"]
+    someone = visitor(vault)
+    rejecting = Form(someone, "reject", proposal=proposal)
+    form = Form(someone, "approve", proposal=proposal)
+    assert (
+        "<del>Prose.</del>" not in form.page.text and "Prose." in form.page.text and "&lt;script&gt;" in form.page.text
+    )
+    assert "Approved" in form.send().text
+    shown = vault.call("entity", "show", jo, "--json").json
+    assert any("Tables" in str(one.get("text")) for one in shown["sections"]) and shown["proposals"] == []
+    events = vault.call("entity", "log", jo, "--json").json["events"]
+    assert [one["actor"] for one in events if one["op"] == "approve"] == ["person"]
+    gone = rejecting.send(reason="no")
+    assert gone.status_code == 409 and "No open proposal" in gone.text
+
+
+def test_a_proposal_that_is_rejected_leaves_the_section_and_keeps_the_reason(vault: Vault) -> None:
+    known_ones = known(vault)
+    assert "Rejected" in Form(visitor(vault), "reject", proposal=known_ones["proposal"]).send(reason="not so").text
+    events = vault.call("entity", "log", known_ones["entity"], "--json").json["events"]
+    assert [(one["actor"], one["reason"]) for one in events if one["op"] == "reject"] == [("person", "not so")]
+
+
+def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
+    jo, someone = known(vault)["entity"], visitor(vault)
+    late = Form(someone, "guard", entity=jo, op="unpin")
+    for op, told in (("unpin", "Pin removed"), ("lock", "Locked"), ("unlock", "Lock removed"), ("pin", "Pinned")):
+        form = Form(someone, "guard", entity=jo, op=op)
+        assert flatten("Jo <b>M</b>") in Elements(form.page.text).text and told in form.send().text
+    # It is pinned again, as it was when that form was made.
+    assert "Pin removed" in late.send().text
+    events = vault.call("entity", "log", jo, "--json").json["events"]
+    assert {one["actor"] for one in events if one["op"] in ("unpin", "lock", "unlock")} == {"person"}
+    assert someone.get("/do/guard", params={"entity": jo, "op": "erase"}).status_code == 404
+
+
+def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> None:
+    someone = visitor(vault)
+    secret = "ghp_" + "a1B2" * 9
+    done = Form(someone, "remember").send(
+        text=f"Ada <i>wants</i>\r\nshort answers, not {secret}",
+        type="preference",
+        tags="ada, Short answers",
+        private="yes",
+    )
+    assert "Remembered" in done.text and "1\u202fsecret" not in done.text and "1 secret in it was replaced" in done.text
+    ((memory, content, private),) = vault.rows("select id, content, private from memories where type = 'preference'")
+    assert "\r" not in content and secret not in content and private == 1
+    assert Form(someone, "pin", handle=memory).send().status_code == 200
+    assert vault.rows("select count(*) from pins")[0][0] == 1
+    assert someone.get("/do/pin", params={"handle": memory}).status_code == 400
+    assert "no pin" in Form(someone, "unpin", handle=memory).send().text
+    form = Form(someone, "forget", memory=memory)
+    assert "Ada &lt;i&gt;wants&lt;/i&gt;" in form.page.text
+    assert "Forgotten" in form.send().text
+    assert vault.rows("select count(*) from memories where id = ?", memory) == [(0,)]
+    assert "short answers" not in vault.page()
+
+
+def test_what_cannot_be_remembered_comes_back_as_it_was_typed(vault: Vault) -> None:
+    someone = visitor(vault)
+    for words, why in (
+        ({"text": "y" * 5000, "type": "note"}, "too long"),
+        ({"text": "kept <words>", "type": "nonsense"}, "none of what can be chosen"),
+        ({"text": "kept <words>", "type": ""}, "is empty"),
+        ({"text": "kept <words>", "type": "note", "tags": "x" * 500}, "Nothing was done"),
+    ):
+        again = Form(someone, "remember").send(**words)
+        assert again.status_code == 400 and why in again.text
+        assert words["text"].replace("<", "&lt;").replace(">", "&gt;") in again.text
+    assert vault.rows("select count(*) from memories") == [(1,)]
+
+
+def test_a_session_is_removed_after_its_dry_run(vault: Vault) -> None:
+    mira, jo = known(vault)["paths"][5], known(vault)["paths"][4]
+    session = numbered(6)["session_id"]
+    someone = visitor(vault)
+    before = everything(vault)
+    form = Form(someone, "remove", session=session)
+    assert everything(vault) == before
+    for path in jo.values():
+        assert path in form.page.text
+    assert mira["summary"] in form.page.text and "quote it in 2 places" in form.page.text
+    assert form.send(reason="private").status_code == 400
+    done = Form(someone, "remove", session=session).send(reason="private <b>", quoting="redact")
+    assert "Removed" in done.text and "Its passages were replaced in" in done.text
+    assert not any((vault / path).exists() for path in jo.values())
+    assert "[REDACTED:removed]" in (vault / mira["summary"]).read_text("utf-8")
+    assert someone.get("/do/remove", params={"session": session}).status_code == 404
+
+
+def test_a_full_pass_finds_what_is_new(vault: Vault) -> None:
+    vault.session(9)
+    done = Form(visitor(vault), "reindex").send()
+    assert "The pass has ended" in done.text
+    assert vault.rows("select count(*) from memory_artifacts where session_id = ?", numbered(9)["session_id"]) == [(3,)]
+
+
+def test_a_pass_that_halts_says_so_and_removes_nothing(vault: Vault) -> None:
+    for path in vault.memory.iterdir():
+        path.unlink()
+    done = Form(visitor(vault), "reindex").send()
+    assert "The pass halted" in done.text and "What to do" in done.text
+    refused = visitor(vault).get("/do/remove", params={"session": numbered(6)["session_id"]})
+    assert refused.status_code == 200
+    refused = Form(visitor(vault), "remove", session=numbered(6)["session_id"]).send(reason="x", quoting="keep")
+    assert refused.status_code == 503 and "nothing can be done while files are missing" in refused.text.lower()
+
+
+# ── nothing is done that was not shown ──
+
+
+def test_looking_at_confirmations_writes_nothing(vault: Vault) -> None:
+    someone, ids = visitor(vault), known(vault)
+    before = everything(vault)
+    for action, target in (
+        ("restore", {"path": ids["paths"][0]["summary"]}),
+        ("restore", {}),
+        ("accept", {"path": ids["paths"][0]["summary"]}),
+        ("accept", {}),
+        ("approve", {"proposal": ids["proposal"]}),
+        ("reject", {"proposal": ids["proposal"]}),
+        ("remember", {}),
+        ("guard", {"entity": ids["entity"], "op": "lock"}),
+        ("forget", {"memory": ids["memory"]}),
+        ("pin", {"handle": ids["memory"]}),
+        ("remove", {"session": numbered(2)["session_id"]}),
+        ("reindex", {}),
+    ):
+        Form(someone, action, **target)
+    assert everything(vault) == before
+    assert {*acting.collected()} >= {"unpin"}
+
+
+def test_what_changed_meanwhile_is_shown_as_it_is_now_and_nothing_is_done(vault: Vault) -> None:
+    someone, ids = visitor(vault), known(vault)
+    path = ids["paths"][0]["summary"]
+    forms = [Form(someone, "restore", path=path), Form(someone, "accept", path=path), Form(someone, "restore")]
+    spoil(vault, path, "shatters")
+    for form in forms:
+        late = form.send(reason="it was right")
+        assert late.status_code == 409 and "This has changed since you looked, so nothing was done." in late.text
+        assert "shatters" in (vault / path).read_text("utf-8")
+    assert "<del>shatters</del>" in forms[0].send().text
+    # What is shown now can be confirmed.
+    again = Elements(forms[1].send(reason="it was right").text)
+    forms[1].hidden = {str(one["name"]): str(one["value"]) for _, one in again.found if one.get("type") == "hidden"}
+    assert [one["value"] for _, one in again.found if one.get("name") == "reason"] == ["it was right"]
+    assert "Accepted 1 file" in forms[1].send(reason="it was right").text
+
+
+def test_what_is_saved_during_the_pass_before_a_restore_is_not_replaced(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor waits for no lock."""
+    path = known(vault)["paths"][0]["summary"]
+    run_pass = settling.run_pass
+
+    def saved_after(*given: Any) -> Any:
+        outcome = run_pass(*given)
+        spoil(vault, path, "shatters")
+        return outcome
+
+    someone = visitor(vault)
+    for action, target in (("restore", {"path": path}), ("accept", {"path": path}), ("restore", {})):
+        form = Form(someone, action, **target)
+        with monkeypatch.context() as race:
+            race.setattr(settling, "run_pass", saved_after)
+            late = form.send(reason="it is right")
+        assert late.status_code == 409 and "nothing was done" in late.text
+        assert "shatters" in (vault / path).read_text("utf-8")
+        spoil(vault, path)
+
+
+def test_of_a_thing_that_is_gone_meanwhile_nothing_is_done(vault: Vault) -> None:
+    someone, ids = visitor(vault), known(vault)
+    forms = [
+        Form(someone, "forget", memory=ids["memory"]),
+        Form(someone, "pin", handle=ids["memory"]),
+        Form(someone, "approve", proposal=ids["proposal"]),
+        Form(someone, "remove", session=numbered(6)["session_id"]),
+    ]
+    with opened(str(vault.root), Settings()) as workspace:
+        protection.unpin(workspace, "default", ids["entity"], now_us=NOW_US)
+        operations.set_section(workspace, "default", ids["entity"], "preferences", "Songs.", now_us=NOW_US)
+    for command in (
+        ("forget", ids["memory"]),
+        ("remove", numbered(5)["session_id"], "--reason", "x", "--yes", "--quoting", "keep"),
+    ):
+        assert vault.call(*command).code == 0
+    for form in forms:
+        late = form.send(reason="x", quoting="keep")
+        assert late.status_code == 409 and "othing was done" in late.text, late.text
+    assert "Songs." in vault.call("entity", "show", ids["entity"]).out
+
+
+def test_a_form_works_once_however_often_it_is_sent(vault: Vault) -> None:
+    someone = visitor(vault)
+    form = Form(someone, "remember")
+    words = {"text": "Said once", "type": "note"}
+    answers: list[Any] = []
+    sending = [threading.Thread(target=lambda: answers.append(form.send(**words))) for _ in range(2)]
+    for one in sending:
+        one.start()
+    for one in sending:
+        one.join()
+    answers.append(form.send(**words | {"text": "Said with another text"}))
+    assert {str(one.url) for one in answers} == {str(answers[0].url)} and "Remembered" in answers[0].text
+    assert len(vault.rows("select id from memories where content like 'Said%'")) == 1
+
+
+def test_a_form_that_is_not_ours_does_nothing(vault: Vault) -> None:
+    path = known(vault)["paths"][0]["summary"]
+    someone = visitor(vault)
+    form, other = (
+        Form(someone, "restore", path=path),
+        Form(someone, "restore", path=known(vault)["paths"][1]["summary"]),
+    )
+    before = everything(vault)
+    for hidden in (
+        {"text": "nothing of the form"},
+        form.hidden | {"seal": "0" * 64},
+        form.hidden | {"seal": "ü"},
+        form.hidden | {"state": "0" * 64},
+        form.hidden | {"until": str(int(form.hidden["until"]) + 1)},
+        form.hidden | {"once": "another"},
+        other.hidden,
+        Form(someone, "accept", path=path).hidden,
+        Form(visitor(vault), "restore", path=path).hidden,
+        Form(someone, "restore").hidden,
+    ):
+        refused = someone.post(form.address, data=hidden, headers=HEADERS)
+        assert refused.status_code == 403 and "Nothing was done" in refused.text
+    # For another agent it is another form.
+    assert someone.post(f"{form.address}&agent=scout", data=form.hidden, headers=HEADERS).status_code == 403
+    assert everything(vault) == before
+
+
+def test_a_confirmation_that_is_too_old_is_shown_again(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = [0.0]
+    monkeypatch.setattr(app, "FormTokens", lambda visitor: FormTokens(visitor, lambda: moment[0]))
+    path = known(vault)["paths"][0]["summary"]
+    form = Form(visitor(vault), "accept", path=path)
+    moment[0] = LIFE + 1.0
+    old = form.send(reason="typed <late>")
+    assert old.status_code == 403 and "more than half an hour old, so nothing was done" in old.text
+    assert path in opened_violations(vault) and "typed &lt;late&gt;" in old.text
+
+
+def test_a_token_is_for_one_form_of_one_server(vault: Vault) -> None:
+    moment = [0.0]
+    tokens = FormTokens("visitor", lambda: moment[0])
+    token = tokens.issue({"path": "a"}, "state")
+    assert tokens.read({"path": "a"}, token._asdict()) == token and not tokens.is_old(token)
+    moment[0] = LIFE + 1.0
+    assert tokens.is_old(token)
+    assert tokens.read({"path": "a\udcff"}, token._asdict()) is None
+    assert FormTokens("visitor").read({"path": "a"}, token._asdict()) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": f"http://127.0.0.1:{PORT + 1}"}, 403),
+        ({"origin": f"http://localhost:{PORT}"}, 403),
+        ({"origin": ADDRESS, "sec-fetch-site": "same-site"}, 403),
+        ({"origin": ADDRESS, "sec-fetch-site": "cross-site"}, 403),
+        ({"origin": ADDRESS, "sec-fetch-site": "none"}, 403),
+        ({"origin": ADDRESS, "host": "evil.example"}, 403),
+        ({"origin": ADDRESS, "cookie": "x=y"}, 403),
+        ({"origin": ADDRESS, "content-type": "text/plain"}, 415),
+        ({"origin": ADDRESS, "content-type": "multipart/form-data; boundary=x"}, 415),
+        ({"origin": ADDRESS, "content-type": "application/json"}, 415),
+    ],
+    ids=lambda one: " ".join(one.values()) if isinstance(one, dict) else str(one),
+)
+def test_a_form_that_another_page_sends_does_nothing(vault: Vault, headers: dict[str, str], status: int) -> None:
+    """Even with everything that the form itself holds."""
+    someone = visitor(vault)
+    form = Form(someone, "remember")
+    if "cookie" in headers:
+        someone.cookies.clear()
+    data = urlencode(form.hidden | {"text": "Forged", "type": "note"})
+    sent = {"content-type": "application/x-www-form-urlencoded"} | headers
+    assert someone.post(form.address, content=data, headers=sent).status_code == status
+    assert someone.post(f"{form.address}?token=the-token", content=data, headers=sent).status_code == status
+    assert vault.rows("select count(*) from memories") == [(1,)]
+
+
+def test_a_form_that_is_too_large_does_nothing(vault: Vault) -> None:
+    form = Form(visitor(vault), "remember")
+    large = form.send(text="x" * 300_000, type="note")
+    assert large.status_code == 413 and "too large" in large.text
+    assert form.send(**{f"f{number}": "" for number in range(60)}).status_code == 400
+    assert "Remembered" in form.send(text="Short", type="note").text
+
+
+def test_a_page_that_only_shows_has_no_forms_and_takes_none(vault: Vault) -> None:
+    ids = known(vault)
+    someone = visitor(vault, read_only=True)
+    pages = ("/", "/violations", f"/entities/{ids['entity']}", f"/recall/{ids['memory']}", "/recall")
+    for page in pages:
+        shown = someone.get(page)
+        assert shown.status_code == 200 and "/do/" not in shown.text and 'method="post"' not in shown.text, page
+        assert "/do/" in visitor(vault).get(page).text, page
+    assert someone.get("/do/remember").status_code == 404
+    refused = someone.post("/do/remember", data={"text": "x"}, headers=HEADERS)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert visitor(vault).request(method, "/do/remember", headers=HEADERS).status_code == 405
+    assert visitor(vault).post("/recall", headers=HEADERS).status_code == 405
+
+
+# ── for one agent, whatever names hold ──
+
+
+def test_nothing_of_another_agent_can_be_acted_on(vault: Vault) -> None:
+    ids = known(vault)
+    someone = visitor(vault)
+    for action, target in (
+        ("restore", {"path": ids["paths"][0]["summary"]}),
+        ("accept", {"path": ids["paths"][0]["summary"]}),
+        ("approve", {"proposal": ids["proposal"]}),
+        ("guard", {"entity": ids["entity"], "op": "lock"}),
+        ("forget", {"memory": ids["memory"]}),
+        ("pin", {"handle": ids["memory"]}),
+        ("remove", {"session": numbered(2)["session_id"]}),
+    ):
+        assert someone.get(f"/do/{action}", params=target | {"agent": "scout"}).status_code == 404, action
+    assert someone.get("/do/restore", params={"agent": "nobody"}).status_code == 404
+    assert someone.get("/do/explode").status_code == 404
+    assert someone.get("/done/nothing").status_code == 404
+
+
+def test_names_that_are_no_utf_8_or_markup_are_unknown_and_shown_as_text(vault: Vault) -> None:
+    someone = visitor(vault)
+    for action, name in (
+        ("restore", "path"), ("accept", "batch"), ("approve", "proposal"), ("forget", "memory"), ("pin", "handle"),
+        ("remove", "session"),
+    ):  # fmt: skip
+        for value in ("%FF%ED%A0%80", "%3Cscript%3Ealert(1)%3C/script%3E", "%00"):
+            shown = someone.get(f"/do/{action}?{name}={value}")
+            assert shown.status_code in (400, 404), (action, value, shown.text)
+            harmless(shown.text)
+    Form(someone, "remember").send(text="\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), type="note")
+
+
+def test_a_page_of_an_agent_leads_back_to_the_same_agent(vault: Vault) -> None:
+    form = Form(visitor(vault), "restore", agent="scout")
+    assert "agent=scout" in form.address
+    done = form.send()
+    assert "agent=scout" in str(done.url) and "Restored 1 file" in done.text
+    assert all("agent=scout" in link for link in harmless(done.text).links if link.startswith("/violations"))
+
+
+# ── other processes, failures, the log ──
+
+
+@contextmanager
+def held(vault: Vault) -> Iterator[None]:
+    """The workspace as a process holds it that works on it."""
+    with state_dir.workspace_lock(state_dir.locate(str(vault.root))):
+        yield
+
+
+def test_while_another_process_works_the_page_says_so_and_the_same_form_works_later(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acting, "PATIENCE", 0.1)
+    form = Form(visitor(vault), "remember")
+    with held(vault):
+        busy = form.send(text="Said <later>", type="note")
+        assert busy.status_code == 503 and "Another process is working on this workspace" in busy.text
+        assert "Said &lt;later&gt;" in busy.text
+    assert "Remembered" in form.send(text="Said later", type="note").text
+
+
+def test_an_action_that_takes_long_shows_that_it_runs_and_then_its_result(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acting, "WAIT", 0.05)
+    form = Form(visitor(vault), "remember")
+    with held(vault):
+        running = form.send(text="Said slowly", type="note")
+        assert "Still working" in running.text and 'http-equiv="refresh"' in running.text
+        assert form.send(text="Said slowly", type="note").url == running.url
+    monkeypatch.setattr(acting, "WAIT", 30)
+    done = form.send(text="Said slowly", type="note")
+    assert done.url == running.url and "Remembered" in done.text and "refresh" not in done.text
+
+
+def test_a_failure_of_the_machine_is_told_and_nothing_is_half_done(vault: Vault) -> None:
+    path = known(vault)["paths"][0]["summary"]
+    form = Form(visitor(vault), "restore", path=path)
+    (vault / path).unlink()
+    (vault / path).mkdir()
+    assert form.send().status_code == 409
+    done = Form(visitor(vault), "restore", path=path).send()
+    assert "Restored 1 file" in done.text and "is kept as" in done.text
+
+
+def test_the_log_holds_what_was_done_to_what_and_no_text(vault: Vault) -> None:
+    lines: list[str] = []
+    sink = logger.add(lines.append, format="{level} {message}", level="INFO")
+    try:
+        someone, ids = visitor(vault), known(vault)
+        path = ids["paths"][0]["summary"]
+        Form(someone, "restore", path=path).send()
+        Form(someone, "accept", path=ids["paths"][1]["summary"]).send(reason="secretly")
+        Form(someone, "accept", path=ids["paths"][2]["transcript"]).send(reason="")
+        Form(someone, "remember").send(text="privately", type="note")
+    finally:
+        logger.remove(sink)
+    told = "".join(lines)
+    assert f"INFO restore {path} of default: done\n" in lines
+    assert f"INFO accept {ids['paths'][2]['transcript']} of default: not done, usage\n" in lines
+    assert "INFO remember of default: done\n" in lines
+    assert "secretly" not in told and "privately" not in told
+
+
+def test_every_action_is_shown_by_some_view(vault: Vault) -> None:
+    ids = known(vault)
+    someone = visitor(vault)
+    shown = "".join(
+        someone.get(page).text
+        for page in (
+            "/", "/recall", "/violations", f"/entities/{ids['entity']}", f"/recall/{ids['memory']}",
+            f"/sessions/{token(vault)}/{numbered(6)['session_id']}",
+        )
+    )  # fmt: skip
+    assert Form(someone, "pin", handle=ids["memory"]).send().status_code == 200
+    shown += someone.get(f"/recall/{ids['memory']}").text
+    assert [one for one in acting.collected() if f"/do/{one}" not in shown] == []
+
+
+def token(vault: Vault) -> str:
+    found: str = vault.rows(
+        "select session_token from memory_artifacts where session_id = ?", numbered(6)["session_id"]
+    )[0][0]
+    return found

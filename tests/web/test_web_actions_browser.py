@@ -1,0 +1,295 @@
+"""Actions as a person meets them: in a browser, by mouse and keys, with and without scripts, twice, late."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import NOW, ROOT, Vault, numbered
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+
+from browsers import Visit, browser
+from playwright.sync_api import Browser, Page, expect
+
+from signet_sync.app.workspace import opened
+from signet_sync.entities import operations, protection
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+
+NOW_US = parse_instant(NOW) or 0
+EVIL = "<script>window.__pwned=1</script><img src=x onerror=window.__pwned=2>\"'>"
+SAID = "the harbour office counts every crate twice before the night ferry leaves for the islands in the north"
+
+
+@dataclass(frozen=True)
+class World:
+    """The workspace that is served, the address, and the browser."""
+
+    vault: Vault
+    machine: dict[str, str]
+    address: str
+    browser: Browser
+
+    @contextmanager
+    def visit(self, path: str = "", **given: Any) -> Iterator[Visit]:
+        """Somebody who comes with the token, and goes to a path."""
+        visit = Visit(self.browser, self.address, **given)
+        try:
+            visit.enter()
+            if path:
+                visit.page.goto(visit.origin + path)
+            yield visit
+        finally:
+            visit.context.close()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One small workspace, one server, one browser; each test acts on something of its own."""
+    folder = tmp_path_factory.mktemp("acting")
+    places = (("HOME", "home"), ("SIGNET_STATE", "state"), ("SIGNET_CONFIG", "config.toml"))
+    machine = {name: str(folder / place) for name, place in places}
+    with pytest.MonkeyPatch.context() as here:
+        for name, place in machine.items():
+            here.setenv(name, place)
+        with browser() as chromium:
+            vault = furnished(Vault(folder / "home" / "notes"))
+            command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "ui", "--json", "--no-open"]
+            environ = {**os.environ, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
+            with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as server:
+                assert server.stdout is not None
+                told = "".join(iter(server.stdout.readline, "}\n")) + "}"
+                yield World(vault, machine, json.loads(told)["url"], chromium)
+                server.terminate()
+
+
+@pytest.fixture(autouse=True)
+def on_its_machine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of the tests work on the state that the server works on."""
+    for name, place in world.machine.items():
+        monkeypatch.setenv(name, place)
+
+
+def furnished(vault: Vault) -> Vault:
+    """Eight sessions, of which the first four summaries changed; an entity with two proposals."""
+    for number in range(1, 9):
+        body = f"# Session {number}\n\n## Decisions\n\n- Lantern keeps its word number{number}x.\n"
+        vault.session(number, body=body + (f"\nJo says that {SAID}.\n" if number in (5, 6) else ""))
+    vault.reindex()
+    with opened(str(vault.root), Settings()) as workspace:
+        jo = operations.create(workspace, "default", "user", f"Jo {EVIL}", now_us=NOW_US).id
+        operations.set_section(workspace, "default", jo, "preferences", "Prose.", now_us=NOW_US)
+        protection.pin(workspace, "default", jo, now_us=NOW_US)
+        for section in ("preferences", "goals"):
+            protection.propose(workspace, "default", jo, section, f"Tables {EVIL}", now_us=NOW_US)
+    for number in range(1, 5):
+        spoil(vault, number)
+    vault.reindex()
+    return vault
+
+
+def summary(vault: Vault, number: int) -> Path:
+    return next(vault.memory.glob(f"{numbered(number)['captured_at'].replace(':', '-')}--*--summary.md"))
+
+
+def spoil(vault: Vault, number: int, word: str = "breaks") -> None:
+    place = summary(vault, number)
+    place.write_text(place.read_text("utf-8").replace("keeps", word).replace("breaks", word), "utf-8")
+
+
+def violation(vault: Vault, number: int) -> str:
+    return f"/violations/show?path=memory/{summary(vault, number).name}"
+
+
+def confirmed(page: Page, button: str) -> None:
+    """Confirms what is shown, and waits for the result."""
+    page.get_by_role("button", name=button, exact=True).click()
+    page.wait_for_url("**/done/*")
+
+
+def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(world: World) -> None:
+    with world.visit(violation(world.vault, 1)) as visit:
+        page = visit.page
+        page.get_by_role("link", name="Restore…").click()
+        assert visit.grid() == []
+        page.get_by_role("link", name="Cancel").click()
+        page.wait_for_url("**/violations/show?*")
+        assert "breaks" in summary(world.vault, 1).read_text("utf-8")
+        page.get_by_role("link", name="Restore…").click()
+        confirmed(page, "Restore")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Restored 1 file")
+        assert visit.grid() == [] and "keeps" in summary(world.vault, 1).read_text("utf-8")
+        page.goto(visit.origin + violation(world.vault, 2))
+        page.get_by_role("link", name="Accept…").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("textbox", name="Reason").focus()
+        page.keyboard.type(f"it is right {EVIL}")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/done/*")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Accepted 1 file")
+        assert visit.faults == []
+    log = world.vault.state / "logs" / "ui.log"
+    assert oct(log.stat().st_mode)[-3:] == "600" and oct(log.parent.stat().st_mode)[-3:] == "700"
+    assert f"INFO accept memory/{summary(world.vault, 2).name} of default: done\n" in log.read_text("utf-8")
+    assert EVIL not in log.read_text("utf-8") and "restore" in world.vault.call("logs", "ui").out
+
+
+def test_what_changed_while_one_looked_is_told_and_not_done(world: World) -> None:
+    with world.visit(violation(world.vault, 3)) as visit:
+        page = visit.page
+        page.get_by_role("link", name="Restore…").click()
+        # A page that asks is not exchanged under one's hands.
+        spoil(world.vault, 3, "shatters")
+        world.vault.reindex()
+        page.wait_for_timeout(2500)
+        expect(page.locator("del").first).to_have_text("breaks")
+        page.get_by_role("button", name="Restore", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("changed since you looked, so nothing was done")
+        expect(page.locator("del").first).to_have_text("shatters")
+        assert visit.grid() == [] and "shatters" in summary(world.vault, 3).read_text("utf-8")
+        confirmed(page, "Restore")
+        assert "keeps" in summary(world.vault, 3).read_text("utf-8")
+        assert [fault for fault in visit.faults if "409" not in fault] == []
+
+
+@pytest.mark.slow
+def test_a_double_click_remembers_once_and_the_memory_is_pinned_and_forgotten(world: World) -> None:
+    with world.visit("/recall") as visit:
+        page = visit.page
+        page.get_by_role("link", name="Remember something…").click()
+        assert visit.grid() == []
+        page.get_by_role("textbox", name="What to remember").fill(f"Double {EVIL}")
+        page.get_by_role("radio", name="decision").check()
+        page.get_by_role("textbox", name="Tags").fill("ferry, crates")
+        page.get_by_role("button", name="Remember", exact=True).dblclick(no_wait_after=True)
+        page.wait_for_url("**/done/*")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Remembered")
+        assert len(world.vault.rows("select id from memories")) == 1
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Remembered")
+        for action, button, done in (("Pin…", "Pin it", "Pinned"), ("Unpin…", "Remove the pin", "Pin removed")):
+            page.get_by_role("link", name="The memory").click()
+            page.get_by_role("link", name=action).click()
+            assert visit.grid() == []
+            confirmed(page, button)
+            expect(page.get_by_role("heading", level=1)).to_have_text(done)
+        page.get_by_role("link", name="The memory").click()
+        page.get_by_role("link", name="Forget…").click()
+        expect(page.locator("main")).to_contain_text(f"Double {EVIL}")
+        confirmed(page, "Forget it for good")
+        assert world.vault.rows("select id from memories") == []
+        assert page.evaluate("window.__pwned") is None
+        assert [fault for fault in visit.faults if "ERR_ABORTED" not in fault] == []
+
+
+@pytest.mark.slow
+def test_proposals_are_approved_and_rejected_without_scripts(world: World) -> None:
+    with world.visit("/entities", java_script_enabled=False) as visit:
+        page = visit.page
+        page.locator("main h3 a").click()
+        page.get_by_role("link", name="Approve…").first.click()
+        expect(page.locator("main")).to_contain_text(f"Tables {EVIL}")
+        confirmed(page, "Approve")
+        page.get_by_role("link", name="The entity").click()
+        page.get_by_role("link", name="Reject…").click()
+        page.get_by_role("textbox", name="Reason").fill("not so")
+        confirmed(page, "Reject")
+        page.get_by_role("link", name="The entity").click()
+        expect(page.get_by_role("link", name="Approve…")).to_have_count(0)
+        expect(page.locator("main")).to_contain_text("not so")
+        assert visit.faults == []
+
+
+@pytest.mark.slow
+def test_a_session_is_removed_and_a_pass_started(world: World) -> None:
+    with world.visit("/sessions") as visit:
+        page = visit.page
+        page.locator('main a[href*="5e551006"]').first.click()
+        page.get_by_role("link", name="Remove this session…").click()
+        expect(page.locator("main")).to_contain_text("Other sessions quote it in")
+        assert visit.grid() == []
+        # The browser itself asks for what is required.
+        page.get_by_role("button", name="Remove it for good").click()
+        assert "/do/remove" in page.url
+        page.get_by_role("radio", name="replace each").check()
+        page.get_by_role("textbox", name="Reason").fill("private")
+        confirmed(page, "Remove it for good")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Removed")
+        assert visit.grid() == []
+        page.goto(visit.origin)
+        page.get_by_role("link", name="Start a full pass…").click()
+        confirmed(page, "Start the pass")
+        expect(page.get_by_role("heading", level=1)).to_have_text("The pass has ended")
+        assert visit.faults == []
+
+
+@pytest.mark.slow
+def test_a_batch_is_settled_from_the_list(world: World) -> None:
+    with world.visit("/violations") as visit:
+        for number in (7, 8):
+            spoil(world.vault, number)
+        world.vault.reindex(now="2026-03-30T12:00:00.000Z")
+        page = visit.page
+        page.goto(visit.origin + "/violations")
+        page.get_by_role("link", name="Restore them…").first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Restore 2 files?")
+        confirmed(page, "Restore all of them")
+        assert visit.faults == []
+
+
+@pytest.mark.slow
+def test_while_another_process_works_the_page_says_so(world: World) -> None:
+    with world.visit("/do/remember") as visit:
+        page = visit.page
+        page.get_by_role("textbox", name="What to remember").fill("Said later")
+        with state_dir.workspace_lock(state_dir.locate(str(world.vault.root))):
+            page.get_by_role("button", name="Remember", exact=True).click()
+            expect(page.get_by_role("alert")).to_contain_text("Another process is working on this workspace")
+        confirmed(page, "Remember")
+        assert [fault for fault in visit.faults if "503" not in fault] == []
+
+
+def test_another_page_of_this_machine_cannot_act(world: World) -> None:
+    """A form at another port comes with the strict cookie, because ports are one site, and is refused."""
+    with world.visit("/do/remember") as visit:
+        hidden = {
+            str(one.get_attribute("name")): str(one.get_attribute("value"))
+            for one in visit.page.locator("input[type=hidden]").all()
+        }
+        fields = "".join(
+            f'<input name="{name}" value="{value}">'
+            for name, value in (hidden | {"text": "Forged", "type": "note"}).items()
+        )
+        body = f'<form method="post" action="{visit.origin}/do/remember">{fields}<button>Go</button></form>'.encode()
+
+        class Other(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("content-type", "text/html")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Other) as other:
+            threading.Thread(target=other.serve_forever, daemon=True).start()
+            page = visit.context.new_page()
+            page.goto(f"http://127.0.0.1:{other.server_port}/")
+            page.get_by_role("button", name="Go").click()
+            expect(page.locator("body")).to_contain_text("The request came from another page.")
+            other.shutdown()
+        assert world.vault.rows("select count(*) from memories where content = 'Forged'") == [(0,)]
