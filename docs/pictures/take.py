@@ -43,7 +43,7 @@ class Picture:
 SESSIONS, GRAPH, PROBLEMS, RECALL, ENTITIES = (
     f'.views a[href^="/{view}"]' for view in ("sessions", "graph", "violations", "recall", "entities")
 )
-SESSION = 'main a:has-text("Moved the view daily_extremes")'
+SESSION = 'main a:has-text("The view daily_extremes")'
 PICTURES = (
     Picture("overview"),
     Picture("overview-narrow", size=NARROW, scheme="dark"),

@@ -18,6 +18,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.web.words import plain
 
 _PROFILES, _ITEMS = 300, 50
 
@@ -58,7 +59,7 @@ def lineage_of(database: Database, ref: SessionRef) -> GraphPosition:
     labels = passages.labels(database, ref.agent_id, dict.fromkeys([*arcs, *epochs]))
     head = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id else None
     pieces = len(neighbours.children(database, ref.agent_id, node))
-    return GraphPosition(head, before, after, node, pieces, list(labels.items()))
+    return GraphPosition(head, before, after, node, pieces, [(one, plain(label)) for one, label in labels.items()])
 
 
 def resting(place: IndexPlace, database: Database, agent_id: str, paths: Sequence[str]) -> list[EvidenceOfSession]:

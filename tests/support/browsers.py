@@ -100,14 +100,24 @@ class Visit:
         """What is wrong with the page as it is shown now."""
         return [*self.page.evaluate(_LOOK)]
 
-    def grid(self, *, whole: bool = False) -> list[str]:
+    def barriers(self) -> list[str]:
+        """What axe-core finds that keeps people from reading or using the page."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        return [
+            f"axe {one['impact']}: {one['id']}: {[node['html'][:120] for node in one['nodes'][:3]]}"
+            for one in Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
+        ]
+
+    def grid(self, *, whole: bool = False, axe: bool = False) -> list[str]:
         """What is wrong with it wide and light, narrow and dark; `whole`: wide and dark, narrow and light, too."""
         found = self.nameless()
         looks = [(WIDE, "light"), (NARROW, "dark")] + ([(NARROW, "light"), (WIDE, "dark")] if whole else [])
         for size, scheme in looks:
             self.page.set_viewport_size(size)
             self.page.emulate_media(color_scheme=scheme)
-            found += [f"{size['width']} {scheme}: {fault}" for fault in self.look()]
+            faults = [*self.look(), *(self.barriers() if axe or whole else [])]
+            found += [f"{size['width']} {scheme}: {fault}" for fault in faults]
         self.page.set_viewport_size(WIDE)
         self.page.emulate_media(color_scheme="light")
         return found

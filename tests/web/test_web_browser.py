@@ -21,6 +21,7 @@ from workbench import ROOT, Vault
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+pytest.importorskip("axe_playwright_python", reason="axe is not installed: pip install axe-playwright-python")
 
 from browsers import Visit, browser
 from playwright.sync_api import Browser, Page, expect
@@ -157,7 +158,8 @@ def shown(world: World) -> dict[str, Shown]:
     with world.visit() as visit:
         for view in travel(visit):
             words = visit.words()
-            found[view] = Shown(visit.page.url, visit.page.title(), words, [*visit.grid(), *visit.faults])
+            faults = [*visit.grid(axe=view == "session"), *visit.faults]
+            found[view] = Shown(visit.page.url, visit.page.title(), words, faults)
             visit.faults.clear()
     return found
 

@@ -81,7 +81,7 @@ def jo(vault: Vault, **query: str) -> dict[str, Any]:
 def test_entities_stand_by_kind_with_what_waits(vault: Vault) -> None:
     data = entities.entities(asked(vault.root)).data
     shown = [(heading, [card.entity.title for card in cards]) for heading, cards in data["kinds"]]
-    assert shown == [("People", [NAME]), ("Parts", ["lantern"]), ("Relationships", ["reviews"])]
+    assert shown == [("Users", [NAME]), ("People, projects and things", ["lantern"]), ("Relationships", ["reviews"])]
     assert data["kinds"][0][1][0].proposals == 1 and data["lost"] == []
     assert data["events"] > 10 and run(vault, data["verify"]).code == 0
 
@@ -127,8 +127,14 @@ def test_a_proposal_stands_there_until_its_command_answers_it(vault: Vault) -> N
 
 def test_what_happened_is_told_newest_first_in_portions(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     data = jo(vault)
-    assert [told.about for told in data["log"].rows][:3] == ["propose preferences", "pin", "lock goals"]
-    assert data["log"].rows[-1].about == "create" and {told.state for told in data["log"].rows} == {"committed"}
+    assert [told.about for told in data["log"].rows][:3] == [
+        "proposed a change of preferences",
+        "pinned the entity",
+        "locked goals",
+    ]
+    assert data["log"].rows[-1].about == "created the entity" and {told.state for told in data["log"].rows} == {
+        "committed"
+    }
     monkeypatch.setattr(entities, "EVENTS", 3)
     assert jo(vault, page="2")["log"].rows[0].about == "append item highlights"
     assert jo(vault, page="0")["log"].after == 2
@@ -193,4 +199,4 @@ def test_hostile_names_and_words_are_text(vault: Vault) -> None:
 def test_where_there_is_none_the_page_says_how_to_make_one(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "empty")
     vault.reindex()
-    assert "There is no entity yet" in harmless(visitor(vault.root).get("/entities").text).text
+    assert "No entities yet" in harmless(visitor(vault.root).get("/entities").text).text

@@ -10,6 +10,7 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from agents import seconds
+from markupsafe import escape
 from workbench import Vault, cast, contents
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
@@ -18,8 +19,10 @@ from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
 
 from signet_sync.errors import UsageError
 from signet_sync.integrity import store as integrity_store
+from signet_sync.sync.planner import HINTS
 from signet_sync.web.diff import BLOCK, COMPARED, ROWS, WIDE, differing
 from signet_sync.web.views import violations
+from signet_sync.web.words import CAUSES
 
 OTHER = {"agent_id": "scout", "session_id": "5e5510aa-0000-4000-8000-000000000001"}
 SECRET, OTHER_SECRET = "ghp_" + "a1B2" * 9, "ghp_" + "c3D4" * 9
@@ -96,10 +99,34 @@ def test_other_files_are_told_by_code_with_what_to_do_and_the_rest_page_by_page(
         ("hash-mismatch", 1, "bad"),
         ("foreign-name", 30, "quiet"),
     ]
+    assert all(one.cause == CAUSES[one.code] for one in data["groups"])
     assert "restore the file" in data["groups"][0].hint and len(data["groups"][1].files.rows) == violations.SHOWN
     (group,) = violations.violations(asked(vault.root, code="foreign-name", page="99")).data["groups"]
     assert len(group.files.rows) == 30
     assert violations.violations(asked(vault.root, code="no such code")).data["groups"] == []
+
+
+def test_every_code_of_a_problem_is_explained_in_plain_words_once_for_all_its_files(vault: Vault) -> None:
+    assert set(CAUSES) == set(HINTS)
+    page = visitor(vault.root).get("/violations").text
+    for code in ("foreign-name", "hash-mismatch", "vanished", "mutated"):
+        assert page.count(str(escape(CAUSES[code].meaning))) == 1, code
+
+
+def test_a_copy_that_only_the_disk_knows_of_is_in_the_group_of_all_copies(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = paths(vault)[0]["transcript"].replace(".md", " (conflicted copy laptop).md")
+    vault.put({copy.removeprefix("memory/"): b"another text"})
+    vault.reindex()
+    (group,) = violations.violations(asked(vault.root, code="conflict-copy")).data["groups"]
+    assert [path for path, _ in group.files.rows] == [copy]
+    # A page of ours that two machines wrote: no row has it.
+    beside = "MEMORY (conflicted copy laptop).md"
+    (vault.root / beside).write_text("# Memory\n\nTwo machines wrote this.\n", "utf-8")
+    monkeypatch.setattr(violations, "OF_CODE", 1)
+    pages = [violations.violations(asked(vault.root, code="conflict-copy", page=str(one))).data for one in (1, 2)]
+    assert [path for page in pages for path, _ in page["groups"][0].files.rows] == [copy, beside]
 
 
 def test_a_violation_is_shown_to_its_agent_alone(vault: Vault) -> None:

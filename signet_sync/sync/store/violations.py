@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from signet_sync.storage.database.connection import Database
 
@@ -33,22 +33,38 @@ class Batch(NamedTuple):
     files: list[OpenViolation]
 
 
+_OPEN = """select v.batch, v.found_at, v.path, v.code, v.message, coalesce(length(s.packed), 0) > 0,
+    v.code = 'vanished' or v.found_sha256 <> '', s.agent_id, s.session_token, s.session_id
+    from violations v left join seals s on s.path = v.path
+    where (?1 is null or s.agent_id is null or s.agent_id = ?1)"""
+
+
+def _violation(row: Sequence[Any]) -> OpenViolation:
+    path, code, message, kept, acceptable, *whose = row
+    return OpenViolation(path, code, message, bool(kept), bool(acceptable), *whose)
+
+
 def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
     """Returns open violations by the pass that found them, the oldest first.
 
     With an agent its own, and those whose agent is unknown.
     """
     found: dict[str, Batch] = {}
-    for batch, found_at, path, code, message, kept, acceptable, *whose in database.execute(
-        "select v.batch, v.found_at, v.path, v.code, v.message, coalesce(length(s.packed), 0) > 0,"
-        " v.code = 'vanished' or v.found_sha256 <> '', s.agent_id, s.session_token, s.session_id"
-        " from violations v left join seals s on s.path = v.path"
-        " where ?1 is null or s.agent_id is null or s.agent_id = ?1 order by v.found_at, v.batch, v.path",
-        (agent_id,),
-    ):
-        one = OpenViolation(path, code, message, bool(kept), bool(acceptable), *whose)
-        found.setdefault(batch, Batch(batch, found_at, [])).files.append(one)
+    for batch, found_at, *one in database.execute(f"{_OPEN} order by v.found_at, v.batch, v.path", (agent_id,)):
+        found.setdefault(batch, Batch(batch, found_at, [])).files.append(_violation(one))
     return list(found.values())
+
+
+def find(database: Database, path: str, agent_id: str) -> OpenViolation | None:
+    """Returns the open violation of a path, if it is an agent's or its agent is unknown."""
+    for _, _, *one in database.execute(f"{_OPEN} and v.path = ?2", (agent_id, path)):
+        return _violation(one)
+    return None
+
+
+def sizes(database: Database) -> dict[str, int]:
+    """Returns how many files of all agents each pass found, by the id of the batch."""
+    return dict(database.execute("select batch, count(*) from violations group by batch"))
 
 
 def is_open(database: Database, path: str) -> bool:

@@ -33,10 +33,11 @@ from signet_sync.web.link_targets import of_names
 from signet_sync.web.markdown import MarkdownBlock, MarkdownSpan
 from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
+from signet_sync.web.words import KINDS, done
 
 EVENTS = 40  # on a page
 _WHOLE = "*"
-_KINDS = {"user": "People", "part": "Parts", "relationship": "Relationships"}
+_KINDS = {"user": "Users", "part": "People, projects and things", "relationship": "Relationships"}
 
 
 class Card(NamedTuple):
@@ -171,6 +172,7 @@ def entity(request: ViewRequest) -> WebPage:
         {
             **data,
             "links": links,
+            "kind": KINDS[shown.kind],
             "updated_us": row.updated_us,
             "pin": command_line(request, "entity", "unpin" if data["pinned"] else "pin", row.id),
             "lock": command_line(request, "entity", "unlock" if data["locked"] else "lock", row.id),
@@ -266,7 +268,9 @@ class _EntityReader:
     def event(self, one: LoggedEvent) -> EventView:
         """Returns an event as a line of the log."""
         sources = [self._source(rests) for rests in one.event.evidence]
-        return EventView(one.event, one.state, queries.describe_event(one.event), sources)
+        return EventView(
+            one.event, one.state, done(one.event.op, one.event.file or "", one.event.section or ""), sources
+        )
 
     def _source(self, rests: str) -> EvidenceLink:
         """Parses `PATH#LINE`."""

@@ -23,6 +23,7 @@ from signet_sync.web.markdown import MarkdownBlock
 from signet_sync.web.paging import portion
 from signet_sync.web.periods import Period, Ways, ways
 from signet_sync.web.request import View, ViewRequest, WebPage
+from signet_sync.web.words import level, plain
 
 SESSIONS = 50
 BUDGET = 4_000
@@ -50,11 +51,11 @@ def node(request: ViewRequest) -> WebPage:
         blocks, links = _text_and_links(database, request.agent, about)
         data = {
             "node": about,
-            "named": about.get("level", about["kind"]),
+            "named": level(about.get("level", about["kind"])),
             "blocks": blocks,
             "links": links,
             "wording": found.get("wording"),
-            "groups": {name: [Link(one, labels.get(one, one)) for one in found[name]] for name in _GROUPS},
+            "groups": {name: [Link(one, plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
             "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],
             "sources": found.get("sources", []),
@@ -62,7 +63,7 @@ def node(request: ViewRequest) -> WebPage:
             "thread": next((Link(one, labels.get(one, one)) for one in _thread(about)), None),
             **_along(database, request, about),
         }
-    return WebPage("node", about["label"] or about["id"], data)
+    return WebPage("node", plain(about["label"] or about["id"]), data)
 
 
 def _text_and_links(

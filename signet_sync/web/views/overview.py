@@ -24,9 +24,11 @@ from signet_sync.web.link_targets import LinkTarget, targets
 from signet_sync.web.live_sessions import Running, every
 from signet_sync.web.page_lines import PageSection, sections
 from signet_sync.web.request import View, ViewRequest, WebPage
+from signet_sync.web.words import Cause, cause_of
 
 LATEST = 8  # sessions
-WRONG = 5  # files
+WRONG = 5  # kinds of problems
+_TOP = 2  # level of the headings that need no other to be understood
 HEAD = 2  # lines of each section of MEMORY.md
 PAGE = 400_000  # characters of MEMORY.md
 _WRONG = ("invalid", "violation", "tombstoned")
@@ -37,24 +39,27 @@ _FIRST_STEPS = {
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
 
 
-class FileProblem(NamedTuple):
-    """A file with a problem, and what a person can do about it."""
+class ProblemSummary(NamedTuple):
+    """A kind of problem: how many files have it, the first of them, and what a person can do about it."""
 
+    files: int
     path: str
     verdict: str
-    message: str
+    code: str
+    cause: Cause
     hint: str
 
 
 class IndexSummary(NamedTuple):
-    """What the index contains of the agent."""
+    """What the index contains of the agent; `unlisted` of its sessions are tests and the like."""
 
     sessions: int
+    unlisted: int
     artifacts: int
     days: Calendar
     latest: list[session_list.SessionEntry]
     running: list[Running]
-    wrong: list[FileProblem]
+    wrong: list[ProblemSummary]
     notes: list[tuple[str, int]]
 
 
@@ -111,21 +116,24 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
 
 def _held(database: Database, request: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, request.agent)
-    wrong = [
-        FileProblem(one.path, one.verdict, one.message, hint_for(one.code, one.path, is_file=one.is_file))
-        for one in counts.problems(database)
-        if one.verdict in _WRONG and one.agent_id in (None, request.agent)
-    ]
+    wrong = [_summary(one) for one in counts.problem_groups(database, request.agent) if one.verdict in _WRONG]
+    days = pages.days(database, request.agent)
     notes = Counter(one.code for one in counts.notes(database, request.now_us) if one.agent_id in (None, request.agent))
     return IndexSummary(
         sessions,
+        max(sessions - sum(days.values()), 0),
         artifacts,
-        calendar(pages.days(database, request.agent), day_of(request.now_us)),
+        calendar(days, day_of(request.now_us)),
         session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries,
         every(database, request.agent)[:LATEST],
         wrong,
         notes.most_common(),
     )
+
+
+def _summary(one: counts.ProblemGroup) -> ProblemSummary:
+    hint = hint_for(one.code, one.path if one.files == 1 else "PATH")
+    return ProblemSummary(one.files, one.path, one.verdict, one.code, cause_of(one.code, one.message), hint)
 
 
 def read_page(request: ViewRequest) -> list[PageSection]:
@@ -139,13 +147,15 @@ def read_page(request: ViewRequest) -> list[PageSection]:
 
 def _head(page: list[PageSection]) -> list[PageSection]:
     """Returns the first lines of the sections that no other part of the overview shows."""
-    shown = []
+    shown, above = [], ""
     for section in page:
         if section.heading.startswith(_LEDGER):
             break
+        above = section.heading if section.level <= _TOP else above
         items = [line for line in section.lines if line.item][:HEAD]
         if items and section.level:
-            shown.append(section._replace(lines=items))
+            heading = section.heading if section.level <= _TOP else f"{above} · {section.heading}"
+            shown.append(section._replace(heading=heading, lines=items))
     return shown
 
 

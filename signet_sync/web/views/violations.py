@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from itertools import groupby
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
 from signet_sync.integrity.operations import Difference, difference
-from signet_sync.integrity.report import hint_for, problem
+from signet_sync.integrity.report import hint_for
 from signet_sync.pages import conflict_copies
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
+from signet_sync.sync.store import violations as violations_store
 from signet_sync.sync.store.violations import Batch, OpenViolation, batches
 from signet_sync.text.sentences import flatten
 from signet_sync.web.commands import WORDS, command_line
 from signet_sync.web.diff import Differing, differing
 from signet_sync.web.paging import Portion, portion
 from signet_sync.web.request import View, ViewRequest, WebPage
+from signet_sync.web.words import Cause, cause_of
 
 SEALED = 60  # sealed files on a page
 SHOWN = 8  # files of one code, unless that code is requested
@@ -28,6 +30,7 @@ LONGEST = 4_000_000  # bytes of a text that is compared
 
 # Problems that a person has to solve come first.
 _ORDER = ("invalid", "violation", "tombstoned", "ignored")
+_COPY = ("ignored", "conflict-copy")
 # Not a problem.
 _LEFT_ALONE = ("foreign-name", "temporary")
 _TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn"}
@@ -67,25 +70,25 @@ class Save(NamedTuple):
 
 
 class ViolationGroup(NamedTuple):
-    """Files that are not indexed for one reason, as many as are shown; `message` is set if all share it."""
+    """Files that are not indexed for one reason; of those shown path and message. `message`: what all share, if any."""
 
     verdict: str
     code: str
     tone: str
+    cause: Cause
     message: str
     hint: str
-    files: Portion[dict[str, str]]
+    files: Portion[tuple[str, str]]
 
 
 def violations(request: ViewRequest) -> WebPage:
     """Shows all problems; with `code` every file of one code."""
+    code = request.query.get("code")
     with reading(request.site.place) as database:
         found = batches(database, request.agent)[::-1]
-        of_all = {batch.id: batch for batch in batches(database)}
-        sealed = {one.path for batch in of_all.values() for one in batch.files}
-        others = _others(database, request, sealed)
+        of_all = violations_store.sizes(database)
+        groups = _groups(database, request, code)
         drifted = len(entities_store.drift(database, request.agent))
-    code = request.query.get("code")
     shown = portion([one for batch in found for one in batch.files], request.query.get("page"), SEALED)
     return WebPage(
         "violations",
@@ -94,9 +97,12 @@ def violations(request: ViewRequest) -> WebPage:
             "saves": [] if code else _saves(request, found, of_all, shown),
             "sealed": shown.total,
             "portion": shown,
-            "restore_all": _restore_all(request, every=shown.total == len(sealed)) if shown.total > 1 else None,
-            "groups": _groups(others, code, request.query.get("page")),
-            "others": len(others),
+            "restore_all": _restore_all(request, every=shown.total == sum(of_all.values()))
+            if shown.total > 1
+            else None,
+            "causes": _causes(found),
+            "groups": groups,
+            "others": sum(group.files.total for group in groups),
             "code": code,
             "drifted": drifted,
             "check": command_line(request, "check"),
@@ -105,7 +111,7 @@ def violations(request: ViewRequest) -> WebPage:
 
 
 def _saves(
-    request: ViewRequest, found: list[Batch], of_all: dict[str, Batch], shown: Portion[OpenViolation]
+    request: ViewRequest, found: list[Batch], of_all: Mapping[str, int], shown: Portion[OpenViolation]
 ) -> list[Save]:
     wanted = {one.path for one in shown.rows}
     saves = []
@@ -113,11 +119,21 @@ def _saves(
         files = [Sealed(one, repairs(request, one)) for one in batch.files if one.path in wanted]
         if files:
             messages = {one.message for one in batch.files}
-            every = len(batch.files) == len(of_all[batch.id].files)
+            every = len(batch.files) == of_all[batch.id]
             together = _together(request, batch, every=every) if len(batch.files) > 1 else []
             message = messages.pop() if len(messages) == 1 else ""
             saves.append(Save(batch.found_at, len(batch.files), message, together, files))
     return saves
+
+
+def _causes(found: list[Batch]) -> list[tuple[Cause, int]]:
+    """Returns what happened to sealed files, with the number of files."""
+    files = Counter(
+        "replaced" if one.code == "mutated" and not one.acceptable else one.code
+        for batch in found
+        for one in batch.files
+    )
+    return [(cause_of(code), number) for code, number in files.most_common()]
 
 
 def _restore_all(request: ViewRequest, *, every: bool) -> Repair:
@@ -163,40 +179,50 @@ def repairs(request: ViewRequest, one: OpenViolation) -> list[Repair]:
     return found
 
 
-def _others(database: Database, request: ViewRequest, sealed: Collection[str]) -> list[dict[str, str]]:
-    """Returns all other files that are not indexed: those of the agent, and those whose agent is unknown."""
-    found = [
-        problem(one.path, one.verdict, one.code, one.message)
-        for one in counts.problems(database)
-        if one.agent_id in (None, request.agent) and one.path not in sealed
-    ]
-    return found + [
-        problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with text that is not in it")
+def _groups(database: Database, request: ViewRequest, wanted: str | None) -> list[ViolationGroup]:
+    """Returns the other files that are not indexed, by reason, those to act on first; with `wanted` of one code only.
+
+    They are those of the agent, and those whose agent is unknown.
+    """
+    copies = [
+        (one.path, f"a copy of {one.original}, with text that is not in it")
         for one in conflict_copies.find(request.site.place.root)
         if one.agent_id == request.agent
     ]
+    found = counts.problem_groups(database, request.agent, violations=False)
+    if copies and not any((one.verdict, one.code) == _COPY for one in found):
+        found.append(counts.ProblemGroup(*_COPY, 0, "", ""))
+    return [
+        _group(database, request, one, copies if (one.verdict, one.code) == _COPY else [], wanted)
+        for one in sorted(found, key=_urgency)
+        if wanted in (None, one.code)
+    ]
 
 
-def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[ViolationGroup]:
-    """Groups files by reason, those to act on first; with `wanted` only one code, page by page."""
+def _urgency(one: counts.ProblemGroup) -> tuple[bool, int, str]:
+    place = _ORDER.index(one.verdict) if one.verdict in _ORDER else len(_ORDER)
+    return one.code in _LEFT_ALONE, place, one.code
 
-    def reason(one: dict[str, str]) -> tuple[bool, int, str]:
-        place = _ORDER.index(one["verdict"]) if one["verdict"] in _ORDER else len(_ORDER)
-        return one["code"] in _LEFT_ALONE, place, one["code"]
 
-    groups = []
-    for _, same in groupby(sorted(others, key=lambda one: (*reason(one), one["path"])), key=reason):
-        files = list(same)
-        code, verdict = files[0]["code"], files[0]["verdict"]
-        if wanted in (None, code):
-            tone = "quiet" if code in _LEFT_ALONE else _TONES.get(verdict, "warn")
-            shown = portion(files, None, SHOWN) if wanted is None else portion(files, page, OF_CODE)
-            messages = {one["message"] for one in files}
-            hint = "" if code in _LEFT_ALONE else hint_for(code, "PATH")
-            groups.append(
-                ViolationGroup(verdict, code, tone, messages.pop() if len(messages) == 1 else "", hint, shown)
-            )
-    return groups
+def _group(
+    database: Database, request: ViewRequest, one: counts.ProblemGroup, more: list[tuple[str, str]], wanted: str | None
+) -> ViolationGroup:
+    """Returns a group with some of its files; `more` are files of it that are in no row."""
+    numbers = range(one.files + len(more))
+    chosen = portion(numbers, request.query.get("page") if wanted else None, OF_CODE if wanted else SHOWN)
+    rows = counts.problems_of(database, request.agent, one.verdict, one.code, chosen.first, chosen.size)
+    rows += more[max(chosen.first - one.files, 0) :]
+    message = "" if more else one.message
+    alone = one.code in _LEFT_ALONE
+    return ViolationGroup(
+        one.verdict,
+        one.code,
+        "quiet" if alone else _TONES.get(one.verdict, "warn"),
+        cause_of(one.code, one.message),
+        message,
+        "" if alone else hint_for(one.code, "PATH"),
+        Portion(rows[: chosen.size], *chosen[1:]),
+    )
 
 
 def show(request: ViewRequest) -> WebPage:
@@ -224,7 +250,7 @@ def one_of(request: ViewRequest, database: Database, path: str) -> tuple[OpenVio
 
     Raises `UsageError`.
     """
-    found = next((one for batch in batches(database, request.agent) for one in batch.files if one.path == path), None)
+    found = violations_store.find(database, path, request.agent)
     if found is None:
         raise UsageError(
             f"{path or 'nothing'} is not an open violation of agent {request.agent}",
