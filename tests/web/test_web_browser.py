@@ -165,7 +165,7 @@ def shown(world: World) -> dict[str, Shown]:
 
 
 def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: dict[str, Shown]) -> None:
-    assert {*shown} == {name for _, name, _ in collected()}
+    assert {*shown} == {name for _, name, _ in collected()} - {"choices"}  # a list beside a field
     assert [one for one in shown.values() if one.faults] == []
     assert len({one.title for one in shown.values()}) == len(shown)
     for view, _, words in JOURNEY:

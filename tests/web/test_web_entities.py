@@ -136,7 +136,7 @@ def test_what_happened_is_told_newest_first_in_portions(vault: Vault, monkeypatc
         "committed"
     }
     monkeypatch.setattr(entities, "EVENTS", 3)
-    assert jo(vault, page="2")["log"].rows[0].about == "append item highlights"
+    assert jo(vault, page="2")["log"].rows[0].about == "added an item to highlights"
     assert jo(vault, page="0")["log"].after == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
-from signet_sync.web.views import recall
+from signet_sync.web.views import choices, recall
 from signet_sync.web.views.recall import PromotingSweep, Quiet
 
 NOW_US = parse_instant(NOW) or 0
@@ -200,3 +201,55 @@ def test_where_nothing_is_remembered_the_page_says_how_to_begin(tmp_path: Path) 
     vault.reindex()
     assert "signet-sync --workspace" in recall.recall(asked(vault.root)).data["remember"]
     assert "Nothing is remembered yet" in harmless(visitor(vault.root).get("/recall").text).text
+
+
+# ── recall itself ──
+
+
+def test_what_is_asked_is_answered_as_by_the_command_and_nothing_is_written(vault: Vault) -> None:
+    before = contents(vault.root), contents(vault.state, but=BESIDE)
+    page = visitor(vault.root).get("/recall", params={"q": "when do deploys happen"})
+    shown = harmless(page.text)
+    data = recall.recall(asked(vault.root, q="when do deploys happen")).data
+    assert f"/recall/{memory_id(vault, READY)}" in shown.links
+    assert any(hit and text == "Deploys" for _, pieces in data["answers"] for text, hit in pieces)
+    assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
+    told = json.loads(vault.call("recall", "when do deploys happen", "--json").out)["hits"]
+    assert [one.text for one, _ in data["answers"]][:10] == [hit["text"] for hit in told][:10]
+
+
+def test_an_answer_leads_to_its_file_or_its_place_and_to_nothing_of_another_agent(vault: Vault) -> None:
+    data = recall.recall(asked(vault.root, q="retry loop src/queue.py")).data
+    (answer,) = [one for one, _ in data["answers"]]
+    assert answer.target and answer.target.view == "session" and answer.target.given["path"] == answer.path
+    assert recall.recall(asked(vault.root, "scout", q="retry loop src/queue.py")).data["answers"] == []
+    empty = visitor(vault.root, "scout").get("/recall", params={"q": "retry loop"}).text
+    assert "Nothing found." in empty and "signet-sync" in empty
+
+
+def test_choices_are_a_fragment_of_bounded_size(vault: Vault) -> None:
+    guest = visitor(vault.root)
+    answers = harmless(guest.get("/choices", params={"q": "navigation"}).text)
+    assert "script>alert(1)" in answers.text and not [tag for tag, _ in answers.found if tag == "html"]
+    for query in ("", "e", "lantern", HOSTILE, "x " * 2_000):
+        for of in ("places", "answers"):
+            shown = harmless(guest.get("/choices", params={"q": query, "of": of}).text)
+            options = [one for _, one in shown.found if one.get("role") == "option"]
+            assert len(options) <= 5 * choices.FEW, (query, of)
+    places = harmless(guest.get("/choices", params={"q": "problems", "of": "places"}).text)
+    assert "/violations" in places.links
+    commands = [one["data-copy"] or "" for _, one in places.found if "data-copy" in one]
+    assert run(vault, commands[0]).code == 0
+
+
+def test_the_palette_finds_projects_sessions_and_entities_of_its_agent_alone(vault: Vault) -> None:
+    assert vault.call("entity", "create", "part", "Harbour office").code == 0
+    found = {
+        group.heading: group.choices
+        for group in choices.choices(asked(vault.root, of="places", q="harb")).data["groups"]
+    }
+    assert [one.text for one in found["Entities"]] == ["Harbour office"]
+    project = choices.choices(asked(vault.root, of="places")).data["groups"]
+    assert {"Views", "Projects", "Sessions", "Entities", "Copy a command"} == {group.heading for group in project}
+    others = choices.choices(asked(vault.root, "scout", of="places")).data["groups"]
+    assert {"Views", "Copy a command"} == {group.heading for group in others}

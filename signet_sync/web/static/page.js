@@ -95,8 +95,8 @@ const swap = (old, fresh) => {
 
 const busy = () => {
   const at = document.activeElement;
-  return Boolean(at?.closest('input, textarea, select, [contenteditable]')
-    || document.querySelector('dialog[open], [data-still]')
+  return Boolean(at?.closest('main :is(input, textarea, select, [contenteditable])')
+    || document.querySelector('dialog[open], [data-still], [data-dragging]')
     || !getSelection().isCollapsed);
 };
 
@@ -186,16 +186,10 @@ for (const button of document.querySelectorAll('.keys-button')) {
 }
 
 const find = () => {
-  const field = document.querySelector('main input[type=search]');
-  if (field) {
-    field.focus();
-    field.select();
-    return;
-  }
-  const sessions = document.querySelector('.views [data-key="s"]');
-  if (sessions) location.assign(`${sessions.getAttribute('href')}#find`);
+  const field = document.getElementById('find');
+  field?.focus();
+  field?.select();
 };
-if (location.hash === '#find') find();
 
 let going = 0;
 document.addEventListener('keydown', (event) => {

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from signet_sync.admin.stats import stats
+from signet_sync.embeddings.meaning import Meaning
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.timestamps import DAY, SECOND, day_of
@@ -21,10 +22,14 @@ from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.word_forms import STOP_WORDS
+from signet_sync.web.answers import answers
 from signet_sync.web.commands import command_line
+from signet_sync.web.marks import marked
 from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
 
+LONGEST = 1_000  # characters of a query
+ANSWERS = 20
 MEMORIES = 20  # on a page
 SWEEPS = 8
 HITS = 60
@@ -95,11 +100,14 @@ class HitDay(NamedTuple):
 
 
 def recall(request: ViewRequest) -> WebPage:
-    """Shows everything that was recalled, and the promotions that followed."""
+    """Shows the answers to a query, everything that was recalled before, and the promotions that followed."""
+    words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
+    meaning = Meaning(request.site.place, request.now_us, remembers=False)
     settings = request.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
     with reading(request.site.place) as database:
         texts = _Texts(database, request.agent)
+        found_now = answers(database, request, words, ANSWERS, meaning) if words else []
         numbers = stats(database, request.agent, request.now_us)
         found = promotion.recalled(database, settings, request.agent, request.now_us)
         waiting = [one for one in found if not one.risen]
@@ -123,6 +131,10 @@ def recall(request: ViewRequest) -> WebPage:
         "Recall",
         {
             **data,
+            "words": words,
+            "answers": [(one, marked(one.text, words)) for one in found_now],
+            "trouble": meaning.trouble,
+            "in_terminal": command_line(request, "recall", words) if words else "",
             "gates": gates,
             "weights": list(zip(SignalWeights._fields, weights, strict=True)),
             "most": sum(weights),

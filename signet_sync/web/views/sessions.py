@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from signet_sync.formats.timestamps import DAY, parse_instant
-from signet_sync.recall.snippets import WORDS
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter, SessionList
 from signet_sync.storage.database.connection import Database
@@ -16,6 +15,7 @@ from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
 from signet_sync.web.dates import called
 from signet_sync.web.live_sessions import every
+from signet_sync.web.marks import marked
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 _PAGE = 100
@@ -154,15 +154,6 @@ def _with_chosen(options: list[Option], chosen: str | None) -> list[Option]:
     if chosen is None or any(option.chosen for option in options):
         return options
     return [*options, Option(chosen, chosen, chosen=True)]
-
-
-def marked(piece: str, query: str) -> list[tuple[str, bool]]:
-    """Splits a text into pieces: those that begin a word like one of the query's are marked."""
-    words = sorted({word.casefold() for word in WORDS.findall(query)[:64]}, key=len, reverse=True)
-    if not words:
-        return [(piece, False)]
-    found = re.split(rf"(?<![^\W_])({'|'.join(map(re.escape, words))})", piece, flags=re.IGNORECASE)
-    return [(text, place % 2 == 1) for place, text in enumerate(found) if text]
 
 
 VIEWS: list[tuple[str, str, View]] = [("/sessions", "sessions", sessions)]
