@@ -80,9 +80,9 @@ def jo(vault: Vault, **query: str) -> dict[str, Any]:
 
 def test_entities_stand_by_kind_with_what_waits(vault: Vault) -> None:
     data = entities.entities(asked(vault.root)).data
-    shown = [(heading, [card.entity.title for card in cards]) for heading, cards in data["kinds"]]
+    shown = [(heading, [card.entity.title for card in cards]) for heading, _, cards in data["kinds"]]
     assert shown == [("Users", [NAME]), ("People, projects and things", ["lantern"]), ("Relationships", ["reviews"])]
-    assert data["kinds"][0][1][0].proposals == 1 and data["lost"] == []
+    assert data["kinds"][0][2][0].proposals == 1 and data["lost"] == []
     assert data["events"] > 10 and run(vault, data["verify"]).code == 0
 
 
@@ -125,6 +125,16 @@ def test_a_proposal_stands_there_until_its_command_answers_it(vault: Vault) -> N
     assert text == "Tables, not prose."
 
 
+def test_of_many_entities_a_page_shows_some_and_leads_to_the_rest(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entities, "ENTITIES", 2)
+    first, second = (entities.entities(asked(vault.root, page=str(page))).data for page in (1, 2))
+    shown = [card.entity.id for data in (first, second) for _, _, cards in data["kinds"] for card in cards]
+    assert len(shown) == len(set(shown)) == 3 and [number for _, number, _ in first["kinds"]] == [1, 1]
+    assert "/entities?page=2" in harmless(visitor(vault.root).get("/entities").text).links
+
+
 def test_what_happened_is_told_newest_first_in_portions(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     data = jo(vault)
     assert [told.about for told in data["log"].rows][:3] == [
@@ -160,7 +170,7 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
     (drifted,) = data["drifted"]
     assert [section.raw for section in data["sections"] if section.raw] == [f"nothing that an entity file is {HOSTILE}"]
     harmless(visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").text)
-    assert [card.drifted for _, cards in entities.entities(asked(vault.root)).data["kinds"] for card in cards] == [
+    assert [card.drifted for _, _, cards in entities.entities(asked(vault.root)).data["kinds"] for card in cards] == [
         True, False, False,
     ]  # fmt: skip
     assert run(vault, drifted.keep_events).code == 0 and jo(vault)["drifted"] == []

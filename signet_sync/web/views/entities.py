@@ -35,7 +35,10 @@ from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
 from signet_sync.web.words import KINDS, done
 
-EVENTS = 40  # on a page
+ENTITIES = 120  # on a page
+EVENTS = 40
+PROPOSALS = 40
+RAW = 100_000  # characters of a file that is shown as it is
 _WHOLE = "*"
 _KINDS = {"user": "Users", "part": "People, projects and things", "relationship": "Relationships"}
 
@@ -122,15 +125,18 @@ def entities(request: ViewRequest) -> WebPage:
         chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted = {one.id for one in queue}
     known = {one.id for one in found}
+    of_kind = Counter(one.kind for one in found)
+    shown = portion(found, request.query.get("page"), ENTITIES)
     kinds = [
-        (heading, [_card(one, proposed, drifted) for one in found if one.kind == kind])
+        (heading, of_kind[kind], [_card(one, proposed, drifted) for one in shown.rows if one.kind == kind])
         for kind, heading in _KINDS.items()
     ]
     return WebPage(
         "entities",
         "Entities",
         {
-            "kinds": [(heading, cards) for heading, cards in kinds if cards],
+            "kinds": [one for one in kinds if one[2]],
+            "portion": shown,
             # An entity whose profile is gone or unreadable is in no list.
             "lost": [_drifted(request, one) for one in queue if one.id not in known],
             "events": chain.events if chain is not None else 0,
@@ -153,11 +159,12 @@ def entity(request: ViewRequest) -> WebPage:
         page = portion(logged, request.query.get("page"), EVENTS)
         reader = _EntityReader(repo, logged, shown)
         sections = [reader.section(one) for one in shown.sections]
-        proposals = [reader.proposal(request, one) for one in shown.proposals]
+        proposals = [reader.proposal(request, one) for one in shown.proposals[:PROPOSALS]]
         data = {
             "entity": shown,
             "sections": sections,
             "proposals": proposals,
+            "more_proposals": max(len(shown.proposals) - PROPOSALS, 0),
             "drifted": [_drifted(request, one) for one in queries.list_drift(repo) if one.id == row.id],
             "lint": queries.lint_files(repo, row),
             "log": page.each(reader.event),
@@ -227,7 +234,7 @@ class _EntityReader:
 
     def section(self, one: SectionView) -> ShownSection:
         """Returns a section with its items parsed."""
-        raw = one.text if not one.name else ""
+        raw = one.text[:RAW] if not one.name else ""
         items = None if one.items is None else [self._item(item) for item in one.items]
         blocks = [] if raw or items else markdown.blocks(markdown.numbered(one.text, 1))
         name = anchor_of(one.name)

@@ -85,7 +85,7 @@ def violations(request: ViewRequest) -> WebPage:
     """Shows all problems; with `code` every file of one code."""
     code = request.query.get("code")
     with reading(request.site.place) as database:
-        found = batches(database, request.agent)[::-1]
+        found = [] if code else batches(database, request.agent)[::-1]
         of_all = violations_store.sizes(database)
         groups = _groups(database, request, code)
         drifted = len(entities_store.drift(database, request.agent))
@@ -94,7 +94,7 @@ def violations(request: ViewRequest) -> WebPage:
         "violations",
         "Problems",
         {
-            "saves": [] if code else _saves(request, found, of_all, shown),
+            "saves": _saves(request, found, of_all, shown),
             "sealed": shown.total,
             "portion": shown,
             "restore_all": _restore_all(request, every=shown.total == sum(of_all.values()))
