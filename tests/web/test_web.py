@@ -344,8 +344,8 @@ def test_a_hostile_workspace_is_shown_as_text(tmp_path: Path) -> None:
         assert not re.search("[\u202e\x07]", raw), path
         assert not [name for tag, given in page.found for name in given if name.startswith("on") or name == "style"]
         scripts = [given for tag, given in page.found if tag == "script"]
-            assert all(one["type"] == "module" and str(one["src"]).startswith("/static/") for one in scripts)
-            assert len(scripts) == (3 if path.partition("?")[0] == "/" and "agent" not in path else 2)
+        assert all(one["type"] == "module" and str(one["src"]).startswith("/static/") for one in scripts)
+        assert len(scripts) == (3 if path.partition("?")[0] == "/" and "agent" not in path else 2)
         assert not {tag for tag, _ in page.found} & {"img", "iframe", "style", "b"}
         assert all((given.get("href") or "/").startswith(("/", "#")) for _, given in page.found)
     assert "<script>alert(1)</script>" in Elements(someone.get("/page").text).text

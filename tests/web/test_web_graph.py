@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from ui_pages import Elements
 from workbench import Vault, place_of
 
+from signet_sync import web
 from signet_sync.errors import UsageError
 from signet_sync.formats.calendar import week_of
 from signet_sync.formats.timestamps import DAY, instant_of, parse_instant
@@ -28,7 +30,7 @@ from signet_sync.web.charts.axis import WIDTH, Axis
 from signet_sync.web.charts.graph import HEIGHT, STACK, Lane, MarkTarget, Moment
 from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.views import graph as views_graph
-from signet_sync.web.views import node
+from signet_sync.web.views import network, node
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
@@ -322,6 +324,49 @@ def test_an_empty_workspace_says_so(tmp_path: Path) -> None:
     vault.reindex()
     page = views_graph.graph(ViewRequest(Site(place_of(vault.root), "default"), "default", {}, {}, NOW))
     assert page.data["extent"].sessions == 0
+
+
+# ── the network ──
+
+
+def test_the_network_begins_with_threads_and_grows_by_neighbours_of_its_agent_alone(shown: Shown) -> None:
+    nodes = network.network(shown.ask()).data["nodes"]
+    lantern = next(one for one in nodes if one.label.startswith("lantern"))
+    assert {one.kind for one in nodes} == {"thread"} and len(nodes) == 2
+    around = network.network(shown.ask(node=lantern.id)).data["nodes"]
+    assert around[0].id == lantern.id and set(around[0].links) == {one.id for one in around[1:]}
+    session = next(one for one in around if one.kind == "session")
+    beyond = network.network(shown.ask(node=session.id)).data["nodes"]
+    assert {"thread", "week", "fact"} <= {one.kind for one in beyond[1:]} | {"thread"}
+    assert len(around) <= 1 + 2 * network.MORE and len(beyond) <= 1 + 6 * network.MORE
+    for agent, node_id in (("scout", lantern.id), ("default", "t-aaaaaaaaaaaa"), ("default", HOSTILE)):
+        with pytest.raises(UsageError):
+            network.network(shown.ask(agent=agent, node=node_id))
+
+
+def test_an_entity_is_linked_to_its_relationships_and_to_the_project_of_its_name(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1, project="/home/ada/code/lantern")
+    vault.reindex()
+    for title in ("Jo", "lantern"):
+        assert vault.call("entity", "create", "part", title).code == 0
+    between = ("--type", "reviews", "--between", "jo", "lantern")
+    assert vault.call("entity", "create", "relationship", "Jo reviews lantern", *between).code == 0
+    request = ViewRequest(Site(place_of(vault.root), "default"), "default", {}, {}, NOW)
+    found = {(one.kind, one.label): one for one in network.network(request).data["nodes"]}
+    ids = {(kind, label): one.id for (kind, label), one in found.items()}
+    assert ids["thread", "lantern"] in found["entity", "lantern"].links
+    relationship = next(one for one in found.values() if one.kind == "relationship")
+    assert set(relationship.links) == {ids["entity", "Jo"], ids["entity", "lantern"]}
+
+
+def test_the_library_of_the_network_is_the_one_that_was_published() -> None:
+    """Version, licence and bytes of what is bundled: `npm pack cytoscape@VERSION`, its `dist/cytoscape.esm.min.mjs`."""
+    folder = Path(web.__file__ or "").parent / "static" / "vendor"
+    digests = {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    assert digests["cytoscape-3.35.0.js"] == "aa33b0103bbdb721aeb1506000cb6e056692400baba7264c552d000b09da01f2"
+    assert set(digests) == {"cytoscape-3.35.0.js", "cytoscape.LICENSE.txt"}
+    assert "Permission is hereby granted" in (folder / "cytoscape.LICENSE.txt").read_text("utf-8")
 
 
 # ── many sessions ──

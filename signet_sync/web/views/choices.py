@@ -83,7 +83,7 @@ def _places(database: Database, request: ViewRequest, words: str) -> list[Choice
     projects = (
         Choice(basename(project), f"{sessions:,} sessions", LinkTarget("sessions", {"project": project}))
         for project, sessions in session_list.projects(database, request.agent)
-        if project is not None and fits(project)
+        if project is not None and fits(basename(project))
     )
     return [
         ChoiceGroup("Views", views),
