@@ -44,6 +44,7 @@ SESSIONS, GRAPH, PROBLEMS, RECALL, ENTITIES = (
     f'.views a[href^="/{view}"]' for view in ("sessions", "graph", "violations", "recall", "entities")
 )
 SESSION = 'main a:has-text("The view daily_extremes")'
+THREAD = 'main .who a:has-text("tidepool")'
 PICTURES = (
     Picture("overview"),
     Picture("overview-narrow", size=NARROW, scheme="dark"),
@@ -51,7 +52,8 @@ PICTURES = (
     Picture("session", (SESSIONS, SESSION)),
     Picture("session-narrow", (SESSIONS, SESSION), size=NARROW),
     Picture("graph", (GRAPH,), scheme="dark"),
-    Picture("thread", (GRAPH, 'main .who a:has-text("tidepool (codex)")'), size=FLAT),
+    Picture("thread", (GRAPH, THREAD), size=FLAT),
+    Picture("network", (GRAPH, THREAD, 'main a:has-text("As a network")'), size=FLAT),
     Picture("problems", (PROBLEMS,)),
     Picture("violation", (PROBLEMS, 'main a[href^="/violations/show"]')),
     Picture("recall", (RECALL,)),
@@ -111,7 +113,7 @@ def _take(browser: Browser, address: str, picture: Picture) -> bytes:
         with page.expect_navigation():
             page.locator(link).locator("visible=true").first.click()
     if picture.words:
-        page.get_by_role("searchbox").press_sequentially(picture.words)
+        page.locator("main").get_by_role("searchbox").press_sequentially(picture.words)
         expect(page.locator("#found mark").first).to_be_visible()
         page.locator("h1").click()
     page.mouse.move(0, height - 1)

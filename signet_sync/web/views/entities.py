@@ -125,7 +125,7 @@ def entities(request: ViewRequest) -> WebPage:
         chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted = {one.id for one in queue}
     known = {one.id for one in found}
-    of_kind = Counter(one.kind for one in found)
+    of_kind = Counter[str](one.kind for one in found)
     shown = portion(found, request.query.get("page"), ENTITIES)
     kinds = [
         (heading, of_kind[kind], [_card(one, proposed, drifted) for one in shown.rows if one.kind == kind])
