@@ -98,6 +98,7 @@ _DONE = {
 
 
 def done(op: str, file: str, section: str) -> str:
-    """Returns what an event did: `added an item to open questions`, `created the notes`."""
-    what = " ".join(filter(None, ["the notes" if file == "notes" else "", section.replace("-", " ")]))
-    return f"{_DONE.get(op, op.replace('_', ' '))} {what or 'the entity'}"
+    """Returns what an event did: `added an item to open questions`, `wrote inbox in the notes`."""
+    whole = "the notes" if file == "notes" else "the entity"
+    what = f"{section.replace('-', ' ')}{' in the notes' if file == 'notes' else ''}" if section else whole
+    return f"{_DONE.get(op, op.replace('_', ' '))} {what}"

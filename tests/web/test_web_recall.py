@@ -157,7 +157,7 @@ def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> Non
 def test_a_memory_that_has_not_risen_shows_the_gates_it_does_not_pass(vault: Vault) -> None:
     data = about(vault, NEAR)
     assert [(gate.name, gate.passed) for gate in data["gates"]] == [
-        ("hits", True), ("different queries", False), ("different days", True), ("score", True),
+        ("times found", True), ("different queries", False), ("different days", True), ("score", True),
     ]  # fmt: skip
     assert data["then"] is None and list(data["row"].lacks) == ["1 more query"]
     assert [ref.session_id for ref in data["sources"]] == ["5e551001-0000-4000-8000-000000000001"]

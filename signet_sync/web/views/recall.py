@@ -295,7 +295,7 @@ def memory(request: ViewRequest) -> WebPage:
 
 def _gates(signals: Signals, queries: int, score: float, gates: Gates) -> list[Gate]:
     counted = (
-        ("hits", signals.recall_count, gates.recall_count),
+        ("times found", signals.recall_count, gates.recall_count),
         ("different queries", queries, gates.queries),
         ("different days", signals.unique_days, gates.unique_days),
     )
