@@ -496,6 +496,16 @@ def test_no_word_is_lost_and_no_line_shown_twice(text: str) -> None:
             assert all(7 <= number <= 7 + text.count("\n") for number in numbers_of(turn.blocks))
 
 
+@pytest.mark.parametrize("line", ["  x", "", "- x", "  - x", "> x", "x", "|x|y|", "***", "  `x`"])
+def test_a_list_item_of_any_number_of_lines_is_shown_a_part_at_a_time(line: str) -> None:
+    script = transcript.cut(f"User: look\n\n- a\n{f'{line}{chr(10)}' * 30_000}", spoken=True)
+    assert len(script.parts) > 1
+    for part in (0, len(script.parts) // 2, len(script.parts) - 1):
+        blocks = [block for turn in transcript.read(script, part) for block in turn.blocks]
+        lines = sum(len(one.lines) + len(one.rows) + sum(len(item.lines) for item in one.items) for one in blocks)
+        assert lines <= 2 * transcript.PART
+
+
 # ── the timeline ──
 
 
