@@ -300,6 +300,38 @@ def test_answers_come_while_one_types_and_arrows_lead_to_them(world: World) -> N
 
 
 @pytest.mark.slow
+def test_a_change_reaches_the_page_and_disturbs_neither_field_nor_list(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in world.machine.items():
+        monkeypatch.setenv(name, value)
+    with world.visit("scribe") as visit:
+        assert world.vault.call("remember", "Ink dries in a minute", "--agent", "scribe").code == 0
+        page = visit.enter()
+        with page.expect_event("request", lambda one: "/events" in one.url):
+            page.goto(f"{visit.origin}/recall?agent=scribe")
+        number = page.locator(".numbers dd").first
+        expect(number).to_have_text("1")
+        page.keyboard.press("/")
+        page.keyboard.type("ink")
+        options = page.locator("#find-choices [role=option]")
+        expect(options).to_have_count(1)
+        page.keyboard.press("ArrowDown")
+        assert world.vault.call("remember", "Paper comes on Mondays", "--agent", "scribe").code == 0
+        expect(number).to_have_text("2", timeout=30_000)
+        expect(options.first).to_have_attribute("aria-selected", "true")
+        expect(page.get_by_role("combobox", name="Recall")).to_be_focused()
+        # What is typed within the view waits for its end.
+        field = page.locator("main").get_by_role("searchbox")
+        field.fill("paper")
+        assert world.vault.call("remember", "Pens are in the drawer", "--agent", "scribe").code == 0
+        page.wait_for_timeout(3_000)
+        expect(field).to_have_value("paper")
+        expect(number).to_have_text("2")
+        assert visit.faults == []
+
+
+@pytest.mark.slow
 def test_the_palette_leads_anywhere_and_copies_commands(world: World) -> None:
     with world.visit() as visit:
         visit.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=visit.origin)
