@@ -117,9 +117,7 @@ const takeIn = async () => {
       wanted = true;
       return;
     }
-    // What a script keeps drawing in stays as it is.
-    const parts = document.querySelector('main [data-still]') ? ['[data-live]'] : ['[data-live]', 'main'];
-    for (const part of parts) swap(document.querySelector(part), fresh.querySelector(part));
+    for (const part of ['[data-live]', 'main']) swap(document.querySelector(part), fresh.querySelector(part));
     addCopyButtons();
     document.dispatchEvent(new CustomEvent('swapped'));
   } catch {
