@@ -53,7 +53,7 @@ def _is_hook(arguments: list[str]) -> bool:
     """Returns whether the command is `hook`, and not its help: click alone would keep a harness waiting."""
     words = iter(arguments)
     for word in words:
-        if word in ("--workspace", "--db"):
+        if word in ("--workspace", "--db", "--agent", "--now"):
             next(words, None)
         elif not word.startswith("-"):
             return word == "hook" and not {"-h", "--help"}.intersection(words)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 class SignetSyncError(Exception):
     """Base of everything that signet-sync raises on purpose.
 
     `code` is stable and machine-readable, `exit_code` is that of the process.
-    `details` are added to the error in a JSON answer.
+    `details` are added beside the error in a JSON answer. `suggestions` are names that may have been meant.
     """
 
     code = "error"
@@ -29,6 +29,7 @@ class SignetSyncError(Exception):
         self.path = path
         self.hint = hint
         self.details = details or {}
+        self.suggestions: tuple[str, ...] = ()
         if code is not None:
             self.code = code
 
@@ -124,6 +125,14 @@ class Interrupted(SignetSyncError):
 
     code = "interrupted"
     exit_code = 130
+
+
+def proposing(error: UsageError, names: Sequence[str], told: Sequence[str] = ()) -> UsageError:
+    """Adds to an error which names may have been meant, in its hint as `told` puts them; returns it."""
+    if names:
+        error.suggestions = tuple(names)
+        error.hint = f"did you mean {' or '.join(told or names)}? {error.hint}".rstrip()
+    return error
 
 
 def reason(error: SignetSyncError | OSError) -> str:

@@ -114,13 +114,13 @@ def main(arguments: list[str], context: InjectedContext) -> int:
 
 
 def _parsed(arguments: list[str]) -> tuple[list[str], str | None, bool]:
-    """Returns the words after `hook`, the workspace and `--strict`; other options are ignored."""
+    """Returns the words after `hook`, the workspace and `--strict`; other options are ignored, with their values."""
     words: list[str] = []
     workspace = None
     rest = iter(arguments)
     for word in rest:
         name, separator, value = word.partition("=")
-        if name in ("--workspace", "--db"):
+        if name in ("--workspace", "--db", "--agent", "--now"):
             value = value if separator else next(rest, "")
             workspace = value if name == "--workspace" else workspace
         elif not word.startswith("-"):

@@ -12,10 +12,11 @@ from signet_sync.app import notifications
 from signet_sync.app.daemon import Daemon, Options
 from signet_sync.app.upgrade import Upgrade
 from signet_sync.cli.main import Context, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import AnotherAgent, SignetSyncError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--interval", type=float, metavar="SECONDS", help="Time between two full passes.")
 @click.option("--debounce", type=float, metavar="SECONDS", help="Quiet time after a change before a pass starts.")
 @click.option("--no-watch", is_flag=True, help="Full passes only, without file-system events.")

@@ -17,6 +17,7 @@ from signet_sync.backup.bundle_format import LONGEST_LINE
 from signet_sync.backup.incoming import DroppedRows, Incoming
 from signet_sync.backup.operations import BackupInfo, RestoreResult
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
+from signet_sync.cli.parsing import Command, Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import display
@@ -91,10 +92,12 @@ never become another's, and importing the same file again changes nothing. The p
 backup first. Seals are imported for files that exist here; the others are counted.
 """
 
-_agent = click.option("--agent", metavar="ID", help="Only the rows of this agent (default: all agents).")
+_agent = click.option(
+    "--agent", cls=SharedOption, metavar="ID", help="Only the rows of this agent (default: all agents)."
+)
 
 
-@click.group(help=_GROUP, short_help="Create, list and restore backups.")
+@click.group(cls=Group, help=_GROUP, short_help="Create, list and restore backups.")
 def backup() -> None:
     pass
 
@@ -164,7 +167,7 @@ def restore(context: Context, source: str | None, yes: bool) -> int:
     return 0
 
 
-@click.command(help=_EXPORT, short_help="Write memories, pins and other native rows as JSON Lines.")
+@click.command(cls=Command, help=_EXPORT, short_help="Write memories, pins and other native rows as JSON Lines.")
 @click.argument("file", default="-")
 @click.option("--no-seals", is_flag=True, help="Leave out the sealed bytes; their hashes stay.")
 @_agent
@@ -188,7 +191,7 @@ def export(context: Context, file: str, no_seals: bool, agent: str | None) -> in
     return 0
 
 
-@click.command("import-bundle", help=_IMPORT, short_help="Import rows that export wrote.")
+@click.command("import-bundle", cls=Command, help=_IMPORT, short_help="Import rows that export wrote.")
 @click.argument("file")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported.")
 @_agent

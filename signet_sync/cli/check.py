@@ -11,6 +11,7 @@ import click
 
 from signet_sync.cli.formats import check as formats_check
 from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError, UsageError
 from signet_sync.formats import baseline as formats_baseline
@@ -22,7 +23,7 @@ from signet_sync.text.phrases import counted
 FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
 @click.option(
@@ -41,7 +42,7 @@ FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
     "--summary", type=click.Path(), metavar="FILE", help="Append a Markdown table to FILE, for the page of a CI job."
 )
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
-@click.option("--agent", metavar="ID", help="Only the artifacts of this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Only the artifacts of this agent.")
 @now_option
 @json_option
 @pass_context

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import group
+from signet_sync.cli.parsing import Command
 
 # Where each shell searches by default.
 _PLACES = {
@@ -19,7 +20,7 @@ _MORE = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(list(_PLACES)))
 def completion(shell: str) -> int:
     """Print the completion script of a shell; its first lines say where to save it."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.pages import operations as pages_operations
@@ -16,7 +17,7 @@ from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
 
-@click.command()
+@click.command(cls=Command)
 @agent_option
 @click.option(
     "--scope",

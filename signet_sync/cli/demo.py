@@ -15,6 +15,7 @@ import click
 from signet_sync.admin.demo import entities, sessions
 from signet_sync.app.workspace import opened
 from signet_sync.cli.main import Context, confirm, json_option, pass_context, yes_option
+from signet_sync.cli.parsing import Command
 from signet_sync.cli.reindex import show as show_pass
 from signet_sync.formats.paths import display
 from signet_sync.integrity import report
@@ -26,7 +27,7 @@ _QUESTION = "who is Priya"
 _WORDS = "Priya counts in millimetres"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("path", required=False, default="signet-demo")
 @yes_option
 @json_option

@@ -10,12 +10,13 @@ import click
 from signet_sync.admin.doctor.fix import apply
 from signet_sync.admin.doctor.run import Finding, examine
 from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Apply the safe remedies, report what was done, and check again.")
 @json_option
 @pass_context

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.history import operations as history_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion import SweepResult
@@ -24,7 +25,7 @@ sweeps once a day (dream.interval); where none runs, use this command. No langua
 """
 
 
-@click.command(help=_DREAM, short_help="Promote memories that are recalled often into MEMORY.md.")
+@click.command(cls=Command, help=_DREAM, short_help="Promote memories that are recalled often into MEMORY.md.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted; write nothing.")
 @agent_option
 @now_option

@@ -18,6 +18,7 @@ from signet_sync.cli.main import (
     show_by_hand,
     yes_option,
 )
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
 
@@ -38,7 +39,7 @@ _OUTCOMES = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @yes_option
 @click.option("--keep-state", is_flag=True, help="Keep the state folder: database, seals, backups, logs.")
 @click.option("--blank", is_flag=True, help="Remove generated text from all pages; what people wrote stays.")

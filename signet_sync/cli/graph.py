@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, emit, pass_context
+from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
+from signet_sync.cli.parsing import Command, Named
 from signet_sync.graph import picture
 from signet_sync.graph.store import subgraph
 from signet_sync.recall.store import references
 from signet_sync.sync.read_only import reading
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--format",
     "format_",
@@ -20,19 +21,24 @@ from signet_sync.sync.read_only import reading
     show_default=True,
     help="Output.",
 )
-@click.option("--thread", metavar="HANDLE", help="Only one thread: its handle or key, or the handle of anything in it.")
+@click.option(
+    "--thread",
+    metavar="HANDLE",
+    type=Named("project"),
+    help="Only one thread: its handle or key, or the handle of anything in it.",
+)
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=40, show_default=True, help="Most nodes, the newest first."
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @agent_option
+@json_option
 @pass_context
-def graph(context: Context, format_: str, thread: str | None, limit: int, as_json: bool) -> int:
+def graph(context: Context, format_: str, thread: str | None, limit: int) -> int:
     """Draw how threads, epochs, arcs, sessions and transcript chunks are connected."""
     with reading(context.place()) as database:
         chosen = None if thread is None else references.thread_behind(database, context.agent, thread)
         drawn = subgraph.read_picture(database, context.agent, chosen, limit)
-    if as_json or format_ == "json":
+    if context.as_json or format_ == "json":
         emit(picture.values(drawn))
     else:
         text = picture.DRAWN[format_](drawn)

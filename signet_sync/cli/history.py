@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command, Group, refuse_unknown
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history import operations as history_operations
@@ -15,7 +16,7 @@ from signet_sync.storage.clock import now_us
 from signet_sync.text.phrases import counted
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("note", nargs=-1)
 @agent_option
 @now_option
@@ -45,7 +46,7 @@ def _show_checkpoint(done: CheckpointResult) -> None:
             click.echo(f"  {display(path)}")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most commits shown.")
 @click.option("--diff", "with_diff", is_flag=True, help="Also show what changed from the oldest shown to the newest.")
 @json_option
@@ -54,6 +55,7 @@ def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
     """List the commits of the workspace, newest first; `history restore` restores a file."""
     if ctx.invoked_subcommand is not None:
         return 0
+    refuse_unknown(ctx)
     context: Context = ctx.obj
     settings = context.settings()
     listed = history_operations.list_commits(context.root, settings, limit, with_diff=with_diff)

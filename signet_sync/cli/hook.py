@@ -7,9 +7,10 @@ import click
 from signet_sync.app.hook import main
 from signet_sync.capture.hook import HARNESSES
 from signet_sync.cli.main import Context, pass_context
+from signet_sync.cli.parsing import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("harness", metavar=f"[{'|'.join(HARNESSES)}]")
 @click.option("--strict", is_flag=True, help="Exit 2 and print the reason if the event could not be handled.")
 @pass_context

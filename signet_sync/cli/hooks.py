@@ -13,6 +13,7 @@ from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome, Signs
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.model_hint import show_models
+from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
@@ -28,7 +29,7 @@ harness_argument = click.argument("harness", type=_NAMES, metavar="HARNESS|auto"
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
 
 
-@click.group()
+@click.group(cls=Group)
 def hooks() -> None:
     """Connect coding agents: their sessions are captured, and get what memory holds of their project and prompts."""
 
@@ -38,7 +39,11 @@ def hooks() -> None:
 @click.option("--trust", is_flag=True, help="Codex: trust the hooks on your behalf, and show what was trusted.")
 @click.option("--mcp", is_flag=True, help="Also register the MCP server, which offers the memory as tools.")
 @click.option(
-    "--agent", "agent_id", metavar="ID", help="With --mcp: the agent whose memory is served (default: default)."
+    "--agent",
+    "agent_id",
+    cls=SharedOption,
+    metavar="ID",
+    help="With --mcp: the agent whose memory is served (default: default).",
 )
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="With --mcp: which part of it is served.")
 @click.option("--tools", type=click.Choice(["core", "all"]), help="With --mcp: which tools are offered.")

@@ -12,6 +12,7 @@ from signet_sync.capture import intake
 from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
+from signet_sync.cli.parsing import Command, Named, SharedOption
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
@@ -23,11 +24,14 @@ _SHOWN = 12
 _SHOW_BAR = 5  # transcripts
 
 
-@click.command("import")
-@click.argument("harness")
+@click.command("import", cls=Command)
+@click.argument("harness", type=Named("harness"))
 @click.argument("path", required=False)
 @click.option(
-    "--agent", metavar="ID", help="The agent of the sessions (default: SIGNET_AGENT_ID, agents.projects, default)."
+    "--agent",
+    cls=SharedOption,
+    metavar="ID",
+    help="The agent of the sessions (default: SIGNET_AGENT_ID, agents.projects, default).",
 )
 @click.option("--again", is_flag=True, help="Also read transcripts that have not changed since they were read.")
 @json_option

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import click
 
 from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.graph import enrichment
 from signet_sync.graph.enrichment import Improvement, Waiting
@@ -30,7 +31,7 @@ _WHY = {
 }
 
 
-@click.command(help=_IMPROVE, short_help="Let a language model redo what rules made.")
+@click.command(cls=Command, help=_IMPROVE, short_help="Let a language model redo what rules made.")
 @click.option("--since", metavar="TIME", help="Only what is of this day or time, or later (ISO 8601).")
 @click.option("--dry-run", is_flag=True, help="Count artifacts and tokens; ask nothing, write nothing.")
 @json_option

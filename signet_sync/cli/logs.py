@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from signet_sync.cli.main import Context, emit, json_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.storage.safe_paths import require_root
 
@@ -28,7 +29,7 @@ _WRITERS = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("log", type=click.Choice(list(_ABOUT)), metavar="[agent|intake|hook|ui]", default="agent")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")

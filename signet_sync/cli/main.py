@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from signet_sync import __version__
-from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
+from signet_sync.cli.parsing import Group, Named, SharedOption, UnknownCommand
+from signet_sync.errors import SignetSyncError, UsageError, proposing
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
@@ -21,7 +23,7 @@ from signet_sync.storage.clock import now_us
 from signet_sync.storage.locations import locate_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from click.shell_completion import CompletionItem
@@ -30,57 +32,6 @@ if TYPE_CHECKING:
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.read_only import IndexPlace
     from signet_sync.sync.workspace import Workspace
-
-# Name: module and one line of help; the module contains a click command of the same name ("-" as "_"). No module may be
-# called `run`: it would replace the function of that name.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("setup", "Create an empty workspace."),
-    "demo": ("demo", "Create, index and show a workspace of sample sessions."),
-    "run": ("agent", "Run the background agent, which updates index and MEMORY.md."),
-    "reindex": ("reindex", "Run one full pass: validate, index, write MEMORY.md."),
-    "check": ("check", "Validate the files without writing anything."),
-    "render": ("render", "Print or write an agent's MEMORY.md."),
-    "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
-    "search": ("search", "Search the full text of all artifacts."),
-    "recall": ("recall", "Answer a question from memories, facts and transcripts."),
-    "open": ("open", "Show a session: its segments, paths and lineage."),
-    "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
-    "graph": ("graph", "Draw the temporal graph as Mermaid, DOT or JSON."),
-    "violations": ("violations", "List, restore or accept sealed files that changed."),
-    "remove": ("remove", "Remove a session for good, to the last byte."),
-    "redact": ("redact", "Remove secrets from sealed files, to the last byte."),
-    "checkpoint": ("history", "Commit the workspace as it is now."),
-    "history": ("history", "List and compare commits of the workspace, restore files."),
-    "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
-    "context": ("context", "Print the context that a session gets at its start."),
-    "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
-    "forget": ("memory", "Forget a memory, to the last byte."),
-    "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
-    "unpin": ("memory", "Remove a pin."),
-    "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
-    "improve": ("improve", "Let a language model redo what rules made."),
-    "stats": ("stats", "Count what is remembered, recalled and promoted."),
-    "entity": ("entity.group", "Manage curated files about the user, parts and relationships."),
-    "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),
-    "ui": ("web", "View the workspace in a browser, on this machine only."),
-    "backup": ("backup", "Create, list and restore backups of what no file contains."),
-    "export": ("backup", "Export memories, pins and other native rows as JSON Lines."),
-    "migrate": ("migrate", "Bring over what another program remembers."),
-    "import-bundle": ("backup", "Import rows that export wrote."),
-    "session": ("session", "Write a session's end or compaction into the vault."),
-    "transcript": ("transcript", "Record the turns of a running session."),
-    "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
-    "signet": ("signet", "Choose who writes MEMORY.md beside Signet."),
-    "import": ("import_", "Import past sessions of a harness into the vault."),
-    "service": ("service", "Install the agent as a systemd or launchd service."),
-    "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
-    "logs": ("logs", "Show or follow the logs."),
-    "telemetry": ("telemetry", "Show or reset the access counters."),
-    "doctor": ("doctor", "Check the installation end to end."),
-    "extras": ("extras", "List or install optional features."),
-    "notify": ("notify", "Send a test notification."),
-    "completion": ("completion", "Print the completion script of a shell."),
-}
 
 
 class _StdoutClosed(Exception):
@@ -95,7 +46,7 @@ def _detecting_closed_stdout() -> Iterator[None]:
         raise _StdoutClosed from None
 
 
-class LazyGroup(click.Group):
+class Program(Group):
     """Loads a command's module only when it is called; `--help` needs none of them."""
 
     def make_context(
@@ -115,7 +66,7 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        module = import_module(f"signet_sync.cli.{entry[0]}")
+        module = import_module(f"signet_sync.cli.{entry.module}")
         # A command named like a builtin has a trailing underscore in its module.
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
@@ -124,28 +75,36 @@ class LazyGroup(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=one.help) for name, one in COMMANDS.items() if name.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        write_commands(formatter, [EVERYDAY])
+        others = ", ".join(group for group in GROUPS if group != EVERYDAY)
+        formatter.write_paragraph()
+        formatter.write_text(
+            f"signet-sync help --all lists all {len(COMMANDS)} commands ({others}), signet-sync help COMMAND explains "
+            "one."
+        )
+
+
+def write_commands(formatter: click.HelpFormatter, groups: Iterable[str]) -> None:
+    """Writes the commands of some groups, one line each."""
+    width = max(map(len, COMMANDS))
+    for group in groups:
+        with formatter.section(group.capitalize()):
+            listed = [(name.ljust(width), one.help) for name, one in COMMANDS.items() if one.group == group]
+            formatter.write_dl(listed)
 
 
 class Context:
-    """The options before a command's name, and those that many commands share; everything else is computed on use."""
+    """The options that commands share; everything else is computed on use."""
 
-    def __init__(
-        self,
-        workspace_flag: str | None = None,
-        database_flag: str | None = None,
-        verbose: int = 0,
-        quiet: bool = False,
-    ) -> None:
+    def __init__(self, workspace_flag: str | None = None) -> None:
         self.workspace_flag = workspace_flag
-        self.database_flag = database_flag
-        self.verbose = verbose
-        self.quiet = quiet
+        self.database_flag: str | None = None
+        self.verbose = 0
+        self.quiet = False
         self.warnings: list[str] = []
         self.agent = DEFAULT_AGENT
         self.as_json = False
@@ -266,22 +225,88 @@ pass_context = click.make_pass_decorator(Context)
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 
+def _instant(text: str | None) -> int | None:
+    if text is None:
+        return None
+
+    instant = parse_instant(text)
+    if instant is None:
+        raise click.BadParameter(f"{text!r} is not an ISO 8601 date and time", param_hint="--now")
+    return instant
+
+
+def _shared_option(
+    *names: str, field: str, read: Callable[[Any], Any] = lambda value: value, **more: Any
+) -> Callable[[_Command], _Command]:
+    """Declares an option that many commands share; its value becomes a field of the `Context`."""
+
+    def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value is not None:
+            setattr(ctx.ensure_object(Context), field, read(value))
+
+    return click.option(*names, cls=SharedOption, callback=store, expose_value=False, **more)
+
+
+now_option = _shared_option(
+    "--now", field="now", read=_instant, metavar="TIME", help="Use this as the current time (ISO 8601)."
+)
+json_option = _shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
+agent_option = _shared_option(
+    "--agent",
+    field="agent",
+    metavar="ID",
+    type=Named("agent"),
+    default=DEFAULT_AGENT,
+    show_default=True,
+    help="The agent's id.",
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
     epilog="Exit codes: 0 success · 1 problems found · 2 usage · 3 workspace or database unusable · "
     "4 another agent is running · 5 halted for safety · 130 interrupted.",
 )
-@click.option("--workspace", metavar="PATH", help="The workspace root (default: SIGNET_WORKSPACE, else ~/.agents).")
-@click.option("--db", "database", metavar="PATH", help="The database (default: in the state folder), or :memory:.")
-@click.option("-v", "--verbose", count=True, help="More output; -vv: tracebacks of unexpected errors.")
-@click.option("-q", "--quiet", is_flag=True, help="Less output.")
+@_shared_option(
+    "--workspace",
+    field="workspace_flag",
+    everywhere=True,
+    metavar="PATH",
+    type=click.Path(),
+    help="The workspace root (default: SIGNET_WORKSPACE, else ~/.agents).",
+)
+@_shared_option(
+    "--db",
+    field="database_flag",
+    everywhere=True,
+    metavar="PATH",
+    type=click.Path(),
+    help="The database (default: in the state folder), or :memory:.",
+)
+@agent_option
+@json_option
+@now_option
+@_shared_option(
+    "-v",
+    "--verbose",
+    field="verbose",
+    everywhere=True,
+    count=True,
+    help="More output; -vv: tracebacks of unexpected errors.",
+)
+@_shared_option("-q", "--quiet", field="quiet", everywhere=True, is_flag=True, help="Less output.")
 @click.version_option(__version__, prog_name="signet-sync", message="%(prog)s %(version)s")
 @click.pass_context
-def group(ctx: click.Context, workspace: str | None, database: str | None, verbose: int, quiet: bool) -> None:
-    """Keep a vault of agent memory valid, searchable and summarised in MEMORY.md."""
-    ctx.obj = Context(workspace, database, verbose, quiet)
+def group(ctx: click.Context) -> None:
+    """Keep a vault of agent memory valid, searchable and summarised in MEMORY.md.
+
+    \b
+    Options may stand before or after the command.
+    """
+    ctx.ensure_object(Context)
     if os.environ.get("NO_COLOR"):
         ctx.color = False
     if ctx.invoked_subcommand is None:
@@ -295,10 +320,9 @@ class _Interrupted(SignetSyncError):
 
 def run(arguments: list[str]) -> int:
     """Runs one command line; returns the exit code. Prints no traceback without `-vv`."""
-    wants_json = "--json" in arguments
-    verbose = sum(a.count("v") for a in arguments if a.startswith("-v") and set(a[1:]) == {"v"})
+    context = Context()
     try:
-        result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False)
+        result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False, obj=context)
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
@@ -307,24 +331,28 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (click.Abort, KeyboardInterrupt):
-        return _fail(_Interrupted("interrupted"), wants_json)
+        return _fail(_Interrupted("interrupted"), context.as_json)
     except SignetSyncError as error:
-        return _fail(error, wants_json)
+        return _fail(error, context.as_json)
     except click.ClickException as error:
+        # What was wrong may have been met before --json was.
+        wants_json = context.as_json or "--json" in arguments[: (*arguments, "--").index("--")]
         if error.format_message().startswith("Usage: ") and not wants_json:
             # For a group without a command click's error is the whole help.
             click.echo(error.format_message(), err=True)
             return 2
         return _fail(_usage_error(error), wants_json)
     except Exception as error:
-        if verbose > 1:
+        if context.verbose > 1:
             raise
-        return _fail(_system_error(error), wants_json)
+        return _fail(_system_error(error), context.as_json)
 
 
 def _usage_error(error: click.ClickException) -> SignetSyncError:
     if not isinstance(error, click.UsageError):
         return UsageError(error.format_message())
+    if isinstance(error, UnknownCommand):
+        return error.error
     if isinstance(error, click.MissingParameter):
         from signet_sync.cli import absent  # only for this error
 
@@ -335,8 +363,14 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
         except SignetSyncError as first:
             return first
     command = error.ctx.command_path if error.ctx is not None else "signet-sync"
+    hint = f"see {command} --help"
+    if isinstance(error, click.NoSuchOption):
+        from signet_sync.cli.suggestions import alike  # only for this error
+
+        meant = alike(error.option_name, error.possibilities or ())
+        return proposing(UsageError(error.message.removesuffix("."), hint=hint), meant)
     # click lists choices on separate lines.
-    return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=f"see {command} --help")
+    return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=hint)
 
 
 def _system_error(error: Exception) -> SignetSyncError:
@@ -361,8 +395,14 @@ def _system_error(error: Exception) -> SignetSyncError:
 
 
 def described(error: SignetSyncError) -> dict[str, object]:
-    """Returns an error for JSON."""
-    return {"code": error.code, "message": error.message, "hint": error.hint, "path": error.path}
+    """Returns an error for JSON; `suggestions` only if there are any."""
+    document: dict[str, object] = {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "path": error.path,
+    }
+    return document | ({"suggestions": list(error.suggestions)} if error.suggestions else {})
 
 
 def one_line(error: SignetSyncError) -> str:
@@ -421,36 +461,3 @@ def show_by_hand(lines: Sequence[str]) -> None:
         click.secho("left to do by hand:", bold=True)
         for line in lines:
             click.echo(f"  {line}")
-
-
-def _instant(text: str | None) -> int | None:
-    if text is None:
-        return None
-
-    instant = parse_instant(text)
-    if instant is None:
-        raise click.BadParameter(f"{text!r} is not an ISO 8601 date and time", param_hint="--now")
-    return instant
-
-
-def _shared_option(
-    *names: str, field: str, read: Callable[[Any], Any] = lambda value: value, **more: Any
-) -> Callable[[_Command], _Command]:
-    """Declares an option that many commands share; its value becomes a field of the `Context`."""
-
-    def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        context = ctx.find_object(Context)
-        if context is not None:  # not for completion
-            setattr(context, field, read(value))
-
-    return click.option(*names, callback=store, expose_value=False, **more)
-
-
-now_option = _shared_option(
-    "--now", field="now", read=_instant, metavar="TIME", help="Use this as the current time (ISO 8601)."
-)
-json_option = _shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
-agent_option = _shared_option(
-    "--agent", field="agent", metavar="ID", default=DEFAULT_AGENT, show_default=True, help="The agent's id."
-)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

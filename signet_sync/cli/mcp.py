@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_sync.cli.main import Context, agent_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.host import local_port
@@ -22,7 +23,7 @@ _TOKEN = "SIGNET_MCP_TOKEN"  # noqa: S105 -- the name of a variable
 _SHORTEST = 16  # characters of a token chosen by a person
 
 
-@click.command()
+@click.command(cls=Command)
 @agent_option
 @click.option(
     "--scope",

@@ -14,6 +14,7 @@ from signet_sync.cli.main import (
     pass_context,
     show_redactions,
 )
+from signet_sync.cli.parsing import Command, Named
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories.operations import Remembered
 from signet_sync.privacy import forget as forget_operations
@@ -67,12 +68,12 @@ HANDLE is what was given to pin; for something that no longer exists, its full i
 """
 
 
-@click.command(help=_REMEMBER, short_help="Remember a text.")
+@click.command(cls=Command, help=_REMEMBER, short_help="Remember a text.")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "kind", type=click.Choice(TYPES), default="note", show_default=True, help="Its kind.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="A word to find it by; can be repeated.")
 @click.option("--private", is_flag=True, help="Only for this agent: no shared context shows it.")
-@click.option("--session", metavar="SESSION", help="The session it comes from (default: none).")
+@click.option("--session", metavar="SESSION", type=Named("session"), help="The session it comes from (default: none).")
 @agent_option
 @now_option
 @json_option
@@ -103,8 +104,8 @@ def _show_remembered(done: Remembered) -> None:
     show_redactions(done.redactions)
 
 
-@click.command(help=_FORGET, short_help="Forget a memory, to the last byte.")
-@click.argument("memory", metavar="ID")
+@click.command(cls=Command, help=_FORGET, short_help="Forget a memory, to the last byte.")
+@click.argument("memory", metavar="ID", type=Named("memory"))
 @click.option("--purge-history", is_flag=True, help="Also rewrite the workspace's git history.")
 @agent_option
 @now_option
@@ -134,8 +135,8 @@ def _show_forgotten(done: ForgetResult) -> None:
         click.secho(f"  to rewrite it: signet-sync forget {done.id} --purge-history", fg="yellow")
 
 
-@click.command(help=_PIN, short_help="Pin something to the top of MEMORY.md.")
-@click.argument("handle")
+@click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md.")
+@click.argument("handle", type=Named("handle"))
 @agent_option
 @now_option
 @json_option
@@ -146,8 +147,8 @@ def pin(context: Context, handle: str) -> None:
     _answer_pinned(context, done, True, "pinned", "already pinned:")
 
 
-@click.command(help=_UNPIN, short_help="Remove a pin.")
-@click.argument("handle")
+@click.command(cls=Command, help=_UNPIN, short_help="Remove a pin.")
+@click.argument("handle", type=Named("handle"))
 @agent_option
 @now_option
 @json_option

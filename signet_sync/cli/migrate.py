@@ -19,6 +19,7 @@ from signet_sync.cli.main import (
     show_redactions,
     yes_option,
 )
+from signet_sync.cli.parsing import Group
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.migration import operations, other_programs, report, signet_database, undo
@@ -45,7 +46,7 @@ brought, here already, or left and why. Sessions that Signet removed are removed
 """
 
 
-@click.group()
+@click.group(cls=Group)
 def migrate() -> None:
     """Bring over what another program remembers."""
 

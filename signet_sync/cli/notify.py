@@ -6,11 +6,12 @@ import click
 
 from signet_sync.app.notifications import send
 from signet_sync.cli.main import Context, emit, json_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, UsageError
 from signet_sync.settings import model
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("text", required=False)
 @click.option("--unit", metavar="NAME", help="Report that this service failed (called by its OnFailure=).")
 @json_option

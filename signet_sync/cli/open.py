@@ -8,14 +8,20 @@ from typing import Any
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
+from signet_sync.cli.parsing import Command, Named
 from signet_sync.errors import UsageError
+from signet_sync.formats.paths import display
 from signet_sync.recall.as_text import session_lines
 from signet_sync.recall.open_session import describe, newest_paths, running
+from signet_sync.recall.store import session_list
+from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sync.read_only import count_artifacts, reading
 
+_LISTED = 30
 
-@click.command("open")
-@click.argument("session")
+
+@click.command("open", cls=Command)
+@click.argument("session", type=Named("session"), required=False)
 @click.option(
     "--path",
     "wanted",
@@ -25,11 +31,13 @@ from signet_sync.sync.read_only import count_artifacts, reading
 @agent_option
 @json_option
 @pass_context
-def open_(context: Context, session: str, wanted: str | None) -> int:
-    """Show a session and how it ended (its status), by key, id, token or unambiguous prefix.
+def open_(context: Context, session: str | None, wanted: str | None) -> int:
+    """Show a session and how it ended (its status), by its name, key, id or the beginning of one; else list sessions.
 
-    For a token ev:… show its event and the line that is its evidence.
+    For ev:… show this event and the line that is its evidence.
     """
+    if session is None:
+        return _list(context)
     if session.startswith("ev:"):
         from signet_sync.cli.entity.read import show_source  # loads the rules for entities
 
@@ -46,6 +54,27 @@ def open_(context: Context, session: str, wanted: str | None) -> int:
         click.echo(paths[wanted])
     else:
         context.answer(document, lambda: _show(document))
+    return 0
+
+
+def _list(context: Context) -> int:
+    with reading(context.place()) as database:
+        found = session_list.page(database, context.agent, SessionFilter(), limit=_LISTED)
+    fields = ("session_token", "session_id", "session_key", "day", "project", "harness", "sentence")
+    document = {
+        "sessions": [{name: getattr(one, name) for name in fields} for one in found.entries],
+        "more": found.more,
+    }
+
+    def show() -> None:
+        for one in found.entries:
+            click.echo(click.style(one.session_token, fg="yellow") + f"  {one.day}  {display(one.sentence)}")
+        if not found.entries:
+            context.say("no sessions yet")
+        if found.more:
+            context.say("older ones: signet-sync search finds sessions by their words")
+
+    context.answer(document, show)
     return 0
 
 

@@ -8,6 +8,7 @@ import click
 
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of
@@ -15,7 +16,7 @@ from signet_sync.recall.operations import RankedHit
 from signet_sync.sync.read_only import reading
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of hits.")
 @agent_option

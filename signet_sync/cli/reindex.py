@@ -11,16 +11,17 @@ import click
 
 from signet_sync.app import unchanged
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--full", is_flag=True, help="Rebuild all derived rows; native rows stay.")
 @click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
-@click.option("--agent", metavar="ID", help="Report only this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Report only this agent.")
 @click.option("--strict", is_flag=True, help="Exit 1 if problems were found.")
 @click.option(
     "--accept-removals",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.paths import head_page
 from signet_sync.pages import memory_page_writer
@@ -14,7 +15,7 @@ from signet_sync.sync.read_only import require_index
 from signet_sync.sync.store import counts
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--write", is_flag=True, help="Write the page instead of printing it.")
 @agent_option
 @now_option

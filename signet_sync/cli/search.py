@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.recall.store.search import search as search_artifacts
 from signet_sync.sync.read_only import count_artifacts, reading
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
 @click.option("--kind", type=click.Choice(["summary", "transcript", "compaction", "manifest"]), help="Only this kind.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")

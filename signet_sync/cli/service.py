@@ -12,6 +12,7 @@ import click
 
 from signet_sync.capture.stores.transcripts import homes
 from signet_sync.cli.main import Context, json_option, pass_context, show_by_hand
+from signet_sync.cli.parsing import Group
 from signet_sync.host import service as services
 from signet_sync.host import systemd
 from signet_sync.host.service import service_name
@@ -21,7 +22,7 @@ from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 
 
-@click.group()
+@click.group(cls=Group)
 def service() -> None:
     """Install the agent as a systemd or launchd service."""
 

@@ -10,6 +10,7 @@ import click
 
 from signet_sync.cli.main import Context, json_option, pass_context
 from signet_sync.cli.model_hint import show_models
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.paths import MEMORY, SETTINGS
 from signet_sync.settings.model import Settings, spec
@@ -22,7 +23,7 @@ _TEMPLATE_HEAD = """\
 """
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("path", required=False)
 @json_option
 @pass_context

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, show_by_hand, yes_option
+from signet_sync.cli.parsing import Group
 from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _OWNERS = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def signet() -> None:
     """Choose who writes MEMORY.md beside Signet."""
 

@@ -6,12 +6,13 @@ import click
 
 from signet_sync.admin.stats import stats as gather
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.ids import require_agent
 from signet_sync.sync.read_only import reading
 from signet_sync.text.word_forms import STOP_WORDS
 
 
-@click.command(short_help="Count what is remembered, recalled and promoted.")
+@click.command(cls=Command, short_help="Count what is remembered, recalled and promoted.")
 @agent_option
 @now_option
 @json_option

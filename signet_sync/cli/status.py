@@ -8,11 +8,12 @@ from signet_sync.admin.status import healthy, status_document
 from signet_sync.cli import status_watch
 from signet_sync.cli.formats import status as formats_status
 from signet_sync.cli.main import Context, emit, json_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import WorkspaceError
 from signet_sync.storage.safe_paths import require_root
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--check", is_flag=True, help="Exit 1 if no agent is running, it is halted, or its last full pass is too old."
 )

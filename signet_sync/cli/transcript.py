@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context, show_redactions
+from signet_sync.cli.parsing import Group
 from signet_sync.errors import UsageError
 from signet_sync.formats.turn import turn_of
 from signet_sync.sessions import live
@@ -44,7 +45,7 @@ end of one then does not affect the turns of the others.
 """
 
 
-@click.group()
+@click.group(cls=Group)
 def transcript() -> None:
     """Record the turns of a running session."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Group, Named
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import AcceptedGone, Batch, accepted_gone, batches
 from signet_sync.text.phrases import counted
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from signet_sync.integrity.operations import BatchResult, ViolationFilter
 
 
-@click.group()
+@click.group(cls=Group)
 def violations() -> None:
     """List, restore or accept sealed files that changed or disappeared."""
 
@@ -66,7 +67,7 @@ def _show(found: list[Batch]) -> None:
 
 
 @violations.command()
-@click.argument("path")
+@click.argument("path", type=Named("violation"))
 @json_option
 @pass_context
 def show(context: Context, path: str) -> int:
@@ -118,7 +119,7 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--batch", metavar="ID", help="Those of one batch; list shows its id."),
         click.option("--vanished", is_flag=True, help="Those whose files disappeared."),
         click.option("--all", "everything", is_flag=True, help="Every open violation."),
-        click.argument("paths", metavar="[PATH|PATTERN]...", nargs=-1),
+        click.argument("paths", metavar="[PATH|PATTERN]...", type=Named("violation"), nargs=-1),
     ):
         decorated = decorate(decorated)
     return decorated

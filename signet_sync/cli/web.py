@@ -8,6 +8,7 @@ import sys
 import click
 
 from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError, extra_hint
 from signet_sync.formats.ids import require_agent
 from signet_sync.storage.durable import private_folder
@@ -15,7 +16,7 @@ from signet_sync.storage.durable import private_folder
 _INSTALL = extra_hint("ui")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port (default: any free port)."
 )

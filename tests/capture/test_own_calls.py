@@ -9,7 +9,7 @@ from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, 
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.opencode import MessageRow
 from signet_sync.capture.harnesses.own_calls import LEFT_OUT, QUIET, RESOURCES, TOOLS, is_own_tool, runs_us
-from signet_sync.cli.main import COMMANDS
+from signet_sync.cli.commands import COMMANDS
 
 OLD = "the lantern key lies under the third stone"
 ANSWER = json.dumps({"hits": [{"text": OLD}], "more": None})

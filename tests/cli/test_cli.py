@@ -19,7 +19,7 @@ from command_lines import COMMAND_LINES, EVERY, furnished, run
 from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
 
 from signet_sync import __version__
-from signet_sync.cli.main import COMMANDS
+from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
 from signet_sync.settings.model import Settings, load
 
 ID = numbered(1)["session_id"]
@@ -46,14 +46,31 @@ def test_every_command_has_help(words):
         assert all(len(line) <= 100 for line in answer.out.splitlines())
 
 
-def test_the_overview_lists_every_command_and_the_exit_codes():
-    for words in ((), ("--help",)):
+def listed(text):
+    """The commands that an overview lists, with what it says of them."""
+    return re.findall(rf"^  ({'|'.join(COMMANDS)}) +(\S.*)", text, re.MULTILINE)
+
+
+def test_the_overview_lists_everyday_commands_and_the_exit_codes():
+    everyday = [(name, one.help) for name, one in COMMANDS.items() if one.group == EVERYDAY]
+    assert 8 <= len(everyday) <= 12
+    for words in ((), ("--help",), ("help",)):
         answer = call(*words)
-        assert answer.code == 0
-        for name, (_, text) in COMMANDS.items():
-            assert re.search(rf"^  {name} +{re.escape(text[:20])}", answer.out, re.MULTILINE), name
+        assert answer.code == 0 and listed(answer.out) == everyday
         assert "0 success" in answer.out and "130 interrupted" in " ".join(answer.out.split())
+        assert f"help --all lists all {len(COMMANDS)} commands" in " ".join(answer.out.split())
     assert call("--version").out == f"signet-sync {__version__}\n"
+
+
+def test_help_lists_all_commands_by_group_and_explains_each():
+    answer = call("help", "--all")
+    assert answer.code == 0 and listed(answer.out) == [(name, one.help) for name, one in COMMANDS.items()]
+    assert re.findall(r"^(\w+):$", answer.out, re.MULTILINE) == [group.capitalize() for group in GROUPS]
+    for words in (("open",), ("entity", "set"), ("entity", "schema", "promote"), ("history",)):
+        assert call("help", *words).out == call(*words, "--help").out
+    assert call("help", "show").out == call("open", "--help").out
+    assert "has no command 'pinn'" in call("help", "entity", "pinn").err
+    assert "has no commands" in call("help", "open", "x").err and "--all" in call("help", "--all", "x").err
 
 
 # ── errors ──
@@ -89,7 +106,7 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
 
 
 # What is asked of a machine or of what is left of a workspace, and what makes one.
-WITHOUT_WORKSPACE = ("init", "demo", "hook", "hooks status", "hooks uninstall", "service print", "doctor", "completion")
+WITHOUT_WORKSPACE = ("init", "demo", "hook", "hooks status", "hooks uninstall", "service print", "doctor", "completion", "help")
 
 
 def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_path):
@@ -182,7 +199,7 @@ def test_a_time_that_is_none(vault, words):
 
 def test_wrong_flags_and_commands(vault):
     assert one_line_error(call("hooks", "install"), 2)
-    for words in (("nonsense",), ("reindex", "--nonsense"), ("search",), ("open",), ("violations", "restore")):
+    for words in (("nonsense",), ("reindex", "--nonsense"), ("search",), ("expand",), ("violations", "restore")):
         answer = vault.call(*words)
         assert answer.code == 2 and "Traceback" not in answer.err and "--help" in answer.err
     assert json_error(vault.call("reindex", "--nonsense", "--json"), 2)["code"] == "usage"

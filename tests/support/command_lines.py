@@ -178,6 +178,7 @@ COMMAND_LINES: dict[str, Line] = {
     "doctor": Line(),
     "notify": SERVES,
     "completion": reads("bash"),
+    "help": reads("--all"),
 }
 
 

@@ -26,7 +26,7 @@ TOOLS = tuple(
 QUIET = frozenset(
     """
     init demo run reindex check status checkpoint hook mcp ui stats backup import import-bundle hooks service eject
-    logs telemetry doctor notify completion pin unpin improve migrate signet extras
+    logs telemetry doctor notify completion help pin unpin improve migrate signet extras
     """.split()
 )
 RESOURCES = "signet://"
@@ -39,6 +39,7 @@ _IN_CODE = late(rf"\bmcp__\w{{1,80}}?__(?:{_ANY_TOOL})\b|\bmcporter\b[^\n]{{0,20
 _ENDS_OF_COMMANDS = late(r"[;&|\n()`]+")
 _WORDS = late(r"[^\s'\"]+")
 _PROGRAM = late(r"(?:.*[/\\])?signet-sync(?:\.exe|\.cmd)?", re.DOTALL)
+_WITH_VALUE = ("--workspace", "--db", "--agent", "--now")
 _MODULES = ("signet_sync", "signet_sync.__main__")
 _GIVEN = late(r"\w+=.*", re.DOTALL)
 _LAUNCHERS = frozenset(
@@ -140,9 +141,12 @@ def _is_own_command(command: str) -> bool:
 def _subcommand(arguments: list[str]) -> Iterator[str]:
     """Yields the subcommand among the arguments; options before it may have values."""
     options = False
-    for argument in arguments[:8]:
+    rest = iter(arguments[:12])
+    for argument in rest:
         if argument.startswith("-"):
             options = True
+            if argument in _WITH_VALUE:
+                next(rest, None)
             continue
         if re.fullmatch(r"[a-z][a-z-]*", argument):
             yield argument

@@ -10,6 +10,7 @@ import click
 from signet_sync.cli.entity.run import ACTORS, answer_done
 from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command
 from signet_sync.entities import operations, protection
 from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError
@@ -69,7 +70,7 @@ _NAMES = {"type": "relation", "id": "ref"}
 _COMMON = ("op", "actor", "idempotency_key")
 
 
-@click.command("apply", help=_HELP, short_help="Execute one operation given as a JSON document.")
+@click.command("apply", cls=Command, help=_HELP, short_help="Execute one operation given as a JSON document.")
 @click.option("--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin.")
 @agent_option
 @now_option

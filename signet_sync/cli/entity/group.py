@@ -6,14 +6,7 @@ import click
 
 from signet_sync.cli.entity import read, write
 from signet_sync.cli.entity.arguments import apply_
-
-
-class _OrderedGroup(click.Group):
-    """Lists its commands in the order in which they were added."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
+from signet_sync.cli.parsing import Group
 
 _HELP = """Manage curated files about the user, parts of a subject and relationships.
 
@@ -27,12 +20,12 @@ Every change is an event in entities/ledger; nothing is deleted. See docs/entiti
 """
 
 
-@click.group(cls=_OrderedGroup, help=_HELP, short_help="Manage curated files about people and parts.")
+@click.group(cls=Group, help=_HELP, short_help="Manage curated files about people and parts.")
 def entity() -> None:
     pass
 
 
-@click.group(short_help="Change which sections exist.")
+@click.group(cls=Group, short_help="Change which sections exist.")
 def schema() -> None:
     """Change which sections exist (maintainers only)."""
 

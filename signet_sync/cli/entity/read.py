@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command, Named
 from signet_sync.entities import reports
 from signet_sync.entities.event_log.events import encode
 from signet_sync.entities.queries import describe_event
@@ -27,11 +28,11 @@ from signet_sync.formats.entity_paths import FILES, KINDS, File, Kind
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
 
-_entity = click.argument("ref", metavar="ID")
-_entity_or_all = click.argument("ref", metavar="[ID]", required=False)
+_entity = click.argument("ref", metavar="ID", type=Named("entity"))
+_entity_or_all = click.argument("ref", metavar="[ID]", type=Named("entity"), required=False)
 
 
-@click.command("list", short_help="List the entities of an agent.")
+@click.command("list", cls=Command, short_help="List the entities of an agent.")
 @click.option("--kind", type=click.Choice(KINDS), help="Only entities of this kind.")
 @agent_option
 @now_option
@@ -59,7 +60,7 @@ def _show_line(entity: EntitySummary) -> None:
         click.echo(f"  {entity.line}")
 
 
-@click.command(short_help="Show an entity: its sections and notes.")
+@click.command(cls=Command, short_help="Show an entity: its sections and notes.")
 @_entity
 @agent_option
 @now_option
@@ -116,7 +117,7 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.strip("\n").split("\n"))
 
 
-@click.command(short_help="List the events of an entity.")
+@click.command(cls=Command, short_help="List the events of an entity.")
 @_entity_or_all
 @click.option("--limit", type=click.IntRange(0), default=0, help="Most events shown (default: all).")
 @agent_option
@@ -154,7 +155,7 @@ def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
     click.secho(f"    {event.token}", dim=True)
 
 
-@click.command(short_help="Check entities against the schema.")
+@click.command(cls=Command, short_help="Check entities against the schema.")
 @_entity_or_all
 @agent_option
 @now_option
@@ -167,7 +168,7 @@ def lint(context: Context, ref: str | None) -> int:
     return _answer_findings(context, remarks, "no findings")
 
 
-@click.command(short_help="Check that the event log was not changed.")
+@click.command(cls=Command, short_help="Check that the event log was not changed.")
 @agent_option
 @json_option
 @pass_context
@@ -178,7 +179,7 @@ def verify(context: Context) -> int:
     return _answer_findings(context, remarks, "the event log is as it was written")
 
 
-@click.command(short_help="Rebuild an entity's text from its events.")
+@click.command(cls=Command, short_help="Rebuild an entity's text from its events.")
 @_entity
 @click.option("--check", is_flag=True, help="Only report whether the files match the events.")
 @click.option("--notes", is_flag=True, help="Print notes.md (default: profile.md).")
@@ -202,7 +203,7 @@ def _show_replay(context: Context, rebuilt: Replay, file: File) -> None:
         context.say(f"{remark.code}: {remark.message}")
 
 
-@click.command(short_help="List files that wait for a maintainer.")
+@click.command(cls=Command, short_help="List files that wait for a maintainer.")
 @agent_option
 @json_option
 @pass_context

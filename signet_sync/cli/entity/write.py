@@ -9,6 +9,7 @@ import click
 from signet_sync.cli.entity.run import ACTORS, EntityCall, answer_done, writing
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command, Named
 from signet_sync.entities import drift_resolution, operations, protection, schema_promotion
 from signet_sync.entities.event_log.events import Actor
 from signet_sync.formats.entity_paths import KINDS, Kind
@@ -21,7 +22,7 @@ def _text_of(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return stdin_text(_ENOUGH) if value == "-" else value
 
 
-_entity = click.argument("ref", metavar="ID")
+_entity = click.argument("ref", metavar="ID", type=Named("entity"))
 _section = click.argument("section")
 _text = click.option("--text", metavar="T", required=True, callback=_text_of, help="The text; - reads it from stdin.")
 _rationale = click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".')
@@ -33,7 +34,7 @@ _required_reason = click.option("--reason", metavar="R", required=True, help="Wh
 # ── content of an entity ──
 
 
-@click.command(short_help="Create an entity.")
+@click.command(cls=Command, short_help="Create an entity.")
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
 @click.option("--type", "relation", metavar="T", help="The type of a relationship: reviews, protects, polarized …")
@@ -54,7 +55,7 @@ def create(call: EntityCall, kind: Kind, name: str, relation: str | None, betwee
     call.run("created", operations.create, kind, name, relation=relation, between=between or ())
 
 
-@click.command("set", short_help="Replace the text of a section.")
+@click.command("set", cls=Command, short_help="Replace the text of a section.")
 @_entity
 @_section
 @_text
@@ -72,7 +73,7 @@ def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) ->
     call.run("set", operations.set_section, ref, section, text, **grounds)
 
 
-@click.command(short_help="Add a paragraph to a section or an item to a list.")
+@click.command(cls=Command, short_help="Add a paragraph to a section or an item to a list.")
 @_entity
 @_section
 @_text
@@ -93,7 +94,7 @@ def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) 
     call.run("added to", operations.append, ref, section, text, **grounds)
 
 
-@click.command(short_help="Remove an item from a list, with a reason.")
+@click.command(cls=Command, short_help="Remove an item from a list, with a reason.")
 @_entity
 @_section
 @click.argument("item")
@@ -104,7 +105,7 @@ def prune(call: EntityCall, ref: str, section: str, item: str, reason: str) -> N
     call.run(f"pruned {item} of", operations.prune, ref, section, item, reason=reason)
 
 
-@click.command(short_help="Change the status of an entity.")
+@click.command(cls=Command, short_help="Change the status of an entity.")
 @_entity
 @click.argument("status")
 @_reason
@@ -114,7 +115,7 @@ def status(call: EntityCall, ref: str, status: str, reason: str | None) -> None:
     call.run(f"status is now {status}", operations.set_status, ref, status, reason=reason)
 
 
-@click.command(short_help="Rename an entity.")
+@click.command(cls=Command, short_help="Rename an entity.")
 @_entity
 @click.argument("name")
 @writing("agent")
@@ -123,7 +124,7 @@ def rename(call: EntityCall, ref: str, name: str) -> None:
     call.run("renamed", operations.rename, ref, name)
 
 
-@click.command(short_help="Mark an entity as past, with a reason.")
+@click.command(cls=Command, short_help="Mark an entity as past, with a reason.")
 @_entity
 @_required_reason
 @writing("agent")
@@ -140,7 +141,7 @@ def _guard_command(
 ) -> click.Command:
     """Makes one of the four commands that differ only in wording."""
 
-    @click.command(name, short_help=short_help, help=help_text)
+    @click.command(name, cls=Command, short_help=short_help, help=help_text)
     @_entity
     @click.argument("section", required=False)
     @writing("person")
@@ -166,7 +167,7 @@ lock = _guard_command(
 unlock = _guard_command("unlock", "unlocked", "Remove a lock.", "Remove a lock: agents may write again.")
 
 
-@click.command(short_help="Submit a change for approval by a person.")
+@click.command(cls=Command, short_help="Submit a change for approval by a person.")
 @_entity
 @_section
 @_text
@@ -182,7 +183,7 @@ def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any)
     call.run("proposed for", protection.propose, ref, section, text, **grounds)
 
 
-@click.command(short_help="Apply an approved proposal.")
+@click.command(cls=Command, short_help="Apply an approved proposal.")
 @click.argument("proposal")
 @writing("person")
 def approve(call: EntityCall, proposal: str) -> None:
@@ -190,7 +191,7 @@ def approve(call: EntityCall, proposal: str) -> None:
     call.run("approved:", protection.approve, proposal)
 
 
-@click.command(short_help="Reject a proposal.")
+@click.command(cls=Command, short_help="Reject a proposal.")
 @click.argument("proposal")
 @_reason
 @writing("person")
@@ -204,7 +205,7 @@ def reject(call: EntityCall, proposal: str, reason: str | None) -> None:
 _maintainer = click.option("--actor", type=click.Choice(ACTORS), required=True, help="Must be maintainer.")
 
 
-@click.command(short_help="Settle a file that drifted.")
+@click.command(cls=Command, short_help="Settle a file that drifted.")
 @_entity
 @click.option("--keep", type=click.Choice(["file", "events"]), required=True, help="Which of the two is right.")
 @click.option("--notes", is_flag=True, help="Settle notes.md (default: profile.md).")
@@ -226,7 +227,7 @@ def resolve(context: Context, ref: str, keep: Literal["file", "events"], notes: 
     answer_done(context, done, "recorded as it is" if keep == "file" else "rebuilt from its events")
 
 
-@click.command(short_help="Turn a field of Extensions into a section.")
+@click.command(cls=Command, short_help="Turn a field of Extensions into a section.")
 @click.argument("field")
 @click.option("--kind", type=click.Choice(KINDS), help="The entities' kind, if several kinds have the field.")
 @_maintainer

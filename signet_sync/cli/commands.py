@@ -1,0 +1,98 @@
+"""Lists all commands, by group, and the other names under which people look for them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Listed(NamedTuple):
+    """Says where a command is and what the overview shows of it.
+
+    `module` is one of `signet_sync.cli` and contains a click command of the same name ("-" as "_"; a name of Python's
+    has "_" at its end). No module may be called `run`: it would replace `main.run`.
+    """
+
+    module: str
+    group: str
+    help: str
+
+
+# The first group is what `--help` shows: at most 12 commands.
+EVERYDAY = "everyday"
+_GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    EVERYDAY: {
+        "init": ("setup", "Create an empty workspace."),
+        "demo": ("demo", "Create, index and show a workspace of sample sessions."),
+        "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
+        "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
+        "recall": ("recall", "Answer a question from memories, facts and transcripts."),
+        "search": ("search", "Search the full text of all files of sessions."),
+        "open": ("open", "Show a session, or list the newest ones."),
+        "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
+        "forget": ("memory", "Forget a memory, to the last byte."),
+        "ui": ("web", "View the workspace in a browser, on this machine only."),
+        "help": ("help", "Show the help of a command; --all lists all commands."),
+    },
+    "memory": {
+        "context": ("context", "Print the context that a session gets at its start."),
+        "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
+        "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
+        "unpin": ("memory", "Remove a pin."),
+        "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
+        "improve": ("improve", "Let a language model redo what rules made."),
+        "render": ("render", "Print or write an agent's MEMORY.md."),
+        "graph": ("graph", "Draw how projects, weeks and sessions are connected."),
+        "stats": ("stats", "Count what is remembered, recalled and promoted."),
+    },
+    "entities": {
+        "entity": ("entity.group", "Manage files about the user, persons and relationships."),
+    },
+    "vault": {
+        "reindex": ("reindex", "Run one full pass: validate, index, write MEMORY.md."),
+        "check": ("check", "Validate the files without writing anything."),
+        "violations": ("violations", "List, restore or accept sealed files that changed."),
+        "import": ("import_", "Import past sessions of a harness into the vault."),
+        "remove": ("remove", "Remove a session for good, to the last byte."),
+        "redact": ("redact", "Remove secrets from sealed files, to the last byte."),
+        "history": ("history", "List and compare commits of the workspace, restore files."),
+        "checkpoint": ("history", "Commit the workspace as it is now."),
+    },
+    "service": {
+        "service": ("service", "Install the agent as a systemd or launchd service."),
+        "run": ("agent", "Run the background agent, which updates index and MEMORY.md."),
+        "doctor": ("doctor", "Check the installation end to end."),
+        "logs": ("logs", "Show or follow the logs."),
+        "extras": ("extras", "List or install optional features."),
+        "notify": ("notify", "Send a test notification."),
+    },
+    "sharing": {
+        "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),
+        "backup": ("backup", "Create, list and restore backups of what no file contains."),
+        "export": ("backup", "Export memories, pins and other native rows as JSON Lines."),
+        "import-bundle": ("backup", "Import rows that export wrote."),
+        "migrate": ("migrate", "Bring over what another program remembers."),
+        "signet": ("signet", "Choose who writes MEMORY.md beside Signet."),
+    },
+    "advanced": {
+        "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
+        "session": ("session", "Write a session's end or compaction into the vault."),
+        "transcript": ("transcript", "Record the turns of a running session."),
+        "telemetry": ("telemetry", "Show or reset the access counters."),
+        "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
+        "completion": ("completion", "Print the completion script of a shell."),
+    },
+}
+COMMANDS: dict[str, Listed] = {
+    name: Listed(module, group, text) for group, listed in _GROUPS.items() for name, (module, text) in listed.items()
+}
+GROUPS: tuple[str, ...] = tuple(_GROUPS)
+
+# Each stands for the first of its commands that the program, or a group such as `entity`, has.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "ls": ("list", "open", "status", "show"),
+    "list": ("open", "status", "show"),
+    "show": ("open", "status"),
+    "find": ("search",),
+    "new": ("create", "init"),
+    "rm": ("remove", "uninstall"),
+}

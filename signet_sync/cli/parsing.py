@@ -1,0 +1,179 @@
+"""Parses the command line with click: options that may stand anywhere, groups with aliases, names that complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from signet_sync.cli.commands import ALIASES
+from signet_sync.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from click.shell_completion import CompletionItem
+
+_GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`, which the contexts of one command line share
+
+
+class SharedOption(click.Option):
+    """An option that may stand before the command, between the words of its name, or after them.
+
+    The program declares each once, and so does a command that gives it a meaning or a default of its own. With
+    `everywhere` it is for all commands.
+    """
+
+    def __init__(self, *given: Any, everywhere: bool = False, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.everywhere = everywhere
+
+    @property
+    def long_name(self) -> str:
+        """Returns the name by which its values are shared."""
+        return max(self.opts, key=len)
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """Returns the value from here or from before. Raises `click.UsageError` if both are given and differ."""
+        value, source = super().consume_value(ctx, opts)
+        given = _given(ctx)
+        before = given.get(self.long_name)
+        if source is not ParameterSource.COMMANDLINE:
+            return (value, source) if before is None else (before, ParameterSource.COMMANDLINE)
+        if self.count:
+            value += before or 0
+        elif before not in (None, value) and not ctx.resilient_parsing:
+            raise click.UsageError(f"{self.long_name} is given twice, as {before!r} and as {value!r}", ctx)
+        given[self.long_name] = value
+        return value, source
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Returns nothing for a command that has it from the program, whose own help shows it."""
+        return None if self in _passed_on(ctx) else super().get_help_record(ctx)
+
+
+def _given(ctx: click.Context) -> dict[str, Any]:
+    given: dict[str, Any] = ctx.meta.setdefault(_GIVEN, {})
+    return given
+
+
+def _passed_on(ctx: click.Context) -> list[SharedOption]:
+    """Returns the program's shared options that a command has besides its own."""
+    command = ctx.command
+    if ctx.parent is None:
+        return []
+    own = {name for parameter in command.params for name in parameter.opts}
+    return [
+        option
+        for option in ctx.find_root().command.params
+        if isinstance(option, SharedOption)
+        and (option.everywhere or isinstance(command, click.Group))
+        and own.isdisjoint(option.opts)
+    ]
+
+
+def refuse_unknown(ctx: click.Context) -> None:
+    """Raises `click.UsageError` for a shared option, given before the command, that it does not know."""
+    known = {name for parameter in ctx.command.params for name in parameter.opts}
+    known.update(name for option in _passed_on(ctx) if option.everywhere for name in option.opts)
+    for name in _given(ctx):
+        if name not in known and not ctx.resilient_parsing:
+            raise click.NoSuchOption(name, f"{ctx.command_path} has no option {name}", ctx=ctx)
+
+
+class UnknownCommand(click.UsageError):
+    """A word that is no command; `error` says what may have been meant."""
+
+    def __init__(self, error: UsageError, ctx: click.Context) -> None:
+        super().__init__(error.message, ctx)
+        self.error = error
+
+
+class _Described(click.Command):
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Returns its own parameters and the program's."""
+        own = super().get_params(ctx)
+        return [*own, *(option for option in _passed_on(ctx) if option not in own)]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes its commands, if it has any, its own options, and the names of the program's."""
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+        names = [option.long_name for option in _passed_on(ctx) if option.everywhere]
+        if names:
+            formatter.write_paragraph()
+            formatter.write_text(f"Options of all commands: {' '.join(names)} ({ctx.find_root().info_name} --help).")
+
+
+class Command(_Described):
+    """A command that also takes the program's options, and names what was perhaps meant by a name that is not there."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses as click does; refuses options, given before the command, that it does not know."""
+        rest = super().parse_args(ctx, args)
+        refuse_unknown(ctx)
+        return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            from signet_sync.cli import suggestions  # only for this error
+
+            suggestions.add(ctx.obj, error, _named_words(ctx))
+            raise
+
+
+def _named_words(ctx: click.Context) -> list[tuple[str, str]]:
+    """Returns the words of the command line that name something, each with the kind of its argument."""
+    return [
+        (parameter.type.name, word)
+        for parameter in ctx.command.params
+        if isinstance(parameter.type, Named)
+        for value in [ctx.params.get(parameter.name or "")]
+        for word in (value if isinstance(value, tuple) else [value])
+        if isinstance(word, str)
+    ]
+
+
+class Group(_Described, click.Group):
+    """A group of commands in the order in which they were added, each also called by its aliases."""
+
+    command_class = Command
+    group_class = type
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Returns the names of its commands."""
+        return list(self.commands)
+
+    def named(self, ctx: click.Context, name: str) -> str | None:
+        """Returns the name of the command that a name or an alias stands for."""
+        names = self.list_commands(ctx)
+        return next((one for one in (name, *ALIASES.get(name, ())) if one in names), None)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command that the first word stands for. Raises `UsageError` with what was perhaps meant."""
+        name = self.named(ctx, args[0])
+        if name is None and not ctx.resilient_parsing and not args[0].startswith("-"):
+            from signet_sync.cli import suggestions  # only for this error
+
+            raise UnknownCommand(suggestions.unknown_command(ctx, self, args[0]), ctx)
+        return super().resolve_command(ctx, args if name is None else [name, *args[1:]])
+
+
+class Named(click.types.StringParamType):
+    """The name of something of the workspace: a session, a handle, an entity; it is completed, and corrected."""
+
+    def __init__(self, kind: str) -> None:
+        self.name = kind
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Returns what begins with the word; nothing without an index."""
+        from signet_sync.cli import suggestions  # only for completion
+
+        return suggestions.completions(ctx.find_root().obj, self.name, incomplete)

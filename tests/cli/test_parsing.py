@@ -1,0 +1,212 @@
+"""Shared options anywhere on the command line, aliases, and what was meant by a name that does not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from command_lines import EVERY
+from workbench import NOW, Vault, call, numbered, tree
+
+from signet_sync.cli.commands import ALIASES
+from signet_sync.cli.main import group
+from signet_sync.cli.parsing import Group, SharedOption
+
+SHARED = {parameter.long_name for parameter in group.params if isinstance(parameter, SharedOption)}
+ID = numbered(1)["session_id"]
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Vault:
+    """Two agents' sessions, an entity and a memory; tests only read it."""
+    folder = tmp_path_factory.mktemp("parsing")
+    with pytest.MonkeyPatch.context() as machine:
+        machine.setenv("SIGNET_STATE", str(folder / "state"))
+        found = Vault(folder / "vault")
+        for number in (1, 2, 3):
+            found.session(number)
+        found.session(4, agent_id="scout")
+        found.reindex()
+        found.call("entity", "create", "part", "Inner Critic", "--now", NOW)
+        found.call("remember", "The lantern queue is drained at night.", "--now", NOW)
+        found.state_folder = str(folder / "state")  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def state(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNET_STATE", vault.state_folder)  # type: ignore[attr-defined]
+
+
+# ── options anywhere ──
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_command_shares_the_options_that_it_declares(name: str) -> None:
+    command = EVERY[name]
+    own = [one for one in command.params if SHARED.intersection(one.opts)]
+    assert all(isinstance(one, SharedOption) for one in own), "an option of its own would not be taken before it"
+    out = call(*name.split(), "--help").out
+    assert out.count("--workspace") == 1 and "Options of all commands: --workspace --db --verbose --quiet" in out
+
+
+def test_options_stand_before_between_and_after(vault: Vault) -> None:
+    root = str(vault.root)
+    said = vault.call("search", "--json", "--agent", "scout", "lantern").json
+    assert len(said["hits"]) == 2 and {hit["agent_id"] for hit in said["hits"]} == {"scout"}
+    for words in (
+        ("--json", "--agent", "scout", "--workspace", root, "search", "lantern"),
+        ("search", "lantern", "--agent=scout", "--json", f"--workspace={root}"),
+        ("--agent", "scout", "search", "--workspace", root, "lantern", "--json", "--agent", "scout"),
+    ):
+        assert call(*words).json == said, words
+    listed = vault.call("entity", "list", "--json").json
+    for words in (
+        ("--json", "entity", "--workspace", root, "list"),
+        ("entity", "--json", "--agent", "default", "list", "--workspace", root),
+        ("entity", "list", "--db", str(vault.db), "--json", "--workspace", root),
+    ):
+        assert call(*words).json == listed and listed["entities"], words
+    assert call("--now", NOW, "check", "--json", "--workspace", root).json["now"] == NOW
+    assert call("telemetry", "show", "--workspace", root, "-q").code == 0
+
+
+def test_what_has_a_default_of_its_own_takes_the_value_from_before(vault: Vault) -> None:
+    """`graph --json` and `export --agent` are options of these commands alone."""
+    assert vault.call("--json", "graph").json == vault.call("graph", "--format", "json").json
+    lines = vault.call("--agent", "scout", "--now", NOW, "export", "--no-seals").out
+    assert lines == vault.call("export", "--no-seals", "--agent", "scout", "--now", NOW).out
+    assert lines != vault.call("export", "--no-seals", "--now", NOW).out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--agent", "a", "recall", "x", "--agent", "b"), "--agent is given twice, as 'a' and as 'b'"),
+        (("--workspace", "/a", "status", "--workspace", "/b"), "--workspace is given twice"),
+        (("--now", NOW, "entity", "--now", "2026-03-30", "list"), "--now is given twice"),
+        (("--agent", "a", "status"), "signet-sync status has no option --agent"),
+        (("--now", NOW, "search", "x"), "signet-sync search has no option --now"),
+        (("entity", "--now", NOW, "verify"), "signet-sync entity verify has no option --now"),
+        (("--agent", "a", "history"), "signet-sync history has no option --agent"),
+        (("status", "--agent", "a"), "No such option '--agent'"),
+        (("--json", "completion", "bash"), "signet-sync completion has no option --json"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_two_values_and_options_that_a_command_does_not_know_are_refused(words: tuple[str, ...], said: str) -> None:
+    answer = call(*words)
+    assert answer.code == 2
+    assert said in (answer.json["error"]["message"] if "--json" in words else answer.err)
+
+
+def test_values_and_what_follows_two_dashes_stay_what_they_are(vault: Vault) -> None:
+    assert "--json" in vault.call("search", "--", "--json").err + vault.call("search", "--json", "--", "--json").out
+    assert vault.call("search", "--json", "--", "--agent", "scout").json["query"] == "--agent scout"
+    answer = vault.call("remove", "nobody", "--reason", "--json")
+    assert answer.out == "" and "no session" in answer.err, "--json is the reason"
+    assert "no session" in vault.call("open", "--", "-v").err
+
+
+def test_verbosity_adds_up(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("signet_sync.cli.open.reading", broken)
+    assert "unexpected RuntimeError" in vault.call("-v", "open", ID).err
+    with pytest.raises(RuntimeError):
+        vault.call("-v", "open", ID, "-v")
+
+
+# ── aliases ──
+
+
+def test_aliases_stand_for_the_first_command_that_is_there(vault: Vault) -> None:
+    sessions = vault.call("open", "--json").json["sessions"]
+    assert [one["session_id"] for one in sessions] == [numbered(number)["session_id"] for number in (1, 2, 3)]
+    assert {one["session_id"] for one in vault.call("ls", "--agent", "scout", "--json").json["sessions"]} == {
+        numbered(4)["session_id"]
+    }
+    assert vault.call("list").out == vault.call("open").out != ""
+    for alias, command in (
+        (("show", ID), ("open", ID)),
+        (("entity", "ls"), ("entity", "list")),
+        (("backup", "ls"), ("backup", "list")),
+        (("violations", "ls"), ("violations", "list")),
+        (("hooks", "list"), ("hooks", "status")),
+        (("telemetry", "ls"), ("telemetry", "show")),
+        (("entity", "show", "inner-critic"), ("entity", "show", "inner-critic")),
+        (("find", "lantern"), ("search", "lantern")),
+    ):
+        assert vault.call(*alias).out == vault.call(*command).out, alias
+    assert call("rm", "--help").out.startswith("Usage: signet-sync remove ")
+    assert call("entity", "rm").code == 2, "entities are never removed"
+
+
+def test_no_alias_hides_a_command_and_help_shows_none() -> None:
+    groups = [("signet-sync", group)]
+    while groups:
+        words, one = groups.pop()
+        context = click.Context(one, info_name=words)
+        names = one.list_commands(context)
+        for alias in ALIASES:
+            if alias not in names and one.named(context, alias):
+                assert f"\n  {alias} " not in one.get_help(context), (words, alias)
+        groups += [(name, below) for name in names if isinstance(below := one.get_command(context, name), Group)]
+
+
+# ── what was meant ──
+
+
+def meant(vault: Vault, *words: str) -> list[str]:
+    """What the error of a command line proposes, to programs and to people."""
+    before = tree(vault.root)
+    error = vault.call(*words, "--json").json["error"]
+    said = vault.call(*words).err
+    assert all(name in said for name in error.get("suggestions", [])), said
+    assert ("did you mean" in said) is ("suggestions" in error)
+    assert tree(vault.root) == before
+    found: list[str] = error.get("suggestions", [])
+    return found
+
+
+def test_commands_and_options(vault: Vault) -> None:
+    assert "status" in meant(vault, "stauts")
+    assert meant(vault, "entity", "crate") == ["entity create"]
+    assert meant(vault, "approve", "x") == ["entity approve"], "a command of a group"
+    assert set(meant(vault, "install")) == {"hooks install", "service install"}
+    assert meant(vault, "search", "x", "--limt", "3") == ["--limit"]
+    assert meant(vault, "session", "take-spol") == [], "a hidden command is not proposed"
+    assert meant(vault, "qqqq") == []
+
+
+def test_sessions_handles_entities_and_agents(vault: Vault) -> None:
+    token = vault.call("open", ID, "--json").json["session_token"]
+    wrong = token[:5] + ("a" if token[5] != "a" else "b") + token[6:]
+    assert meant(vault, "open", wrong) == [token]
+    assert meant(vault, "show", ID[:-1] + "7")[0] == token, "an id that is nearly right"
+    assert token in meant(vault, "remove", "step number 1 bounded", "--reason", "x")
+    assert "(2026-03-28 " in vault.call("open", wrong).err
+    memory = vault.call("remember", "The lantern queue is drained at night.", "--json").json["id"]
+    assert meant(vault, "forget", f"^{memory[:-2]}zz") == [memory]
+    assert meant(vault, "expand", f"^{memory[:-2]}zz") == [memory]
+    (entity,) = (one["id"] for one in vault.call("entity", "list", "--json").json["entities"])
+    assert meant(vault, "entity", "show", "inner-kritik") == [entity]
+    assert meant(vault, "open", "nobody", "--agent", "scuot") == ["--agent scout"]
+    assert meant(vault, "open", "zzzz") == []
+
+
+def test_nothing_of_another_agent_is_proposed(vault: Vault) -> None:
+    theirs = vault.call("open", numbered(4)["session_id"], "--agent", "scout", "--json").json["session_token"]
+    wrong = theirs[:-1] + ("a" if theirs[-1] != "a" else "b")
+    assert meant(vault, "open", wrong, "--agent", "scout") == [theirs]
+    assert meant(vault, "open", wrong) == [] == meant(vault, "expand", wrong)
+    assert meant(vault, "open", "step number 4 bounded the retry loop of src/queue.py so") != [theirs]
+
+
+def test_without_an_index_nothing_is_proposed(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    answer = call("--workspace", tmp_path / "vault", "open", "x", "--json")
+    assert answer.code == 3 and "suggestions" not in answer.json["error"]
+    assert not list((tmp_path / "vault").iterdir())
