@@ -1,24 +1,28 @@
-"""`check`: prints the verdicts of every file, for people and for CI; only reads the vault."""
+"""`check`: prints the verdicts of every file, for people and for CI; only reads the vault.
+
+The rules are loaded in the functions: completion does without.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync.cli.formats import check as formats_check
 from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, SharedOption
+from signet_sync.cli.parsing import Command, Named, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError, UsageError
 from signet_sync.formats import baseline as formats_baseline
-from signet_sync.integrity import check as integrity_check
-from signet_sync.integrity.check import CheckResult
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.phrases import counted
+
+if TYPE_CHECKING:
+    from signet_sync.integrity.check import CheckResult
 
 FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
 
@@ -42,7 +46,7 @@ FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
     "--summary", type=click.Path(), metavar="FILE", help="Append a Markdown table to FILE, for the page of a CI job."
 )
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
-@click.option("--agent", cls=SharedOption, metavar="ID", help="Only the artifacts of this agent.")
+@click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only the artifacts of this agent.")
 @now_option
 @json_option
 @pass_context
@@ -60,6 +64,8 @@ def check(
 
     A workspace's own settings change no verdict and cannot run anything, so a pull request can be checked safely.
     """
+    from signet_sync.integrity import check as integrity_check
+
     form = "json" if context.as_json else form
     try:
         checked = _checked(context, progress=form == "text" and not context.quiet, **asked)
@@ -101,6 +107,8 @@ def _checked(
     agent: str | None,
     progress: bool,
 ) -> CheckResult:
+    from signet_sync.integrity import check as integrity_check
+
     known = _known(baseline) if baseline is not None else frozenset()
     database = None
     if with_index:

@@ -1,24 +1,27 @@
-"""`import`: adds past sessions from a harness's own folder to the vault."""
+"""`import`: adds past sessions from a harness's own folder to the vault.
+
+The parsers are loaded in the function: completion does without.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.capture import intake
-from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
 from signet_sync.cli.parsing import Command, Named, SharedOption
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
 from signet_sync.formats.paths import AGENT_ID, display
-from signet_sync.sessions.model_proposals import proposer
 from signet_sync.text.phrases import counted
+
+if TYPE_CHECKING:
+    from signet_sync.capture.intake import IntakeResult
+    from signet_sync.capture.stores.transcripts import TranscriptSource
 
 _SHOWN = 12
 _SHOW_BAR = 5  # transcripts
@@ -30,6 +33,7 @@ _SHOW_BAR = 5  # transcripts
 @click.option(
     "--agent",
     cls=SharedOption,
+    type=Named("agent"),
     metavar="ID",
     help="The agent of the sessions (default: SIGNET_AGENT_ID, agents.projects, default).",
 )
@@ -44,6 +48,10 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     where it stopped. Sessions that may still be running (changed in the last 15 minutes, see `capture.idle`) are
     skipped, unless PATH names them.
     """
+    from signet_sync.capture import intake
+    from signet_sync.capture.stores import transcripts
+    from signet_sync.sessions.model_proposals import proposer
+
     context.log_to_person()
     settings = context.settings()
     if agent is None:
@@ -79,7 +87,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
 
 
 def _document(
-    harness: str, sources: list[TranscriptSource], done: intake.IntakeResult, skipped: list[dict[str, str]]
+    harness: str, sources: list[TranscriptSource], done: IntakeResult, skipped: list[dict[str, str]]
 ) -> dict[str, Any]:
     redactions: Counter[str] = Counter()
     for captured in done.captured:

@@ -1,10 +1,14 @@
-"""`remember` and `forget`, `pin` and `unpin`: let a person decide what is at the top of MEMORY.md."""
+"""`remember` and `forget`, `pin` and `unpin`: let a person decide what is at the top of MEMORY.md.
+
+The operations are loaded in the functions: completion does without.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from signet_sync.cli import purge
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import (
     Context,
@@ -15,13 +19,12 @@ from signet_sync.cli.main import (
     show_redactions,
 )
 from signet_sync.cli.parsing import Command, Named
-from signet_sync.memories import operations as memories_operations
-from signet_sync.memories.operations import Remembered
-from signet_sync.privacy import forget as forget_operations
-from signet_sync.privacy.forget import ForgetResult
-from signet_sync.recall import pinning
-from signet_sync.recall.pinning import Pinned
 from signet_sync.text.memory import LONGEST, TYPES
+
+if TYPE_CHECKING:
+    from signet_sync.memories.operations import Remembered
+    from signet_sync.privacy.forget import ForgetResult
+    from signet_sync.recall.pinning import Pinned
 
 _ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
 
@@ -81,6 +84,8 @@ HANDLE is what was given to pin; for something that no longer exists, its full i
 def remember(
     context: Context, text: tuple[str, ...], kind: str, tags: tuple[str, ...], private: bool, session: str | None
 ) -> None:
+    from signet_sync.memories import operations as memories_operations
+
     content = stdin_text(_ENOUGH) if text == ("-",) else " ".join(text)
     with context.opened(lasting=True) as workspace:
         done = memories_operations.remember(
@@ -112,6 +117,9 @@ def _show_remembered(done: Remembered) -> None:
 @json_option
 @pass_context
 def forget(context: Context, memory: str, purge_history: bool) -> int:
+    from signet_sync.cli import purge
+    from signet_sync.privacy import forget as forget_operations
+
     with context.opened(lasting=True) as workspace:
         done = forget_operations.forget(workspace, context.agent, memory, context.now_us, purge_history=purge_history)
     context.say(done.waiting)
@@ -123,6 +131,8 @@ def forget(context: Context, memory: str, purge_history: bool) -> int:
 
 
 def _show_forgotten(done: ForgetResult) -> None:
+    from signet_sync.cli import purge
+
     gone = done.memory
     what = f"{gone.type}, remembered {gone.created_at[:10]}" if gone is not None else "no row of it was left"
     click.echo(f"forgot ^{done.id} ({what})")
@@ -142,6 +152,8 @@ def _show_forgotten(done: ForgetResult) -> None:
 @json_option
 @pass_context
 def pin(context: Context, handle: str) -> None:
+    from signet_sync.recall import pinning
+
     with context.opened(lasting=True) as workspace:
         done = pinning.pin(workspace, context.agent, handle, context.now_us)
     _answer_pinned(context, done, True, "pinned", "already pinned:")
@@ -154,6 +166,8 @@ def pin(context: Context, handle: str) -> None:
 @json_option
 @pass_context
 def unpin(context: Context, handle: str) -> None:
+    from signet_sync.recall import pinning
+
     with context.opened(lasting=True) as workspace:
         done = pinning.unpin(workspace, context.agent, handle, context.now_us)
     _answer_pinned(context, done, False, "unpinned", "was not pinned:")

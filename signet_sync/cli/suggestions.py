@@ -17,6 +17,7 @@ from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.recall.store.names import Name, names
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _COMPLETED = 100
+_PATIENCE = 200  # milliseconds that it waits for a busy database
 _WIDTH = 72  # characters of what a name stands for
 _ALIKE = 70  # of 100: `rapidfuzz`'s ratio of two names
 _TOLD = 85  # of 100: how much of a word must be found in what a name stands for
@@ -47,7 +49,7 @@ _KINDS = {
 
 def completions(context: Context, kind: str, incomplete: str) -> list[CompletionItem]:
     """Returns the names of a kind that begin with a word, each with what it stands for; nothing if that fails."""
-    mark = "^" if incomplete.startswith("^") and kind in ("handle", "memory") else ""
+    mark = "^" if incomplete.startswith("^") and kind in ("handle", "memory", "project") else ""
     start = incomplete.removeprefix(mark)
     with suppress(Exception):  # nothing may disturb a line that is being typed
         found = _names(context, kind, start)
@@ -69,8 +71,10 @@ def _names(context: Context, kind: str, start: str = "") -> list[Name]:
         from signet_sync.capture.stores.files import HARNESSES
 
         return [Name(harness, "") for harness in HARNESSES]
-    database = Database(context.database_path(), readonly=True)
+    database = Database(context.database_path(), readonly=True, traceless=True, wait_ms=_PATIENCE)
     try:
+        if counts.half_enforced(database):  # readers finish an interrupted removal; this may not write
+            return []
         return list(names(database, context.agent, kind, start))
     finally:
         database.connection.close()

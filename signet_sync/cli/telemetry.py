@@ -5,14 +5,16 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, confirm, json_option, pass_context, yes_option
-from signet_sync.cli.parsing import Group, SharedOption
+from signet_sync.cli.parsing import Group, Named, SharedOption
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import access_counts
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import flatten
 
 _SHOWN = 50
-_agent = click.option("--agent", cls=SharedOption, metavar="ID", help="Only this agent (default: all agents).")
+_agent = click.option(
+    "--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only this agent (default: all agents)."
+)
 
 
 @click.group(cls=Group)

@@ -106,7 +106,9 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
 
 
 # What is asked of a machine or of what is left of a workspace, and what makes one.
-WITHOUT_WORKSPACE = ("init", "demo", "hook", "hooks status", "hooks uninstall", "service print", "doctor", "completion", "help")
+WITHOUT_WORKSPACE = (
+    "init", "demo", "hook", "hooks status", "hooks uninstall", "service print", "doctor", "completion", "help",
+)  # fmt: skip
 
 
 def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_path):

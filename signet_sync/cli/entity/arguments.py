@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -11,10 +12,11 @@ from signet_sync.cli.entity.run import ACTORS, answer_done
 from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
-from signet_sync.entities import operations, protection
-from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
+
+if TYPE_CHECKING:
+    from signet_sync.entities.results import EntityResult
 
 _HELP = """Execute one operation given as a JSON document.
 
@@ -49,25 +51,31 @@ class _Form(NamedTuple):
     actor: str = "agent"
 
 
-_FORMS = {
-    "create": _Form(operations.create, ("kind", "name"), ("type", "between")),
-    "set": _Form(operations.set_section, ("id", "section", "text"), ("rationale", "evidence")),
-    "append": _Form(operations.append, ("id", "section", "text"), ("rationale", "evidence")),
-    "prune": _Form(operations.prune, ("id", "section", "item", "reason")),
-    "status": _Form(operations.set_status, ("id", "status"), ("reason",)),
-    "rename": _Form(operations.rename, ("id", "name")),
-    "deprecate": _Form(operations.deprecate, ("id", "reason")),
-    "pin": _Form(protection.pin, ("id",), ("section",), "person"),
-    "unpin": _Form(protection.unpin, ("id",), ("section",), "person"),
-    "lock": _Form(protection.lock, ("id",), ("section",), "person"),
-    "unlock": _Form(protection.unlock, ("id",), ("section",), "person"),
-    "propose": _Form(protection.propose, ("id", "section", "text"), ("rationale", "evidence")),
-    "approve": _Form(protection.approve, ("proposal",), (), "person"),
-    "reject": _Form(protection.reject, ("proposal",), ("reason",), "person"),
-}
 # Fields whose names differ from the operations' arguments.
 _NAMES = {"type": "relation", "id": "ref"}
 _COMMON = ("op", "actor", "idempotency_key")
+
+
+@cache
+def _forms() -> dict[str, _Form]:
+    from signet_sync.entities import operations, protection  # completion does without
+
+    return {
+        "create": _Form(operations.create, ("kind", "name"), ("type", "between")),
+        "set": _Form(operations.set_section, ("id", "section", "text"), ("rationale", "evidence")),
+        "append": _Form(operations.append, ("id", "section", "text"), ("rationale", "evidence")),
+        "prune": _Form(operations.prune, ("id", "section", "item", "reason")),
+        "status": _Form(operations.set_status, ("id", "status"), ("reason",)),
+        "rename": _Form(operations.rename, ("id", "name")),
+        "deprecate": _Form(operations.deprecate, ("id", "reason")),
+        "pin": _Form(protection.pin, ("id",), ("section",), "person"),
+        "unpin": _Form(protection.unpin, ("id",), ("section",), "person"),
+        "lock": _Form(protection.lock, ("id",), ("section",), "person"),
+        "unlock": _Form(protection.unlock, ("id",), ("section",), "person"),
+        "propose": _Form(protection.propose, ("id", "section", "text"), ("rationale", "evidence")),
+        "approve": _Form(protection.approve, ("proposal",), (), "person"),
+        "reject": _Form(protection.reject, ("proposal",), ("reason",), "person"),
+    }
 
 
 @click.command("apply", cls=Command, help=_HELP, short_help="Execute one operation given as a JSON document.")
@@ -79,7 +87,7 @@ _COMMON = ("op", "actor", "idempotency_key")
 def apply_(context: Context, source: str) -> None:
     name, arguments = request(read_json(source, "entity apply"))
     with context.opened(lasting=True) as workspace:
-        done = _FORMS[name].run(workspace, context.agent, **arguments, now_us=context.now_us)
+        done = _forms()[name].run(workspace, context.agent, **arguments, now_us=context.now_us)
     answer_done(context, done, f"{name}:")
 
 
@@ -88,9 +96,9 @@ def request(given: object) -> tuple[str, dict[str, Any]]:
     if not isinstance(given, Mapping):
         raise _invalid("the document must be a JSON object")
     name = given.get("op")
-    form = _FORMS.get(name) if isinstance(name, str) else None
+    form = _forms().get(name) if isinstance(name, str) else None
     if form is None or not isinstance(name, str):
-        raise _invalid(f"`op` must be one of {', '.join(_FORMS)}")
+        raise _invalid(f"`op` must be one of {', '.join(_forms())}")
     unknown = [field for field in given if field not in (*_COMMON, *form.required, *form.optional)]
     if unknown:
         raise _invalid(f"{name} has no field `{unknown[0]}`")

@@ -1,32 +1,35 @@
-"""Implements the commands of `entity` that read: files, events, and whether they agree."""
+"""Implements the commands of `entity` that read: files, events, and whether they agree.
+
+What reads them is loaded in the functions: completion does without.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Named
-from signet_sync.entities import reports
-from signet_sync.entities.event_log.events import encode
-from signet_sync.entities.queries import describe_event
-from signet_sync.entities.results import (
-    EntityFinding,
-    EntitySummary,
-    EntityView,
-    EventSource,
-    LoggedEvent,
-    Proposal,
-    Replay,
-    SectionView,
-)
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, KINDS, File, Kind
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
+
+if TYPE_CHECKING:
+    from signet_sync.entities.event_log.events import Event
+    from signet_sync.entities.results import (
+        EntityFinding,
+        EntitySummary,
+        EntityView,
+        EventSource,
+        LoggedEvent,
+        Proposal,
+        Replay,
+        SectionView,
+    )
 
 _entity = click.argument("ref", metavar="ID", type=Named("entity"))
 _entity_or_all = click.argument("ref", metavar="[ID]", type=Named("entity"), required=False)
@@ -40,6 +43,8 @@ _entity_or_all = click.argument("ref", metavar="[ID]", type=Named("entity"), req
 @pass_context
 def list_(context: Context, kind: Kind | None) -> None:
     """List all entities of an agent, one line each."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         found = reports.listing(workspace, context.agent, kind=kind, now_us=context.now_us)
 
@@ -68,6 +73,8 @@ def _show_line(entity: EntitySummary) -> None:
 @pass_context
 def show(context: Context, ref: str) -> None:
     """Show an entity: its sections and notes, and what is pinned, locked and proposed."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         shown = reports.show(workspace, context.agent, ref, now_us=context.now_us)
     context.answer(shown.document(), lambda: _show(shown))
@@ -125,6 +132,8 @@ def _indented(text: str) -> str:
 @pass_context
 def log(context: Context, ref: str | None, limit: int) -> None:
     """List the events of an entity (without ID: of all), newest first."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         found = reports.log(workspace, context.agent, ref, limit=limit)
 
@@ -134,16 +143,23 @@ def log(context: Context, ref: str | None, limit: int) -> None:
         for logged in found:
             _show_event(logged, with_id=ref is None)
 
-    context.answer({"ok": True, "findings": [], "events": [event_document(logged) for logged in found]}, show_all)
+    context.answer(
+        {"ok": True, "findings": [], "events": [event_document(logged.event, logged.state) for logged in found]},
+        show_all,
+    )
 
 
-def event_document(logged: LoggedEvent) -> dict[str, Any]:
+def event_document(event: Event, state: str) -> dict[str, Any]:
     """Returns an event with the fields of its line in the log (without None and empty ones) and its resulting state."""
-    record: dict[str, Any] = json.loads(encode(logged.event))
-    return {**record, "state": logged.state}
+    from signet_sync.entities.event_log.events import encode
+
+    record: dict[str, Any] = json.loads(encode(event))
+    return {**record, "state": state}
 
 
 def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
+    from signet_sync.entities.queries import describe_event
+
     event = logged.event
     what = f"{event.entity_id or 'all'}  {describe_event(event)}" if with_id else describe_event(event)
     state = "" if logged.state == "committed" else click.style(f"  {logged.state}", fg="red")
@@ -163,6 +179,8 @@ def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
 @pass_context
 def lint(context: Context, ref: str | None) -> int:
     """Check an entity (without ID: all) against the schema. Exit 1 if there are findings."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         remarks = reports.lint(workspace, context.agent, ref, now_us=context.now_us)
     return _answer_findings(context, remarks, "no findings")
@@ -174,6 +192,8 @@ def lint(context: Context, ref: str | None) -> int:
 @pass_context
 def verify(context: Context) -> int:
     """Check that the event log is as it was written: no line changed, missing, moved or cut off. Exit 1 if not."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         remarks = reports.verify(workspace, context.agent)
     return _answer_findings(context, remarks, "the event log is as it was written")
@@ -188,6 +208,8 @@ def verify(context: Context) -> int:
 @pass_context
 def replay(context: Context, ref: str, check: bool, notes: bool) -> int:
     """Print an entity's profile as rebuilt from its events; writes nothing. Exit 1 if its files differ."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         rebuilt = reports.replay(workspace, context.agent, ref)
     if check:
@@ -209,6 +231,8 @@ def _show_replay(context: Context, rebuilt: Replay, file: File) -> None:
 @pass_context
 def drift(context: Context) -> int:
     """List files that are not written to until a maintainer settles them by entity resolve. Exit 1 if there are any."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         remarks = reports.drift(workspace, context.agent)
     if remarks and not context.as_json:
@@ -249,6 +273,8 @@ def _show_remarks(remarks: Sequence[EntityFinding]) -> None:
 
 def show_source(context: Context, token: str, wanted: str | None) -> None:
     """Prints what `open ev:…` shows: a token's event, and the artifact's line that is its evidence."""
+    from signet_sync.entities import reports
+
     with context.opened(lasting=True) as workspace:
         source = reports.source(workspace, context.agent, token)
     if wanted is not None:
@@ -260,10 +286,11 @@ def show_source(context: Context, token: str, wanted: str | None) -> None:
 
 
 def _source_document(source: EventSource) -> dict[str, Any]:
+
     event = source.event
     return {
         "token": event.token,
-        "event": event_document(LoggedEvent(event, event.state)),
+        "event": event_document(event, event.state),
         "id": event.entity_id,
         "entity_path": source.entity_path,
         "path": source.path,
@@ -272,6 +299,8 @@ def _source_document(source: EventSource) -> dict[str, Any]:
 
 
 def _show_source(source: EventSource) -> None:
+    from signet_sync.entities.queries import describe_event
+
     event = source.event
     click.secho(event.token, bold=True)
     click.echo(f"  {event.at}  {event.actor}: {describe_event(event)}")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, show_redactions
-from signet_sync.entities.event_log.events import Actor
-from signet_sync.entities.results import EntityResult
 from signet_sync.formats.paths import display
+
+if TYPE_CHECKING:
+    from signet_sync.entities.event_log.events import Actor
+    from signet_sync.entities.results import EntityResult
 
 ACTORS = ("agent", "person", "maintainer")
 

@@ -1,8 +1,11 @@
-"""Implements the commands of `entity` that write: each is one operation, one event, one answer."""
+"""Implements the commands of `entity` that write: each is one operation, one event, one answer.
+
+The operations are loaded in the functions: completion does without.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -10,10 +13,11 @@ from signet_sync.cli.entity.run import ACTORS, EntityCall, answer_done, writing
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Named
-from signet_sync.entities import drift_resolution, operations, protection, schema_promotion
-from signet_sync.entities.event_log.events import Actor
 from signet_sync.formats.entity_paths import KINDS, Kind
 from signet_sync.formats.paths import display
+
+if TYPE_CHECKING:
+    from signet_sync.entities.event_log.events import Actor
 
 _ENOUGH = 1 << 20  # bytes: more than any section may have, in any encoding
 
@@ -50,6 +54,8 @@ def create(call: EntityCall, kind: Kind, name: str, relation: str | None, betwee
       signet-sync entity create relationship "The critic and the planner" \\
           --type polarized --between inner-critic planner
     """
+    from signet_sync.entities import operations
+
     if (kind == "relationship") != (between is not None) or (relation is not None and between is None):
         raise click.UsageError("--type T and --between ID ID are for relationships, which need --between")
     call.run("created", operations.create, kind, name, relation=relation, between=between or ())
@@ -70,6 +76,8 @@ def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) ->
       signet-sync entity set inner-critic identity --text "The voice that reads every draft first."
       signet-sync entity set inner-critic notes/focus --text - < focus.md
     """
+    from signet_sync.entities import operations
+
     call.run("set", operations.set_section, ref, section, text, **grounds)
 
 
@@ -91,6 +99,8 @@ def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) 
       signet-sync entity append inner-critic evidence --text "It speaks too early." \\
           --evidence 'memory/…--transcript.md#34'
     """
+    from signet_sync.entities import operations
+
     call.run("added to", operations.append, ref, section, text, **grounds)
 
 
@@ -102,6 +112,8 @@ def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) 
 @writing("agent")
 def prune(call: EntityCall, ref: str, section: str, item: str, reason: str) -> None:
     """Remove an item from a list; ITEM is its number or key (entity show). The event log keeps it."""
+    from signet_sync.entities import operations
+
     call.run(f"pruned {item} of", operations.prune, ref, section, item, reason=reason)
 
 
@@ -112,6 +124,8 @@ def prune(call: EntityCall, ref: str, section: str, item: str, reason: str) -> N
 @writing("agent")
 def status(call: EntityCall, ref: str, status: str, reason: str | None) -> None:
     """Change the status of an entity: active, dormant, or any other word. The change log records it."""
+    from signet_sync.entities import operations
+
     call.run(f"status is now {status}", operations.set_status, ref, status, reason=reason)
 
 
@@ -121,6 +135,8 @@ def status(call: EntityCall, ref: str, status: str, reason: str | None) -> None:
 @writing("agent")
 def rename(call: EntityCall, ref: str, name: str) -> None:
     """Rename an entity and its folder; its id stays."""
+    from signet_sync.entities import operations
+
     call.run("renamed", operations.rename, ref, name)
 
 
@@ -130,6 +146,8 @@ def rename(call: EntityCall, ref: str, name: str) -> None:
 @writing("agent")
 def deprecate(call: EntityCall, ref: str, reason: str) -> None:
     """Mark an entity as past: it leaves MEMORY.md, its files stay and state the reason."""
+    from signet_sync.entities import operations
+
     call.run("deprecated", operations.deprecate, ref, reason=reason)
 
 
@@ -146,6 +164,8 @@ def _guard_command(
     @click.argument("section", required=False)
     @writing("person")
     def command(call: EntityCall, ref: str, section: str | None) -> None:
+        from signet_sync.entities import protection
+
         call.run(title, getattr(protection, name), ref, section)
 
     return command
@@ -180,6 +200,8 @@ def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any)
     If approved, it replaces the text of a narrative section, or is added to a list. The event_id of the answer
     identifies the proposal.
     """
+    from signet_sync.entities import protection
+
     call.run("proposed for", protection.propose, ref, section, text, **grounds)
 
 
@@ -188,6 +210,8 @@ def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any)
 @writing("person")
 def approve(call: EntityCall, proposal: str) -> None:
     """Approve and apply a proposal; PROPOSAL is its event's id, the id's beginning, or its ev:… token."""
+    from signet_sync.entities import protection
+
     call.run("approved:", protection.approve, proposal)
 
 
@@ -197,6 +221,8 @@ def approve(call: EntityCall, proposal: str) -> None:
 @writing("person")
 def reject(call: EntityCall, proposal: str, reason: str | None) -> None:
     """Reject a proposal; it stays in the event log."""
+    from signet_sync.entities import protection
+
     call.run("rejected:", protection.reject, proposal, reason=reason)
 
 
@@ -219,6 +245,8 @@ def resolve(context: Context, ref: str, keep: Literal["file", "events"], notes: 
 
     The discarded text stays in the event log. Use the word ledger as ID if the event log itself lost its end.
     """
+    from signet_sync.entities import drift_resolution
+
     file: Literal["notes", "profile"] = "notes" if notes else "profile"
     with context.opened(lasting=True) as workspace:
         done = drift_resolution.resolve(
@@ -237,6 +265,8 @@ def resolve(context: Context, ref: str, keep: Literal["file", "events"], notes: 
 @pass_context
 def promote(context: Context, field: str, kind: Kind | None, actor: Actor) -> None:
     """Turn FIELD, a ### heading under Extensions, into a section of its kind, and move it there in every file."""
+    from signet_sync.entities import schema_promotion
+
     with context.opened(lasting=True) as workspace:
         done = schema_promotion.promote(workspace, context.agent, field, kind, actor=actor, now_us=context.now_us)
 
