@@ -32,7 +32,7 @@ def expand(context: Context, handle: str, budget: int) -> int:
     """Follow a handle of MEMORY.md down to the transcript.
 
     HANDLE is an id or ^handle as on a page, its beginning (six characters or more: t-7c2q), a wikilink or path, or a
-    session's key, id or token.
+    session.
     """
     with reading(context.place()) as database:
         document = expanded(database, context.agent, handle, budget)

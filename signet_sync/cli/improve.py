@@ -33,7 +33,7 @@ _WHY = {
 
 @click.command(cls=Command, help=_IMPROVE, short_help="Let a language model redo what rules made.")
 @click.option("--since", metavar="TIME", help="Only what is of this day or time, or later (ISO 8601).")
-@click.option("--dry-run", is_flag=True, help="Count artifacts and tokens; ask nothing, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Count files and tokens of the model; ask nothing, write nothing.")
 @json_option
 @pass_context
 def improve(context: Context, since: str | None, dry_run: bool) -> int:

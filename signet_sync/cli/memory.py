@@ -61,7 +61,7 @@ _PIN = """Pin something to the top of MEMORY.md: neither decay nor budget remove
 
 \b
 HANDLE is an id that MEMORY.md, recall or expand shows (^t-…, ^f-…, ^m-…, s-…), the path of an
-artifact, or a session's key, id or token (its summary).
+file of a session, or a session (its summary).
 """
 
 _UNPIN = """Remove a pin: decay and budget decide again.

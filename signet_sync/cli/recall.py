@@ -15,6 +15,9 @@ from signet_sync.recall.as_text import handle_of
 from signet_sync.recall.operations import RankedHit
 from signet_sync.sync.read_only import reading
 
+# What people call the tiers of hits.
+_TIERS = {"thread": "project", "node": "session", "curated": "entity"}
+
 
 @click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
@@ -45,6 +48,6 @@ def _show(context: Context, hits: Sequence[RankedHit]) -> None:
     if not hits:
         context.say("nothing found")
     for hit in hits:
-        click.echo(click.style(f"{hit.tier:<10}", bold=True) + f" {hit.text}")
+        click.echo(click.style(f"{_TIERS.get(hit.tier, hit.tier):<10}", bold=True) + f" {hit.text}")
         click.echo(click.style(f"{'':10} {hit.why}", dim=True))
         click.echo(click.style(f"{'':10} {' '.join(filter(None, [handle_of(hit.id), hit.path]))}", dim=True))

@@ -50,7 +50,9 @@ def remove(
     purge_history: bool,
     undo: bool,
 ) -> int:
-    """Remove a session to the last byte: an id covers that session, a key or token all of its sessions.
+    """Remove a session to the last byte: an id covers that session, a key or name all of its sessions.
+
+    The name is the 16 characters by which its files are called.
 
     Other sessions of the agent may quote it: contain text that appeared in this session first. Their files are listed
     (quoted_in), and nothing is removed until --quoting says what to do with them: redact replaces each passage by
@@ -62,12 +64,12 @@ def remove(
     is no longer needed. Hashes change, and copies that you pushed or cloned are yours to clean. Text that people wrote
     and that quotes the session stays, and is listed. If the history cannot be rewritten, the session is removed
     anyway, and the answer says why and what to do. The history of a session that was removed earlier can be purged,
-    too: give its key, token or id.
+    too: give its key, name or id.
 
     --undo takes the session off the list of what must not return, here and on every machine that the vault is synced
     to. It restores nothing by itself: put the files into memory/ again (from a backup, git or another machine), or let
     the harness's transcript be read again, and they are indexed. An id lifts the removal of that session, a key or
-    token that of all its sessions.
+    name that of all its sessions.
     """
     if undo and (reason is not None or purge_history or quoting is not None):
         raise click.UsageError("--undo cannot be combined with --reason, --purge-history or --quoting")

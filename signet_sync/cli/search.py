@@ -21,7 +21,7 @@ from signet_sync.sync.read_only import count_artifacts, reading
 @json_option
 @pass_context
 def search(context: Context, query: tuple[str, ...], kind: str | None, limit: int, since: str | None, raw: bool) -> int:
-    """Find artifacts that contain all of the words; if there are none, any of them."""
+    """Find files of sessions that contain all of the words; if there are none, any of them."""
     words = " ".join(query)
     with reading(context.place()) as database:
         hits = search_artifacts(

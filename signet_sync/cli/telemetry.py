@@ -22,12 +22,12 @@ def telemetry() -> None:
     """Show or reset the access counters."""
 
 
-@telemetry.command(short_help="Show how often artifacts and nodes were requested.")
+@telemetry.command(short_help="Show how often files of sessions and handles were asked for.")
 @_agent
 @json_option
 @pass_context
 def show(context: Context, agent: str | None) -> int:
-    """Show how often each artifact was found or opened, each node requested, and when last."""
+    """Show how often each file of a session was found or opened, each handle expanded, and when last."""
     with reading(context.place()) as database:
         rows = access_counts.accesses(database, agent)
         nodes = access_counts.node_accesses(database, agent)

@@ -73,7 +73,7 @@ def _members(repo: EntityRepository, kind: Kind, relation: str | None, between: 
             code="relation-needed",
         )
     if any(row.kind == "relationship" for row in found.values()):
-        raise UsageError("a relationship is between users and parts", hint="name two of these", code="relation-needed")
+        raise UsageError("a relationship is between persons", hint="name two of these", code="relation-needed")
     return list(found.values())
 
 

@@ -121,7 +121,7 @@ def item_text(evidence: Evidence) -> SafeText:
         parts.append(_link(evidence.path))
     if evidence.token is not None:
         if read_token(evidence.token) is None:
-            raise UsageError(f"{flatten(evidence.token, 60)} is not an event token", code="token-invalid")
+            raise UsageError(f"{flatten(evidence.token, 60)} is not the name of an event", code="token-invalid")
         parts.append(evidence.token)
     return SafeText(" ".join(parts))
 

@@ -132,7 +132,7 @@ def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
     read = read_token(token.strip())
     if read is None:
         raise UsageError(
-            f"{token.strip()[:60]!r} is not an event token", hint="ev:20260328T223406Z-…", code="token-invalid"
+            f"{token.strip()[:60]!r} is not the name of an event", hint="ev:20260328T223406Z-…", code="token-invalid"
         )
     with _opened(workspace, agent_id) as repo:
         event = repo.log.event(read.ulid)

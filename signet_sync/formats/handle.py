@@ -21,6 +21,8 @@ LETTERS: dict[str, str] = {
     "s": "summary", "k": "chunk", "c": "compaction", "a": "arc", "e": "epoch", "t": "thread", "f": "fact",
     "m": "memory", "x": "entity", "u": "user", "p": "part", "r": "relationship",
 }  # fmt: skip
+# What people call them, and what is called the same.
+_WORDS = {"arc": "week", "epoch": "quarter", "thread": "project", "chunk": "transcript", "part": "person"}
 HANDLE = late(r"\^?([skcaetfmxupr]-[a-z2-7]{4,12})", re.ASCII)
 ID_LENGTH = 14
 # Characters of an id on a page of many lines: 30 bits of the hash, of which an agent's things rarely share all.
@@ -35,6 +37,11 @@ def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
     # letters depends on the Unicode tables of the Python version.
     digest = sha256(ascii((letter, agent_id, *parts)).encode("ascii")).digest()
     return f"{letter}-{digest[:12].translate(_LETTERS).decode('ascii')}"
+
+
+def in_words(kind: str) -> str:
+    """Returns what people call a kind: `week` for an arc, `project` for a thread."""
+    return _WORDS.get(kind, kind)
 
 
 def handle(node_id: str) -> str:

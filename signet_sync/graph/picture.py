@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from signet_sync.formats.handle import in_words
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.text.sentences import flatten
@@ -62,7 +63,7 @@ def mermaid(picture: Picture) -> str:
     """Draws a Mermaid flowchart: a frame for each thread, condensations on the left, transcripts on the right."""
     lines = ["flowchart LR"]
     if picture.left_out:
-        lines.append(f"    %% {picture.left_out} older nodes are left out")
+        lines.append(f"    %% {picture.left_out} older ones are left out")
     for thread_id, label, nodes in _by_thread(picture):
         lines.append(f'    subgraph {_name(thread_id)}["{_inert(label)}"]')
         lines += [f"        {_name(node.id)}{_shaped(node)}" for node in nodes]
@@ -75,7 +76,7 @@ def dot(picture: Picture) -> str:
     """Draws the same for Graphviz."""
     lines = ["digraph memory {", "    rankdir=LR;", '    node [shape=box, fontname="sans-serif"];']
     if picture.left_out:
-        lines.append(f"    // {picture.left_out} older nodes are left out")
+        lines.append(f"    // {picture.left_out} older ones are left out")
     for thread_id, label, nodes in _by_thread(picture):
         lines += [f'    subgraph "cluster_{thread_id}" {{', f'        label="{_quoted(label)}";']
         lines += [f'        "{node.id}" [label="{_dot_label(node)}"];' for node in nodes]
@@ -95,7 +96,7 @@ def _by_thread(picture: Picture) -> Iterator[tuple[str, str, list[GraphNode]]]:
 def _words(node: GraphNode) -> Iterable[str]:
     """Returns the lines of a node: kind and day, label, id."""
     kind = node.kind if node.depth else node.source_type
-    return f"{kind} {day_of(node.latest_us)}", flatten(node.label, LABEL), node.id
+    return f"{in_words(kind)} {day_of(node.latest_us)}", flatten(node.label, LABEL), node.id
 
 
 def _shaped(node: GraphNode) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import HANDLE, ID_LENGTH, LETTERS, handle
+from signet_sync.formats.handle import HANDLE, ID_LENGTH, LETTERS, handle, in_words
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
@@ -142,7 +142,7 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
         )
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":
         raise UsageError(
-            f"{name} is a {LETTERS[wanted[0]]} and not a memory: it comes from a session's files",
+            f"{name} is a {in_words(LETTERS[wanted[0]])} and not a memory: it comes from a session's files",
             hint="signet-sync remove removes a whole session",
             code="not-a-memory",
         )

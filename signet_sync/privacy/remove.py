@@ -216,7 +216,7 @@ def _present(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemo
         shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
         raise UsageError(
             f"{name!r} means {len(found)} sessions: {shown}{' …' if len(found) > 8 else ''}",
-            hint="use a session id in full, or the key or token of all of them",
+            hint="use a session id in full, or the key or the name in files of all of them",
             code="ambiguous-session",
         )
     removals = []
@@ -574,7 +574,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
             return Undo(tombstone, ids, path, present, earlier=tombstone not in standing)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
-        hint="give the session's key or id, or the token in the tombstone's file name",
+        hint="give the session's key or id, or the 16 characters of the session in the tombstone's file name",
         code="unknown-tombstone",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
 
@@ -72,11 +73,11 @@ def expanded_lines(
 def _title(node: dict[str, Any], bold: Style, cyan: Style) -> Iterator[str]:
     kind = node.get("level") or node["kind"]
     mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
-    yield bold(f"{kind} · {display(node['label'])}") + cyan(mark)
+    yield bold(f"{in_words(kind)} · {display(node['label'])}") + cyan(mark)
     about = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
     about += ["private"] if node.get("private") else []
     about += [node[key] for key in ("status", "path") if node.get(key)]
-    about += [f"thread ^{node['thread']}"] if node.get("thread") else []
+    about += [f"project ^{node['thread']}"] if node.get("thread") else []
     if any(about):
         yield "  " + " · ".join(filter(None, about))
 
@@ -119,8 +120,9 @@ def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = s
     """Yields the lines of a session: its sentence, its files, and what is wrong with them."""
     yield bold(display(document["session_key"] or document["session_id"]))
     yield f"  {display(document['sentence'])}"
-    for label in ("status", "session_id", "session_token", "project", "harness"):
-        yield f"  {label.replace('_', ' ')}: {display(document[label] or '–')}"
+    names = {"session": "session_token", "session id": "session_id"}
+    for label in ("status", *names, "project", "harness"):
+        yield f"  {label}: {display(document[names.get(label, label)] or '–')}"
     for number, segment in enumerate(document["segments"], 1):
         ended = segment["ended_at"]
         until = f", ended {ended}" if ended and ended != segment["captured_at"] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -210,3 +211,27 @@ def test_without_an_index_nothing_is_proposed(tmp_path: Path) -> None:
     answer = call("--workspace", tmp_path / "vault", "open", "x", "--json")
     assert answer.code == 3 and "suggestions" not in answer.json["error"]
     assert not list((tmp_path / "vault").iterdir())
+
+
+# ── words ──
+
+# Words of the code and of files; a model's tokens, and the token of a server, are called so by everybody.
+_INNER = re.compile(r"\b(?:parts?|arcs?|epochs?|nodes?|threads?|tokens?)\b", re.IGNORECASE)
+_ALLOWED = re.compile(
+    r"TOKENS|tokens of the (?:day|model)|tokens of that|\btoken (?:are|is) printed|which part of it|MCP_TOKEN"
+)
+
+
+@pytest.mark.parametrize("name", [name for name, command in EVERY.items() if not command.hidden])
+def test_a_help_speaks_of_persons_projects_weeks_and_sessions(name: str) -> None:
+    out = " ".join(call(*name.split(), "--help").out.split())
+    assert _INNER.findall(_ALLOWED.sub("", out)) == []
+
+
+def test_former_names_are_taken_and_not_shown(vault: Vault) -> None:
+    handle = vault.call("graph", "--json").json["nodes"][0]["id"]
+    assert vault.call("graph", "--thread", handle).out == vault.call("graph", "--project", handle).out != ""
+    assert "--thread" not in call("graph", "--help").out
+    persons = vault.call("entity", "list", "--kind", "person", "--json").json
+    assert persons == vault.call("entity", "list", "--kind", "part", "--json").json and persons["entities"]
+    assert "(person)" in vault.call("entity", "list").out

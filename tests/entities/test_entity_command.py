@@ -381,7 +381,7 @@ def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: 
     vault.done("lock", critic, "identity")
     proposal = vault.done("propose", critic, "identity", "--text", "Softer.")
     shown = vault.entity("show", critic).out
-    assert shown.startswith(f"Inner Critic\n  part · active · {critic}\n")
+    assert shown.startswith(f"Inner Critic\n  person · active · {critic}\n")
     assert "\nIdentity\n  Reads every draft.\n" in shown and "  1. Since when?" in shown
     assert "locked: identity" in shown and f"entity approve {proposal['event_id']}" in shown
     assert "empty: role, concerns" in shown and "<!--" not in shown
@@ -389,4 +389,4 @@ def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: 
     assert lines[0] == "2026-03-29 12:00  agent       propose identity"
     said = vault.entity("append", critic, "highlights", "--text", "# Loud", "--key", "k").out.splitlines()
     assert said[0] == "added to highlights" and TOKEN.search(said[2])
-    assert vault.entity("list").out == f"Inner Critic  (part)  {critic}\n  Reads every draft.\n"
+    assert vault.entity("list").out == f"Inner Critic  (person)  {critic}\n  Reads every draft.\n"

@@ -19,13 +19,13 @@ NAME = r"[skcaet]_[a-z2-7]{12}"
 # A label: no sign of Mermaid's grammar but in `<br/>`, the rest by number.
 LABEL = r'"(?:[^\x00-\x1f"#;:%&<>\[\]{}|`\\$*@]|#\d+;|<br/>)*"'
 MERMAID = re.compile(
-    rf"flowchart LR|    %% \d+ older nodes are left out|    subgraph {NAME}\[{LABEL}\]|    end"
+    rf"flowchart LR|    %% \d+ older ones are left out|    subgraph {NAME}\[{LABEL}\]|    end"
     rf"|        {NAME}(?:\[\[{LABEL}\]\]|\(\[{LABEL}\]\)|\{{\{{{LABEL}\}}\}}|\({LABEL}\)|\[{LABEL}\])"
     rf"|    {NAME} --> {NAME}"
 )
 QUOTED = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'
 DOT = re.compile(
-    rf"digraph memory {{|    rankdir=LR;|    node \[shape=box, fontname=\"sans-serif\"\];|    // \d+ older nodes.*"
+    rf"digraph memory {{|    rankdir=LR;|    node \[shape=box, fontname=\"sans-serif\"\];|    // \d+ older ones.*"
     rf"|    subgraph {QUOTED} {{|        label={QUOTED};|        {QUOTED} \[label={QUOTED}\];|    }}|}}"
     rf"|    {QUOTED} -> {QUOTED};"
 )
@@ -120,7 +120,7 @@ def test_the_picture_is_that_of_the_tables(vault: Vault) -> None:
 def test_the_newest_are_drawn_and_what_is_left_out_is_said(vault: Vault) -> None:
     answer = vault.call("graph", "--limit", "5")
     every = len(vault.rows("select id from session_summaries where agent_id = 'default' and thread_id is not null"))
-    assert f"%% {every - 5} older nodes are left out" in answer.out and f"{every - 5} older ones" in answer.err
+    assert f"%% {every - 5} older ones are left out" in answer.out and f"{every - 5} older ones" in answer.err
     shown = vault.call("graph", "--limit", "5", "--json").json
     assert len([node for node in shown["nodes"] if node["kind"] != "thread"]) == 5
     newest = max(shown["nodes"], key=lambda node: node.get("latest", ""))
@@ -134,7 +134,8 @@ def test_one_thread_and_one_agent(vault: Vault) -> None:
     scout = {node["id"] for node in vault.call("graph", "--json", "--agent", "scout").json["nodes"]}
     assert scout and not scout & {node["id"] for node in vault.call("graph", "--json").json["nodes"]}
     assert vault.call("graph", "--thread", thread_of(vault, "prism"), "--agent", "scout").code == 2
-    answer = vault.call("graph", "--thread", "test-21", "--json")
+    assert vault.call("graph", "--project", thread_of(vault, "prism"), "--agent", "scout").code == 2
+    answer = vault.call("graph", "--project", "test-21", "--json")
     assert answer.code == 2 and answer.json["error"]["code"] == "no-thread"
 
 

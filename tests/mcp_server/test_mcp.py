@@ -198,7 +198,7 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
         ("memory_checkpoint", {"note": "a try"}, "subject: checkpoint: a try"),
         ("memory_history", {"limit": 5, "include_diff": True}, "subject: checkpoint: a try"),
         ("memory_stats", {}, "sessions: "),
-        ("session_open", {"session": session["session_token"]}, f"session token: {session['session_token']}"),
+        ("session_open", {"session": session["session_token"]}, f"session: {session['session_token']}"),
         ("entity_read", {}, f"- id: {entity['id']}"),
         ("entity_read", {"id": entity["id"]}, "  - name: "),
         ("entity_edit", {"op": "append", "id": entity["id"], "section": "highlights", "text": "Has gulls."}, "\nid: "),

@@ -11,16 +11,26 @@ import click
 from command_lines import leaves
 
 from signet_sync.cli import main
+from signet_sync.cli.commands import ALIASES, COMMANDS, GROUPS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 
 HEAD = """\
 # Commands
 
-Every command with its options, generated from the command line. A command's `--help` explains them. Before the name of
-any command:
+Every command with its options, by group, generated from the command line; `signet-sync help COMMAND` explains them.
 
-{options}
+{groups}
+
+## Options
+
+Before or after the name of any command:
+
+{everywhere}
+
+Before or after the name of a command that lists them:
+
+{some}
 
 Every command that prints data takes `--json`: one document on stdout and nothing else, also for errors. Messages go to
 stderr.
@@ -28,16 +38,23 @@ stderr.
 Exit codes: 0 success, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent is running, 5
 halted for safety, 130 interrupted.
 
+A word in the place of a command's name that is none stands for the first of these that the program, or the group, has:
+
+{aliases}
+"""
+GROUP = """
+## {title}
+
 | command | does | options |
 |---|---|---|
 """
 
 
-def option_lines(command: click.Command, context: click.Context) -> Iterator[str]:
-    for parameter in command.params:
+def option_lines(context: click.Context, *, everywhere: bool) -> Iterator[str]:
+    for parameter in context.command.params:
         record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
-        if record is not None and "--help" not in record[0]:
-            yield f"* `{record[0]}`: {record[1]}".rstrip(": ")
+        if record is not None and everywhere is (getattr(parameter, "everywhere", True)):
+            yield f"* `{record[0]}`: {' '.join(record[1].split())}"
 
 
 def names(command: click.Command) -> str:
@@ -48,8 +65,20 @@ def names(command: click.Command) -> str:
 
 def generated() -> str:
     context = click.Context(main.group, info_name="signet-sync", help_option_names=["-h", "--help"])
-    page = HEAD.format(options="\n".join(option_lines(main.group, context)))
+    page = HEAD.format(
+        groups="\n".join(
+            f"* [{name}](#{name}): {', '.join(f'`{one}`' for one, listed in COMMANDS.items() if listed.group == name)}"
+            for name in GROUPS
+        ),
+        everywhere="\n".join(option_lines(context, everywhere=True)),
+        some="\n".join(option_lines(context, everywhere=False)),
+        aliases="\n".join(f"* `{alias}`: {', '.join(f'`{one}`' for one in known)}" for alias, known in ALIASES.items()),
+    )
+    group = None
     for words, command in leaves(main.group, hidden=False):
+        if COMMANDS[words[0]].group != group:
+            group = COMMANDS[words[0]].group
+            page += GROUP.format(title=group.capitalize())
         below = click.Context(command, info_name=words[-1], help_option_names=["-h", "--help"])
         arguments = [
             parameter.make_metavar(below) for parameter in command.params if isinstance(parameter, click.Argument)

@@ -13,6 +13,7 @@ import pytest
 from doc_pages import PAGES, ROOT, anchors, blocks, calls, links, name_of, spans
 
 from signet_sync.cli import main
+from signet_sync.cli.commands import COMMANDS
 from signet_sync.settings.model import Settings, environment_name, spec
 
 # What other programs, and tests, set.
@@ -24,8 +25,9 @@ def unknown(arguments: list[str], *, exact: bool) -> str | None:
     """What signet-sync would not know of a call, or None; in running text values may be left out."""
     command: click.Command = main.group
     words = ["signet-sync"]
+    context = None
     while True:
-        context = click.Context(command, info_name=words[-1], help_option_names=["-h", "--help"])
+        context = click.Context(command, parent=context, info_name=words[-1], help_option_names=["-h", "--help"])
         parser = command.make_parser(context)
         try:
             given, left, _ = parser.parse_args(list(arguments))
@@ -38,7 +40,7 @@ def unknown(arguments: list[str], *, exact: bool) -> str | None:
                 return f"{' '.join(words)}: {parameter.name} is never {wrong}"
         if not isinstance(command, click.Group) or not left:
             return None
-        below = [command.get_command(context, name) for name in left[0].split("|")]
+        below = [command.get_command(context, command.named(context, name) or name) for name in left[0].split("|")]
         if below[-1] is None or None in below:
             return f"{' '.join(words)} has no command {left[0]}"
         command, arguments = below[-1], left[1:]
@@ -67,7 +69,7 @@ def named(page: Path) -> Iterator[tuple[list[str], bool]]:
         first, *rest = span.split()
         if first == "signet-sync" and rest:
             yield rest, False
-        elif first in main.COMMANDS and any(word.startswith("--") for word in rest):
+        elif first in COMMANDS and any(word.startswith("--") for word in rest):
             yield [first, *rest], False
 
 

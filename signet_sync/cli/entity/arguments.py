@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from signet_sync.cli.entity.run import ACTORS, answer_done
+from signet_sync.cli.entity.run import ACTORS, answer_done, kind_of_word
 from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
+from signet_sync.formats.handle import in_words
 
 if TYPE_CHECKING:
     from signet_sync.entities.results import EntityResult
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _HELP = """Execute one operation given as a JSON document.
 
 \b
-{"op": "create",    "kind": "user"|"part"|"relationship", "name": str,
+{"op": "create",    "kind": "user"|"person"|"relationship", "name": str,
                     "type": str|null, "between": [ID, ID]|null}
 {"op": "set"|"append"|"propose", "id": ID, "section": str, "text": str,
                     "rationale": str|null, "evidence": "PATH#LINE"|null}
@@ -119,8 +120,9 @@ def request(given: object) -> tuple[str, dict[str, Any]]:
 
 
 def _check_create(arguments: dict[str, Any]) -> None:
+    arguments["kind"] = kind_of_word(arguments["kind"])
     if arguments["kind"] not in KINDS:
-        raise _invalid(f"`kind` must be one of {', '.join(KINDS)}")
+        raise _invalid(f"`kind` must be one of {', '.join(map(in_words, KINDS))}")
     between = arguments.get("between") or []
     if not isinstance(between, list) or not all(isinstance(ref, str) for ref in between):
         raise _invalid("`between` must be a list of ids")

@@ -8,7 +8,7 @@ from signet_sync.cli.entity import read, write
 from signet_sync.cli.entity.arguments import apply_
 from signet_sync.cli.parsing import Group
 
-_HELP = """Manage curated files about the user, parts of a subject and relationships.
+_HELP = """Manage files about the user, persons and relationships between them.
 
 \b
 ID       an entity's id or its beginning (six characters or more), the words in its folder's
@@ -20,7 +20,7 @@ Every change is an event in entities/ledger; nothing is deleted. See docs/entiti
 """
 
 
-@click.group(cls=Group, help=_HELP, short_help="Manage curated files about people and parts.")
+@click.group(cls=Group, help=_HELP, short_help="Manage files about the user, persons and relationships.")
 def entity() -> None:
     pass
 

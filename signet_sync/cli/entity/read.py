@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signet_sync.cli.entity.run import KIND
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Named
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import FILES, KINDS, File, Kind
+from signet_sync.formats.entity_paths import FILES, File, Kind
+from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
 
@@ -36,7 +38,7 @@ _entity_or_all = click.argument("ref", metavar="[ID]", type=Named("entity"), req
 
 
 @click.command("list", cls=Command, short_help="List the entities of an agent.")
-@click.option("--kind", type=click.Choice(KINDS), help="Only entities of this kind.")
+@click.option("--kind", type=KIND, help="Only entities of this kind.")
 @agent_option
 @now_option
 @json_option
@@ -58,7 +60,7 @@ def list_(context: Context, kind: Kind | None) -> None:
 
 
 def _show_line(entity: EntitySummary) -> None:
-    what = entity.kind if entity.type is None else f"{entity.kind}, {entity.type}"
+    what = ", ".join(filter(None, [in_words(entity.kind), entity.type]))
     status = "" if entity.status == "active" else f" · {entity.status}"
     click.echo(f"{click.style(entity.title, bold=True)}  ({what}{status})  {click.style(entity.id, dim=True)}")
     if entity.line:
@@ -82,7 +84,7 @@ def show(context: Context, ref: str) -> None:
 
 def _show(shown: EntityView) -> None:
     click.secho(shown.title, bold=True)
-    what = [shown.kind, *([shown.type] if shown.type else []), shown.status, shown.id]
+    what = [in_words(shown.kind), *([shown.type] if shown.type else []), shown.status, shown.id]
     click.echo(f"  {' · '.join(what)}")
     click.secho(f"  {display(shown.path)}", dim=True)
     if shown.participants:

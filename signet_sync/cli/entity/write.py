@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from signet_sync.cli.entity.run import ACTORS, EntityCall, answer_done, writing
+from signet_sync.cli.entity.run import ACTORS, KIND, EntityCall, answer_done, writing
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Named
-from signet_sync.formats.entity_paths import KINDS, Kind
+from signet_sync.formats.entity_paths import Kind
+from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _required_reason = click.option("--reason", metavar="R", required=True, help="Wh
 
 
 @click.command(cls=Command, short_help="Create an entity.")
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=KIND)
 @click.argument("name")
 @click.option("--type", "relation", metavar="T", help="The type of a relationship: reviews, protects, polarized …")
 @click.option("--between", metavar="ID ID", nargs=2, help="The two participants of a relationship.")
@@ -50,9 +51,8 @@ def create(call: EntityCall, kind: Kind, name: str, relation: str | None, betwee
     \b
     Examples:
       signet-sync entity create user Mira
-      signet-sync entity create part "Inner Critic"
-      signet-sync entity create relationship "The critic and the planner" \\
-          --type polarized --between inner-critic planner
+      signet-sync entity create person "Jo Berg"
+      signet-sync entity create relationship "Jo and Mira" --type reviews --between jo-berg mira
     """
     from signet_sync.entities import operations
 
@@ -209,7 +209,7 @@ def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any)
 @click.argument("proposal")
 @writing("person")
 def approve(call: EntityCall, proposal: str) -> None:
-    """Approve and apply a proposal; PROPOSAL is its event's id, the id's beginning, or its ev:… token."""
+    """Approve and apply a proposal; PROPOSAL is its event's id, the id's beginning, or its ev:… name."""
     from signet_sync.entities import protection
 
     call.run("approved:", protection.approve, proposal)
@@ -257,7 +257,7 @@ def resolve(context: Context, ref: str, keep: Literal["file", "events"], notes: 
 
 @click.command(cls=Command, short_help="Turn a field of Extensions into a section.")
 @click.argument("field")
-@click.option("--kind", type=click.Choice(KINDS), help="The entities' kind, if several kinds have the field.")
+@click.option("--kind", type=KIND, help="The entities' kind, if several kinds have the field.")
 @_maintainer
 @agent_option
 @now_option
@@ -271,7 +271,7 @@ def promote(context: Context, field: str, kind: Kind | None, actor: Actor) -> No
         done = schema_promotion.promote(workspace, context.agent, field, kind, actor=actor, now_us=context.now_us)
 
     def show() -> None:
-        click.echo(f"{done.heading} is a section of every {done.kind}, from schema version {done.version} on")
+        click.echo(f"{done.heading} is a section of every {in_words(done.kind)}, from schema version {done.version} on")
         for path in done.migrated:
             click.echo(f"  {display(path)}")
 

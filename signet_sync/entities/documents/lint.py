@@ -182,8 +182,8 @@ def _evidence(section: DocumentSection, shape: Shape) -> Iterator[LintFinding]:
             yield LintFinding(
                 shape.anchor,
                 "token-invalid" if claims else "evidence-without-token",
-                f"item {item.number} has {'a damaged' if claims else 'no'} event token",
-                "`entity log` lists the events with their tokens",
+                f"item {item.number} has {'a damaged' if claims else 'no'} event name",
+                "`entity log` lists the events with their names, ev:…",
             )
         read = read_item(item.text)
         if read is not None and len(read.quote) > QUOTE_LENGTH:

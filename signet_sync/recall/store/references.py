@@ -199,8 +199,8 @@ def thread_behind(database: Database, agent_id: str, handle: str) -> str:
     )
     if thread is None:
         raise UsageError(
-            f"{found.id} belongs to no thread",
-            hint="thread handles begin with ^t-; MEMORY.md shows them",
+            f"{found.id} belongs to no project",
+            hint="handles of projects begin with ^t-; MEMORY.md shows them",
             code="no-thread",
         )
     return thread
