@@ -37,8 +37,38 @@ Before or after the name of a command that lists them:
 
 {some}
 
-Every command that prints data takes `--json`: one document on stdout and nothing else, also for errors. Messages go to
-stderr.
+Every command that prints data takes `--json`: one document on stdout and nothing else. Messages go to stderr. Below,
+`--json` leads to the JSON Schema of the command's document. An error is a document as well ([schema](json/error.json)):
+
+```json
+{{
+  "error": {{
+    "code": "unknown-session",
+    "message": "no session of agent default is called '7rhx2agccvsngmt3'",
+    "hint": "did you mean 7rhx2agccvsngmt2 (2026-03-24 Moved the schedules)? signet-sync search finds sessions",
+    "path": null,
+    "suggestions": ["7rhx2agccvsngmt2"]
+  }}
+}}
+```
+
+`signet-sync recall "who reviews releases" --json --limit 1` prints:
+
+```json
+{{
+  "query": "who reviews releases",
+  "hits": [
+    {{
+      "tier": "memory",
+      "id": "m-4s3izrsisuw6",
+      "text": "Jo reviews lantern's releases.",
+      "path": null,
+      "score": 0.71,
+      "why": "a remembered person, 2026-03-24"
+    }}
+  ]
+}}
+```
 
 Exit codes: 0 success, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent is running, 5
 halted for safety, 130 interrupted.
@@ -62,10 +92,11 @@ def option_lines(context: click.Context, *, everywhere: bool) -> Iterator[str]:
             yield f"* `{record[0]}`: {' '.join(record[1].split())}"
 
 
-def names(command: click.Command) -> str:
-    """The long names of a command's options."""
+def names(command: click.Command, file: str) -> str:
+    """The long names of a command's options; `--json` leads to the schema of its document."""
     options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
-    return " ".join(f"`{max(option.opts, key=len)}`" for option in options if not option.hidden)
+    shown = [max(option.opts, key=len) for option in options if not option.hidden]
+    return " ".join(f"[`{name}`](json/{file}.json)" if name == "--json" else f"`{name}`" for name in shown)
 
 
 def generated() -> str:
@@ -91,7 +122,7 @@ def generated() -> str:
         call = " ".join((*words, *arguments)).replace("|", "\\|")
         text = " ".join((command.help or command.short_help or "").replace("\b", "").partition("\f")[0].split())
         first = re.split(r"(?<=\.) (?=[A-Z({])", text)[0].replace("|", "\\|")
-        page += f"| `{call}` | {first} | {names(command)} |\n"
+        page += f"| `{call}` | {first} | {names(command, '-'.join(words))} |\n"
     return page
 
 
