@@ -8,11 +8,12 @@ import subprocess
 import click
 
 from signet_sync.cli.main import Context, emit, json_option, pass_context
+from signet_sync.cli.parsing import Group
 from signet_sync.errors import ConfigError, extra_hint
 from signet_sync.host import extras as host
 
 
-@click.group()
+@click.group(cls=Group)
 def extras() -> None:
     """List or install optional features; a plain installation has none of them."""
 
