@@ -4,15 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import platformdirs
 import pytest
-from workbench import ROOT, Answer, Vault, call, spawn, spawn_ordinary
+from workbench import ROOT, Vault, call, spawn, spawn_ordinary
 
-from signet_sync.app.hook import main as run_hook
 from signet_sync.app.workspace import establish
 from signet_sync.capture import hook, spool
 from signet_sync.capture.hook import EVENTS, HARNESSES
@@ -62,22 +60,9 @@ def fire(vault, harness, given, *flags, **more):
     return vault.spawn("hook", harness, *flags, input=given, **more)
 
 
-def take(vault, harness, given, *flags):
-    """The hook on streams of its own in this process, where nothing but its answer is looked at."""
-    held = [os.dup(number) for number in range(3)]
-    with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        into.write(given)
-        into.seek(0)
-        try:
-            for number, stream in enumerate((into, out, err)):
-                os.dup2(stream.fileno(), number)
-            code = run_hook(["--workspace", str(vault.root), "hook", harness, *flags])
-        finally:
-            for number, descriptor in enumerate(held):
-                os.dup2(descriptor, number)
-                os.close(descriptor)
-        said = [os.pread(stream.fileno(), 1 << 20, 0).decode() for stream in (out, err)]
-    return Answer(code, *said)
+def take(vault, harness, given, *flags, **more):
+    """The hook in this process, where nothing but its answer and its job is looked at."""
+    return vault.hook(harness, *flags, given=given, **more)
 
 
 def jobs(vault):
@@ -99,12 +84,13 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
     event = "session.created" if harness == "opencode" else "SessionStart"
     named = "BeforeAgent" if harness == "gemini" else event
     place = {"sessionKey": "agent:main:main"} if harness == "openclaw" else {}
-    answer = fire(listened, harness, payload(event, transcript, source="startup", model="m", **place), "--strict")
+    run = fire if harness in ("claude-code", "opencode") else take  # each form of answer from a process once
+    answer = run(listened, harness, payload(event, transcript, source="startup", model="m", **place), "--strict")
     assert (answer.code, answer.err) == (0, "")
     (job,) = jobs(listened)
     if harness == "gemini":
         assert answer.out == "{}\n", "what begins with a hook's context is dropped when the session is resumed"
-        answer = fire(listened, harness, payload(named, transcript, prompt="Hello"), "--strict")
+        answer = take(listened, harness, payload(named, transcript, prompt="Hello"), "--strict")
     text = answer.out.rstrip("\n")
     if harness in OBJECTS:
         document = json.loads(answer.out)
@@ -207,7 +193,7 @@ def test_a_secret_in_a_folders_name_or_in_trouble_stays_out(listened, transcript
 
 def test_the_summary_of_a_compaction_is_sanitized_before_it_is_written(listened, transcript):
     given = payload("PostCompact", transcript, trigger="auto", compact_summary=f"kept:\r\ntoken {SECRET}  \n\n")
-    assert fire(listened, "claude-code", given, "--strict").out == ""
+    assert take(listened, "claude-code", given, "--strict").out == ""
     (job,) = jobs(listened)
     assert job.event == "compact"
     assert job.reason == "auto"
@@ -217,7 +203,7 @@ def test_the_summary_of_a_compaction_is_sanitized_before_it_is_written(listened,
 
 def test_stops_of_a_session_leave_one_mark_and_start_nobody(vault, transcript):
     for session in ("a", "b", "a"):
-        fire(vault, "claude-code", payload("Stop", transcript, session_id=session))
+        take(vault, "claude-code", payload("Stop", transcript, session_id=session))
     assert sorted(job.session_id for job in jobs(vault)) == ["a", "b"]
 
 
@@ -253,12 +239,12 @@ def test_a_transcript_that_was_there_and_is_gone_at_the_end_is_trouble(listened,
 
 
 def test_an_ephemeral_session_leaves_no_job(listened):
-    answer = fire(listened, "codex", payload("SessionEnd", "x", transcript_path=None), "--strict")
+    answer = take(listened, "codex", payload("SessionEnd", "x", transcript_path=None), "--strict")
     assert (answer.code, jobs(listened)) == (0, [])
 
 
 def test_a_harness_that_keeps_its_sessions_in_a_store_names_no_file(listened):
-    answer = fire(listened, "opencode", b'{"session_id": "ses_1", "hook_event_name": "session.idle"}', "--strict")
+    answer = take(listened, "opencode", b'{"session_id": "ses_1", "hook_event_name": "session.idle"}', "--strict")
     assert answer.code == 0
     assert [(job.event, job.session_id, job.transcript_path) for job in jobs(listened)] == [("stop", "ses_1", None)]
 
@@ -275,7 +261,7 @@ def test_a_guard_ends_it_before_stdin_is_read(listened, transcript, variable):
         os.close(writing)
     assert (answer.code, answer.out, answer.err) == (0, "", "")
     for value, count in (("0", 1), ("", 2), ("true", 2)):
-        fire(listened, "claude-code", payload("SessionEnd", transcript), environ={variable: value})
+        take(listened, "claude-code", payload("SessionEnd", transcript), environ={variable: value})
         assert len(jobs(listened)) == count
 
 
@@ -372,9 +358,9 @@ def test_a_transcript_must_be_a_plain_file_of_the_users(listened, transcript, tm
 
 def test_gemini_gets_one_document_even_when_the_job_is_refused(listened, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    answer = fire(listened, "gemini", payload("SessionStart", tmp_path / "pipe"))
+    answer = take(listened, "gemini", payload("SessionStart", tmp_path / "pipe"))
     assert (answer.code, answer.out) == (0, "{}\n")
-    answer = fire(listened, "gemini", payload("BeforeAgent", tmp_path / "pipe", prompt="Hello"))
+    answer = take(listened, "gemini", payload("BeforeAgent", tmp_path / "pipe", prompt="Hello"))
     assert answer.code == 0
     assert "additionalContext" in json.loads(answer.out)["hookSpecificOutput"]
 
@@ -524,7 +510,7 @@ def test_the_log_is_bounded(listened):
     (listened.state / "logs").mkdir(parents=True, exist_ok=True)
     path = listened.state / "logs" / "hook.log"
     path.write_text("x" * 300_000)
-    fire(listened, "codex", b"")
+    take(listened, "codex", b"")
     assert path.stat().st_size < 200
     assert (listened.state / "logs" / "hook.log.1").stat().st_size == 300_000
 
@@ -599,7 +585,7 @@ def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
             for number in range(2):
                 while scheduler.everything or scheduler._is_due("full"):
                     scheduler.run_due()
-                fire(vault, "codex", payload("Stop", transcript, session_id=f"s-{number}"), "--strict")
+                take(vault, "codex", payload("Stop", transcript, session_id=f"s-{number}"), "--strict")
                 before = time.monotonic()
                 while len(taken) <= number and time.monotonic() < before + 8:
                     scheduler.wait(10.0)
@@ -643,25 +629,25 @@ def test_settings_and_environment_say_whose_it_is(listened, transcript, tmp_path
     (listened / "signet-sync.toml").write_text('[agents]\nprojects = ["/home/u=of-workspace"]\n')
     (listened / "agents" / "of-user").mkdir(parents=True)
     (listened / "agents/of-user/MEMORY.md").write_text("of user")
-    fire(listened, "codex", payload("SessionEnd", transcript), "--strict")
+    take(listened, "codex", payload("SessionEnd", transcript), "--strict")
     user = Path(os.environ["SIGNET_CONFIG"])
     user.parent.mkdir(parents=True, exist_ok=True)
     user.write_text('[agents]\nprojects = ["/home/u=of-user"]\n')
-    assert "of user" in fire(listened, "codex", payload("SessionStart", transcript), "--strict").out
-    fire(
+    assert "of user" in take(listened, "codex", payload("SessionStart", transcript), "--strict").out
+    take(
         listened,
         "codex",
         payload("SessionEnd", transcript),
         environ={"SIGNET_AGENTS_PROJECTS": "/x=y,/home/u=of-environment"},
     )
-    fire(listened, "codex", payload("SessionEnd", transcript), environ={"SIGNET_AGENT_ID": "chosen"})
+    take(listened, "codex", payload("SessionEnd", transcript), environ={"SIGNET_AGENT_ID": "chosen"})
     assert [job.agent_id for job in jobs(listened)] == ["of-workspace", "of-user", "of-environment", "chosen"]
     assert model.load(str(listened.root))[0].agents_projects == ("/home/u=of-user",)
     assert model.hook_settings(str(listened.root)) == ({"agents_projects": ("/home/u=of-user",)}, [])
 
 
 def test_whoever_cannot_be_told_is_not_taken_for_the_default_agent(listened, transcript):
-    answer = fire(listened, "gemini", payload("SessionStart", transcript), environ={"SIGNET_AGENT_ID": "No One"})
+    answer = take(listened, "gemini", payload("SessionStart", transcript), environ={"SIGNET_AGENT_ID": "No One"})
     assert (answer.code, answer.out) == (0, "{}\n")
     assert "SIGNET_AGENT_ID" in log(listened)
     assert jobs(listened) == []
@@ -749,6 +735,7 @@ def test_only_the_standard_library_is_imported(listened, transcript):
             assert not ({*heavy, "typing"} if event == "Stop" else heavy) & loaded
 
 
+@pytest.mark.slow
 def test_it_takes_no_time(listened, transcript, capsys, tmp_path):
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)

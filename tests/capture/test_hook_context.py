@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from artifacts_fixture import PROJECT
 from transcripts import words as words_of
-from workbench import Answer, Vault, sampled, spawn
+from workbench import Answer, Vault, cast, sampled
 
 from signet_sync.capture import injections
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
@@ -28,24 +29,33 @@ OTHER = "/home/ada/code/kestrel"
 QUESTION = "Why does the retry loop give up so soon?"
 
 
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
+    """Puts a vault of two projects, a preference and a person into the folder of a test."""
+
+    def make(vault: Vault) -> None:
+        vault.session(
+            1,
+            body="# One\n\n## Decisions\n\n- The retry loop gives up after five tries.\n\n"
+            "## Constraints\n\n- Python 3.11 has to work.\n\n## Next steps\n\n- Measure the restart of the broker.\n",
+            memory_sentence="A dead broker of lantern no longer blocks the start of a worker.",
+        )
+        vault.session(
+            2,
+            project=OTHER,
+            body="# Two\n\n## Decisions\n\n- Feathers are stored as blobs.\n",
+            memory_sentence="The kestrel index keeps its pictures in one table.",
+        )
+        vault.reindex()
+        assert vault.call("remember", "--type", "preference", "Answer in British English").code == 0
+        (vault / "USER.md").write_text("likes tea")
+
+    return cast(tmp_path_factory.mktemp("cast"), make)
+
+
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    vault = Vault(tmp_path / "vault")
-    vault.session(
-        1,
-        body="# One\n\n## Decisions\n\n- The retry loop gives up after five tries.\n\n"
-        "## Constraints\n\n- Python 3.11 has to work.\n\n## Next steps\n\n- Measure the restart of the broker.\n",
-        memory_sentence="A dead broker of lantern no longer blocks the start of a worker.",
-    )
-    vault.session(
-        2,
-        project=OTHER,
-        body="# Two\n\n## Decisions\n\n- Feathers are stored as blobs.\n",
-        memory_sentence="The kestrel index keeps its pictures in one table.",
-    )
-    vault.reindex()
-    assert vault.call("remember", "--type", "preference", "Answer in British English").code == 0
-    (vault / "USER.md").write_text("likes tea")
+def vault(tmp_path: Path, copied: Callable[[Path], Vault]) -> Vault:
+    vault = copied(tmp_path)
     state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})  # no worker is started
     return vault
 
@@ -69,9 +79,7 @@ def payload(harness: str, event: str, session: str = "s-1", **more: Any) -> byte
 
 def fire(vault: Vault, harness: str, event: str, session: str = "s-1", **more: Any) -> str:
     """What the hook injects; an answer has exactly the form that the harness understands."""
-    answer = spawn(
-        *("--workspace", vault.root, "hook", harness, "--strict"), input=payload(harness, event, session, **more)
-    )
+    answer = vault.hook(harness, "--strict", given=payload(harness, event, session, **more))
     assert (answer.code, answer.err) == (0, ""), answer
     if harness not in OBJECTS:
         return answer.out.rstrip("\n")
@@ -318,13 +326,20 @@ def test_a_halted_vault_is_read_as_it_was(vault: Vault) -> None:
 
 
 def test_ten_hooks_at_once_inject_nothing_twice_and_tear_no_record(vault: Vault) -> None:
-    found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(prompt(vault, "claude-code", QUESTION))) for _ in range(10)]
+    found: list[Answer] = []
+    given = payload("claude-code", "UserPromptSubmit", prompt=QUESTION)
+
+    def ask() -> None:
+        found.append(vault.spawn("hook", "claude-code", "--strict", input=given))
+
+    threads = [threading.Thread(target=ask) for _ in range(10)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    shown = [line for text in found for line in lines(text)]
+    assert {(answer.code, answer.err) for answer in found} == {(0, "")}
+    texts = [json.loads(answer.out)["hookSpecificOutput"]["additionalContext"] for answer in found if answer.out]
+    shown = [line for text in texts for line in lines(text)]
     assert shown and len(shown) == len(set(shown))
     record = injections.read(state_dir.locate(str(vault.root)), "default", "s-1")
     assert record is not None and record.prompts == 10 and len(record.at_prompts) == len(shown)
@@ -401,9 +416,7 @@ def test_a_damaged_record_counts_as_none(vault: Vault, raw: bytes) -> None:
 def test_a_record_that_cannot_be_written_costs_the_prompt_its_lines_and_nothing_else(vault: Vault) -> None:
     (vault.state / "injected").write_text("in the way")
     assert "five tries" in start(vault, "claude-code")
-    answer = spawn(
-        "--workspace", vault.root, "hook", "codex", input=payload("codex", "UserPromptSubmit", prompt=QUESTION)
-    )
+    answer = vault.hook("codex", given=payload("codex", "UserPromptSubmit", prompt=QUESTION))
     assert (answer.code, answer.out) == (0, "")
 
 
@@ -535,9 +548,9 @@ def test_answers_are_of_one_agent(vault: Vault) -> None:
     start(vault, "claude-code")
     folder = state_dir.locate(str(vault.root))
     assert injections.read(folder, "scout", "s-1") is None
-    answer: Answer = spawn(
-        *("--workspace", vault.root, "hook", "claude-code", "--strict"),
-        input=payload("claude-code", "UserPromptSubmit", prompt=QUESTION),
+    answer = vault.hook(
+        *("claude-code", "--strict"),
+        given=payload("claude-code", "UserPromptSubmit", prompt=QUESTION),
         environ={"SIGNET_AGENT_ID": "scout"},
     )
     assert answer.out == ""

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import artifacts_fixture as made
 import pytest
 
 from benchmarks.index_rows import canonical_dump
+from signet_sync.app.hook import main as run_hook
 from signet_sync.app.workspace import opened
 from signet_sync.cli import main
 from signet_sync.settings.model import Settings
@@ -71,6 +73,31 @@ def spawn(*arguments: str | os.PathLike[str], prefix: Iterable[str] = (), **give
         **given,
     )
     return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def hook(*arguments: str | os.PathLike[str], given: bytes, environ: Mapping[str, str] | None = None) -> Answer:
+    """Runs a hook on streams of its own in this process, where nothing but what it does is looked at."""
+    held = [os.dup(number) for number in range(3)]
+    with (
+        pytest.MonkeyPatch.context() as machine,
+        tempfile.TemporaryFile() as into,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        for name, value in (environ or {}).items():
+            machine.setenv(name, value)
+        into.write(given)
+        into.seek(0)
+        try:
+            for number, stream in enumerate((into, out, err)):
+                os.dup2(stream.fileno(), number)
+            code = run_hook([os.fspath(argument) for argument in arguments])
+        finally:
+            for number, descriptor in enumerate(held):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+        said = [os.pread(stream.fileno(), 1 << 20, 0).decode() for stream in (out, err)]
+    return Answer(code, *said)
 
 
 # A process of root may do what no mode forbids; without these capabilities it is held by modes like anybody else.
@@ -185,6 +212,10 @@ class Vault:
     def spawn(self, *arguments: str, **given: Any) -> Answer:
         """Runs a command on this workspace in a process of its own."""
         return spawn("--workspace", self.root, *arguments, **given)
+
+    def hook(self, *arguments: str, given: bytes, environ: Mapping[str, str] | None = None) -> Answer:
+        """Runs a hook on this workspace in this process."""
+        return hook("--workspace", self.root, "hook", *arguments, given=given, environ=environ)
 
     def reindex(self, *arguments: str, code: int = 0, now: str = NOW) -> Any:
         """`reindex --json`; gives the document and holds it to an exit code."""
