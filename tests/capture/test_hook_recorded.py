@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 from artifacts_fixture import PROJECT
-from workbench import Vault, spawn
+from workbench import Vault, cast
 
 from signet_sync.capture.hook import HARNESSES
 from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING
@@ -37,16 +37,25 @@ GIVEN: dict[str, dict[str, str | None]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Vault]:
+    """Puts a vault of two projects and a preference into the folder of a test."""
+
+    def make(vault: Vault) -> None:
+        vault.session(
+            1, body=f"# One\n\n## Decisions\n\n- {OWN[0]}\n", memory_sentence="A dead broker of lantern is borne."
+        )
+        kestrel = {"project": "/home/ada/code/kestrel", "memory_sentence": "Kestrel got its index."}
+        vault.session(2, body=f"# Two\n\n## Decisions\n\n- {ANSWER}\n", **kestrel)
+        vault.reindex()
+        assert vault.call("remember", "--type", "preference", OWN[1]).code == 0
+
+    return cast(tmp_path_factory.mktemp("cast"), make)
+
+
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    vault = Vault(tmp_path / "vault")
-    vault.session(
-        1, body=f"# One\n\n## Decisions\n\n- {OWN[0]}\n", memory_sentence="A dead broker of lantern is borne."
-    )
-    kestrel = {"project": "/home/ada/code/kestrel", "memory_sentence": "Kestrel got its index."}
-    vault.session(2, body=f"# Two\n\n## Decisions\n\n- {ANSWER}\n", **kestrel)
-    vault.reindex()
-    assert vault.call("remember", "--type", "preference", OWN[1]).code == 0
+def vault(tmp_path: Path, copied: Callable[[Path], Vault]) -> Vault:
+    vault = copied(tmp_path)
     state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})  # no worker is started
     return vault
 
@@ -117,7 +126,7 @@ def events(harness: str, step: str) -> list[dict[str, Any]]:
 def fire(vault: Vault, harness: str, transcript: Path, document: dict[str, Any]) -> str:
     """The text that the harness takes from our answer."""
     given = {"session_id": SESSION, "transcript_path": str(transcript), "cwd": PROJECT, **document}
-    answer = spawn("--workspace", vault.root, "hook", harness, "--strict", input=json.dumps(given).encode())
+    answer = vault.hook(harness, "--strict", given=json.dumps(given).encode())
     assert (answer.code, answer.err) == (0, ""), answer
     if harness not in ("claude-code", "codex", "gemini"):
         return answer.out
@@ -202,7 +211,7 @@ def test_a_session_gets_what_it_should_and_none_of_it_returns(vault: Vault, tmp_
     written(harness, tmp_path, got)
     (end,) = events(harness, "end")
     assert fire(vault, harness, path, end).strip() == ""
-    assert vault.spawn("session", "take-spool").code == 0
+    assert vault.call("session", "take-spool").code == 0
     new = {found.name: found.read_text() for found in set(vault.memory.iterdir()) - before}
     assert any(SAID in text for text in new.values()), new
     for name, text in new.items():
