@@ -13,11 +13,17 @@ from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 from hypothesis import settings
+from loguru import _better_exceptions
 
 from signet_sync.app import unchanged
 from signet_sync.storage.database import connection
 
 PROGRAM = unchanged._program()
+
+# Every sink asks for the folders of the standard library, of which there are dozens of spellings: asked for once.
+_better_exceptions.ExceptionFormatter._get_lib_dirs = staticmethod(
+    cache(_better_exceptions.ExceptionFormatter._get_lib_dirs)
+)
 
 # A loaded machine is no reason to fail: what must be fast is measured by the tests that say so.
 # Every run of a commit tries the same examples, so that what fails can be seen again; `thorough` tries new ones.

@@ -423,7 +423,7 @@ steps = st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.integers(0, 30),
 
 
 @given(steps=steps)
-@settings(max_examples=int(os.environ.get("UNCHANGED_EXAMPLES", "8")))
+@settings(max_examples=int(os.environ.get("UNCHANGED_EXAMPLES", "5")))
 def test_no_change_is_missed(tmp_path_factory, steps):
     check(tmp_path_factory.mktemp("example"), steps)
 

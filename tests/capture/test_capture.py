@@ -524,7 +524,7 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
 @pytest.mark.parametrize(
     ("turns", "limit"),
     [
-        (130, 100_000),
+        (60, 40_000),
         pytest.param(400, 300_000, marks=pytest.mark.slow),
         pytest.param(400, 100_000, marks=pytest.mark.slow),
     ],

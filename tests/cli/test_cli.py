@@ -212,13 +212,15 @@ ASKERS = [("remove", "ID", "--reason", "x"), ("violations", "restore", "--all"),
 
 
 @pytest.mark.parametrize("words", ASKERS, ids=" ".join)
-def test_where_nobody_can_answer_yes_must(vault, words):
+def test_where_nobody_can_answer_yes_must(vault, words, monkeypatch):
     path = vault / made.path_for("summary", session_id=ID, captured_at=numbered(1)["captured_at"])
     path.write_bytes(path.read_bytes() + b"edited\n")
     vault.reindex()
     before = contents(vault.memory)
     words = [ID if word == "ID" else word for word in words]
-    answer = vault.spawn(*words, stdin=subprocess.DEVNULL)
+    with open(os.devnull) as nobody:
+        monkeypatch.setattr(sys, "stdin", nobody)
+        answer = vault.call(*words)
     assert "--yes" in one_line_error(answer, 2)
     assert "--yes" in json_error(vault.call(*words, "--json"), 2)["message"]
     assert contents(vault.memory) == before

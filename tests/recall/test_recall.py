@@ -635,8 +635,8 @@ def test_the_commands_answer_any_input_soon(vault, command, text):
 def test_a_shell_gives_what_it_likes(vault):
     """Arguments of a real process: a megabyte in several of them, and bytes that are no UTF-8."""
     for words in (["retry " * 20_000] * 8, [b"retry \xff\xed\xa0\x80"], ["retry"] * 20_000, ["\x01\x02\x1b[31m retry"]):
-        for options in ([], ["--json"]):
-            answer = vault.spawn("recall", *options, *words)
+        for ask, options in ((vault.spawn, []), (vault.call, ["--json"])):
+            answer = ask("recall", *options, *map(os.fsdecode, words))
             assert (answer.code, answer.err) == (0, ""), answer
             assert "retry" in answer.out and "\x1b" not in answer.out
 

@@ -154,7 +154,7 @@ def test_a_lock_on_a_file_that_lost_its_name_is_none(tmp_path: Path, monkeypatch
 # ── who slept past a lease ──
 
 
-@pytest.mark.parametrize("races", [8, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("races", [4, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_holder_that_wakes_up_too_late_writes_nothing(vault: Vault, figure: Figure, races: int) -> None:
     """Stopped at each step between taking the lease and giving it back; either it is fenced, or nobody can take it."""
     found = raced("fences", vault.root, races)

@@ -837,7 +837,7 @@ def test_own_turns_those_of_other_sessions_and_of_one_killed_a_moment_ago_are_fo
         process.wait()
 
     def found(words: str, agent: str = "default") -> str:
-        answer = vault.spawn("recall", "--json", "--agent", agent, words)
+        answer = vault.call("recall", "--json", "--agent", agent, words)
         assert answer.code == 0, answer
         return " | ".join(hit["text"] for hit in answer.json["hits"])
 

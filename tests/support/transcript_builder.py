@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from workbench import ROOT, Answer, Vault, spawn
 
 from signet_sync.formats.timestamps import instant_of
@@ -135,8 +136,11 @@ def store(home: Path) -> Path:
 
 
 def worker(vault: Vault, *, sweep: bool = False, **environ: str) -> Answer:
-    """The worker in a process of its own, until it ends."""
-    return vault.spawn("session", "take-spool", *(["--sweep"] if sweep else []), environ=environ)
+    """The worker in this process, until it ends."""
+    with pytest.MonkeyPatch.context() as machine:
+        for name, value in environ.items():
+            machine.setenv(name, value)
+        return vault.call("session", "take-spool", *(["--sweep"] if sweep else []))
 
 
 def worker_begun(vault: Vault, **environ: str) -> subprocess.Popen[bytes]:
