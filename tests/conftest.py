@@ -60,48 +60,23 @@ if has_room(MEMORY):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Twice as many as there are cores: almost half of the suite's time is spent waiting for agents and locks."""
+    """More than twice as many as there are cores: almost half of a worker's time is spent waiting for agents and locks."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 2 * cores
+    return 2 * cores + (cores + 1) // 2
 
 
-# These take longest: begun first, so that no worker is left alone with one of them in the end.
-LONGEST = [
-    "test_storms.py",
-    "test_live.py",
-    "test_unchanged.py",
-    "test_daemon_life.py",
-    "test_intake.py",
-    "test_daemon_watch.py",
-    "test_races.py",
-    "test_service_faults.py",
-    "test_bad_input.py",
-    "test_daemon_trouble.py",
-    "test_daemon.py",
-    "test_database_faults.py",
-    "test_crash_points.py",
-    "test_stateful.py",
-    "test_power_loss.py",
-    "test_session_contention.py",
-    "test_dreams.py",
-    "test_entities.py",
-    "test_history_command.py",
-    "test_purge.py",
-    "test_workspace_git.py",
-    "test_repository.py",
-    "test_history_attacked.py",
-    "test_entities_pass.py",
-    "test_entity_command.py",
-    "test_entities_stateful.py",
-    "test_canary_dreams.py",
-    "test_web_browser.py",
-    "test_daemon_others.py",
-    "test_hook.py",
-    "test_watcher.py",
-    "test_session_input.py",
-    "test_canary.py",
-    "test_sanitizer.py",
-]
+# These take longest: begun first, so that no worker is left alone with one of them in the end. By turns one that mostly
+# waits and one that mostly computes, so that the cores have work while agents are waited for.
+LONGEST = """
+test_intake test_crash_points test_cli test_web_browser test_daemon_watch test_recall test_daemon test_embeddings
+test_live test_daemon_life test_mcp test_workers test_storms test_every_command test_watcher test_removal test_canary
+test_migrate_signet test_sections test_canary_graph test_races test_derivers test_daemon_trouble test_unchanged
+test_migrate_others test_entities test_service_faults test_digest test_dreams test_reindex test_database_faults
+test_signet_removals test_two_machines test_escapes test_enrichment test_capture test_daemon_others test_session_input
+test_seed000 test_bad_input test_doctor_findings test_agents_apart test_hook test_entity_command test_returned_lines
+test_purge test_beside_signet test_entities_pass test_tables test_session_flow test_texts test_memories
+test_statements test_file_systems test_check_ci test_hook_context test_canary_dreams test_live_facts
+""".split()
 
 
 # A whole vault, the command line, agents, git, processes: a test file that imports one of these holds no units.
@@ -127,6 +102,7 @@ def pytest_sessionstart(session):
     given = getattr(session.config, "workerinput", None)
     if given is None or session.config.args != session.config.getini("testpaths"):
         return
+    gc.disable()  # until all is collected
     first, units_only = int(given["workerid"].removeprefix("gw")), session.config.option.markexpr == "unit"
     paths = [path for folder in FOLDERS for path in sorted(folder.glob("test_*.py")) if not units_only or is_unit(path)]
     for path in paths[first :: given["workercount"]]:
@@ -136,7 +112,7 @@ def pytest_sessionstart(session):
 
 def pytest_collection_modifyitems(config, items):
     """The longest files first; marks units; slow tests run when a marker expression or a test's name asks for them."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     skips_slow = not config.option.markexpr and not any("::" in argument for argument in config.args)
     for item in items:
         slow = item.get_closest_marker("slow")
@@ -150,6 +126,7 @@ def pytest_collection_finish(session):
     """What collection left is never garbage: looking through it took a tenth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

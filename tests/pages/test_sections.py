@@ -254,10 +254,11 @@ def test_a_page_of_five_hundred_candidates_is_never_over_its_budget(database, bu
     assert budget < 1000 or len(found) >= budget // 250
 
 
-def test_no_budget_is_overdrawn_by_a_token(database):
+@pytest.mark.parametrize("step", [51, pytest.param(17, marks=pytest.mark.slow)])
+def test_no_budget_is_overdrawn_by_a_token(database, step):
     month(database)
     candidates = five_hundred()
-    for budget in range(200, 1600, 17):
+    for budget in range(200, 1600, step):
         assert page(database, budget=budget, candidates=candidates).tokens <= budget
 
 
@@ -277,9 +278,10 @@ def candidate(section, thing_id, text, at_us, score, pinned, says=()) -> Section
     return SectionCandidate(section, thing_id, at_us, score, pinned, lambda: line)
 
 
-def test_more_budget_never_takes_a_line_away():
+@pytest.mark.parametrize("step", [390, pytest.param(130, marks=pytest.mark.slow)])
+def test_more_budget_never_takes_a_line_away(step):
     candidates = five_hundred()
-    shown = [fill(candidates, budget).shown for budget in range(500, 6000, 130)]
+    shown = [fill(candidates, budget).shown for budget in range(500, 6000, step)]
     assert all(less <= more for less, more in pairwise(shown))
 
 
