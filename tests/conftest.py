@@ -60,7 +60,7 @@ if has_room(MEMORY):
 
 
 def pytest_xdist_auto_num_workers(config):
-    """More than twice as many as there are cores: almost half of a worker's time is spent waiting for agents and locks."""
+    """More than twice as many as there are cores: workers wait for agents and locks almost half of the time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 2 * cores + (cores + 1) // 2
 
