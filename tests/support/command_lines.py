@@ -10,11 +10,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Protocol
 
 import artifacts_fixture as made
 import click
@@ -285,18 +286,25 @@ def furnish(vault: Vault) -> None:
     note(vault, **known)
 
 
-def furnished(folder: Path) -> Callable[[Path], Vault]:
+class Placed(Protocol):
+    """Puts a furnished vault into the folder of a test; it was moved, which only the next pass notes."""
+
+    def __call__(self, where: Path, *, settled: bool = True) -> Vault: ...
+
+
+def furnished(folder: Path) -> Placed:
     """Furnishes a vault once, in a module's own folder; what comes back puts all of it into the folder of a test."""
     copied = cast(folder, furnish)
 
-    def placed(where: Path) -> Vault:
+    def placed(where: Path, *, settled: bool = True) -> Vault:
         vault = copied(where)
         for name in ("file.backup", "rows.jsonl", "transcript.jsonl", "known.json"):
             shutil.copy(folder / name, where / name)
         for name in ("signet", "others"):
             shutil.copytree(folder / name, where / name)
         shutil.copy(folder / "config.toml", os.environ["SIGNET_CONFIG"])
-        vault.call("reindex", "--now", NOW)  # it was moved, and notes where it is
+        if settled:
+            vault.call("reindex", "--now", NOW)
         return vault
 
     return placed
