@@ -288,7 +288,7 @@ def stopped_and_continued(agent: Agent, count: int, limit: float) -> None:
     assert len(agent.vault.rows("select 1 from memory_artifacts where source_kind = 'summary'")) == count
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [400, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_all_files_made_while_it_was_stopped_are_found(vault: Vault, start: Start, count: int) -> None:
     agent = start()
     agent.passed()

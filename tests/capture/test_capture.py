@@ -520,7 +520,7 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
         (talk.assistant if number % 2 else talk.user)(text, number / 2 // 1)
 
 
-# A third of the words in as many segments shows the same.
+# Fewer words in as many segments show the same.
 @pytest.mark.parametrize(
     ("turns", "limit"),
     [
