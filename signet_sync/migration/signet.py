@@ -14,11 +14,11 @@ from signet_sync.migration.memories import MemoryBringer, Source
 from signet_sync.migration.report import Report
 from signet_sync.migration.session_text import SessionText, split
 from signet_sync.migration.sessions import RemovedSessions, SessionBringer
-from signet_sync.migration.signet_database import ForeignDatabase
+from signet_sync.migration.signet_database import SIGNET
 from signet_sync.migration.signet_rows import (
-    COLUMNS,
     DELETED,
     FOLLOWS,
+    NOT_VALID,
     OF_REMOVED,
     Left,
     Row,
@@ -27,6 +27,8 @@ from signet_sync.migration.signet_rows import (
     is_set,
     time_of,
 )
+from signet_sync.privacy import signet_tombstones
+from signet_sync.storage.database.foreign import ForeignDatabase
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.workspace import Workspace
 
@@ -61,13 +63,13 @@ class SignetMigration:
         """Returns the removals that are not in force here yet, and holds all that follows to them."""
         new = []
         known = RemovedSessions(self.workspace)
-        table = "memory_artifact_tombstones"
-        for row in self.signet.rows(table):
-            with self._accounted(table) as account:
-                found = signet_rows.tombstone(row, now_us=self.now_us)
+        for row in self.signet.rows(signet_tombstones.TABLE):
+            with self._accounted(signet_tombstones.TABLE) as account:
+                found = signet_tombstones.tombstone(row)
+                if found is None:
+                    raise Left(NOT_VALID)
                 account.is_new = not known.covers(found.agent_id, found.session_token)
-                root, agent_id, token = self.workspace.root, found.agent_id, found.session_token
-                if account.is_new and tombstones_files.last_lifted(root, agent_id, token) is not None:
+                if account.is_new and tombstones_files.lifted(self.workspace.root, [found]):
                     raise Left(_LIFTED)
                 if account.is_new:
                     new.append(found)
@@ -93,12 +95,12 @@ class SignetMigration:
             self.report.left(table, FOLLOWS, self.signet.count(table))
         for row in self.signet.rows("agents"):
             self.report.agents.append(signet_rows.policy(row))
-        read = {*COLUMNS, "memory_history"}
+        read = {*SIGNET.columns, "memory_history"}
         self.report.left("memory_history", "older versions are not brought", self.signet.count("memory_history"))
         self.report.not_read = {table: self.signet.count(table) for table in self.signet.tables if table not in read}
         self.report.redactions.update(self.sessions.redactions)
         self.report.redactions.update(self.memories.redactions)
-        self.report.pins = self.memories.pins
+        self.report.pins, self.report.reworded = self.memories.pins, self.memories.reworded
 
     @contextmanager
     def _accounted(self, name: str, rows: int = 1) -> Iterator[_Outcome]:
