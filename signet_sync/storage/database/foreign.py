@@ -54,10 +54,12 @@ class ForeignDatabase:
         number: int = self._connection.execute(f"select count(*) from {_quoted(table)}").get
         return number
 
-    def rows(self, table: str, longest: int = LONGEST) -> Iterator[Mapping[str, str | None]]:
-        """Yields the rows of a table that is read; None for columns that this version lacks, and for too long values.
+    def rows(
+        self, table: str, longest: int = LONGEST, *, named: str | None = None
+    ) -> Iterator[Mapping[str, str | None]]:
+        """Yields the rows of a table that is read, or those with an `id`, one by one.
 
-        Then `bytes` says how long a value is.
+        Columns that this version lacks and too long values are None; then `bytes` says how long a value is.
         """
         columns, present = self._read[table], self.columns(table)
         known = [column for column in columns if column in present]
@@ -68,7 +70,8 @@ class ForeignDatabase:
             for name in map(_quoted, known)
         )
         absent: dict[str, str | None] = dict.fromkeys(columns)
-        for values in self._connection.execute(f"select {parts} from {_quoted(table)}"):
+        where = "" if named is None else " where id = ?"
+        for values in self._connection.execute(f"select {parts} from {_quoted(table)}{where}", [named] * bool(where)):
             row = absent.copy()
             for name, value, length in zip(known, values[::2], values[1::2], strict=True):
                 row[name] = None if value is None else value.decode("utf-8", "replace")
