@@ -7,6 +7,7 @@ it was for `prepare`. It ends with 0 where it is done; who asked finds `answer.j
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -180,7 +181,18 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
     return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
 
 
+def _beside(work: Callable[[Path], int]) -> Callable[[Path], int]:
+    """The same with the settings of a harness in the workspace, where they are put back and compared, too."""
+
+    def beside(root: Path) -> int:
+        os.environ["CLAUDE_CONFIG_DIR"] = str(root / vaults.HARNESS)
+        return work(root)
+
+    return beside
+
+
 _PASS = ("reindex", "--now", NOW)
+_TAKEOVER = ("signet", "takeover", "--yes", "--now", NOW)
 _UNDO = ("remove", numbered(2)["session_id"], "--undo", "--now", NOW)
 _ACCEPT = ("violations", "accept")
 _WHY = ("--reason", "mine", "--yes", "--now", NOW)
@@ -228,8 +240,14 @@ _ALL = (
     ),
     # ── beside Signet ──
     Operation(
-        "takeover", "pages and manifests are taken over from Signet", vaults.replaced_by_signet,
-        lambda _: Scenario(told_to("signet", "takeover", "--yes", "--now", NOW), piecemeal=True, tidies=True),
+        "takeover", "pages and manifests are taken over from Signet, its hooks taken out of a harness",
+        vaults.replaced_by_signet,
+        lambda _: Scenario(_beside(told_to(*_TAKEOVER)), piecemeal=True, tidies=True),
+        ("signet takeover",),
+    ),
+    Operation(
+        "undo of a takeover", "Signet's hooks are put back, and the decision is forgotten", vaults.taken_over,
+        lambda _: Scenario(_beside(told_to(*_TAKEOVER, "--undo")), piecemeal=True, tidies=True),
         ("signet takeover",),
     ),
     Operation(
