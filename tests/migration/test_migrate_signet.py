@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -117,6 +119,21 @@ def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
     assert_accounted(done, made)
     assert done["tables"]["memories"]["brought"] == 10 and done["agents"] == []
     assert_found(vault, made.asked)
+
+
+def test_a_newer_version_has_more_columns_and_tables(vault: Vault) -> None:
+    made = build(vault.root)
+    connection = apsw.Connection(str(made.path))
+    for table in signet.COLUMNS:
+        connection.execute(f"alter table {table} add column zqxnovel")
+    connection.execute("create table novelties(id, content); insert into novelties values(1, 'zqxnovelty')")
+    connection.execute("create virtual table novel_fts using fts5(content)")
+    connection.close()
+    made.rows["novelties"] = 1
+    done = migrate(vault)
+    assert_accounted(done, made)
+    assert brought(done)["memories"] == 10 and done["not_read"]["novelties"] == 1
+    assert not [name for name in done["not_read"] if name.startswith("novel_fts")]
 
 
 def test_a_memory_keeps_type_tags_time_agent_and_who_may_see_it(vault: Vault) -> None:
@@ -594,6 +611,33 @@ def test_a_large_database(tmp_path: Path) -> None:
     for name in ("memories", "memory_sources", "pins", "seals", "migrated_memories", "migrated_files", "flow_results"):
         assert after["rows"][name] == before["rows"][name], name
     assert len(after["rows"]["memory_artifact_tombstones"]) == 50
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_database(tmp_path: Path) -> None:
+    """A dry run, which has to know what it would have brought, of a database of 12 MB and of one of 180 MB."""
+    few, many = (_peak(Vault(tmp_path / name), number) for name, number in (("few", 12), ("many", 180)))
+    assert many < few + 48, (few, many)
+
+
+def _peak(vault: Vault, transcripts: int) -> float:
+    """The most memory, in MB, that a process needs for a dry run over transcripts and summaries of 1 MB each."""
+    database = Database(vault.root / "memory/memories.db")
+    turns = [f"{'User' if n % 2 else 'Assistant'}: The queue of step {n} drains the lantern." for n in range(9_000)]
+    for number in range(transcripts):
+        named = {"session_key": f"talk-{number}", "created_at": at(number)}
+        database.put("session_transcripts", content="\n".join([*turns, f"User: {number}"]), **named)
+        database.put(
+            "session_summaries", id=f"s-{number}", depth=0, content=f"# {number}\n\n" + "x " * 250_000, **named
+        )
+    database.close()
+    words = ("--workspace", str(vault.root), "migrate", "signet", "--dry-run", "--json", "--now", NOW)
+    with (vault.root.parent / "told.json").open("w") as out:
+        process = subprocess.Popen([sys.executable, "-m", "signet_sync", *words], stdout=out)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_maxrss / 1024
 
 
 def answer_of(vault: Vault, *words: str) -> Answer:

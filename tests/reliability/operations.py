@@ -181,12 +181,15 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
     return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
 
 
-def _beside(work: Callable[[Path], int]) -> Callable[[Path], int]:
-    """The same with the settings of a harness in the workspace, where they are put back and compared, too."""
+def _beside(*words: str, feeds: bool) -> Callable[[Path], int]:
+    """A command that leaves a harness feeding Signet, or not, if it says that it is done."""
+    work = told_to(*words)
 
     def beside(root: Path) -> int:
-        os.environ["CLAUDE_CONFIG_DIR"] = str(root / vaults.HARNESS)
-        return work(root)
+        folder = vaults.harness()
+        os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
+        code = work(root)
+        return code if code or vaults.feeds_signet(folder) == feeds else 99
 
     return beside
 
@@ -240,14 +243,14 @@ _ALL = (
     ),
     # ── beside Signet ──
     Operation(
-        "takeover", "pages and manifests are taken over from Signet, its hooks taken out of a harness",
+        "takeover", "pages and manifests are taken over from Signet, its hooks and server taken out of a harness",
         vaults.replaced_by_signet,
-        lambda _: Scenario(_beside(told_to(*_TAKEOVER)), piecemeal=True, tidies=True),
+        lambda _: Scenario(_beside(*_TAKEOVER, feeds=False), piecemeal=True, tidies=True),
         ("signet takeover",),
     ),
     Operation(
-        "undo of a takeover", "Signet's hooks are put back, and the decision is forgotten", vaults.taken_over,
-        lambda _: Scenario(_beside(told_to(*_TAKEOVER, "--undo")), piecemeal=True, tidies=True),
+        "undo of a takeover", "Signet's hooks and server are put back, the decision is forgotten", vaults.taken_over,
+        lambda _: Scenario(_beside(*_TAKEOVER, "--undo", feeds=True), piecemeal=True, tidies=True),
         ("signet takeover",),
     ),
     Operation(
