@@ -235,7 +235,7 @@ def _taken(
 
 
 def _put_back(folder: state_dir.StateFolder, done: Chosen) -> None:
-    left = []
+    left: list[Removal] = []
     # Of two that one file held, the last one that was taken out first: then the bytes are the same again.
     for removal in reversed(_record(folder)):
         try:

@@ -91,12 +91,12 @@ def lines(report: Report) -> Iterator[str]:
         yield f"  {name:<{wide}}  {account.rows:>7,}  {said}"
         for why, number in account.left.most_common():
             yield f"  {'':<{wide}}  {number:>7,}  left: {why}"
-    counts = (
+    more = (
         (report.pins, "pinned"),
         (report.reworded, "worded otherwise since: the new words take the place of those brought before"),
         (report.proposals, "proposals for entity files"),
     )
-    for number, what in counts:
+    for number, what in more:
         if number:
             yield f"  {what}: {number:,}"
     for agent in report.agents:

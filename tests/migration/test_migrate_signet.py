@@ -129,11 +129,10 @@ def test_a_newer_version_has_more_columns_and_tables(vault: Vault) -> None:
     connection.execute("create table novelties(id, content); insert into novelties values(1, 'zqxnovelty')")
     connection.execute("create virtual table novel_fts using fts5(content)")
     connection.close()
-    made.rows["novelties"] = 1
     done = migrate(vault)
+    assert done["not_read"].pop("novelties") == 1
     assert_accounted(done, made)
-    assert brought(done)["memories"] == 10 and done["not_read"]["novelties"] == 1
-    assert not [name for name in done["not_read"] if name.startswith("novel_fts")]
+    assert brought(done)["memories"] == 10 and not [name for name in done["not_read"] if "novel_fts" in name]
 
 
 def test_a_memory_keeps_type_tags_time_agent_and_who_may_see_it(vault: Vault) -> None:
@@ -615,13 +614,13 @@ def test_a_large_database(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_database(tmp_path: Path) -> None:
-    """A dry run, which has to know what it would have brought, of a database of 12 MB and of one of 180 MB."""
-    few, many = (_peak(Vault(tmp_path / name), number) for name, number in (("few", 12), ("many", 180)))
-    assert many < few + 48, (few, many)
+    """A dry run, which has to know what it would have brought, of a database of 12 MB and of one of 120 MB."""
+    few, many = (_peak(Vault(tmp_path / name), number) for name, number in (("few", 12), ("many", 120)))
+    assert many < few + 32, (few, many)
 
 
 def _peak(vault: Vault, transcripts: int) -> float:
-    """The most memory, in MB, that a process needs for a dry run over transcripts and summaries of 1 MB each."""
+    """The most memory, in MB, that a process needs for a dry run over transcripts and summaries of half a MB each."""
     database = Database(vault.root / "memory/memories.db")
     turns = [f"{'User' if n % 2 else 'Assistant'}: The queue of step {n} drains the lantern." for n in range(9_000)]
     for number in range(transcripts):
