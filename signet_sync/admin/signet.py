@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from signet_sync.admin import hooks_install
 from signet_sync.app.workspace import opened
@@ -15,8 +17,10 @@ from signet_sync.formats.paths import SETTINGS, SIGNET_DATABASES, head_page
 from signet_sync.formats.signet_page import persons_text
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host.harness_settings import files as settings_files
-from signet_sync.host.harness_settings import signet_hooks
+from signet_sync.host.harness_settings import signet_hooks, signet_servers
+from signet_sync.host.harness_settings.condition import Edit
 from signet_sync.host.harness_settings.signet_hooks import Removal, SignetHooks
+from signet_sync.host.harness_settings.signet_servers import SignetServers
 from signet_sync.pages import signet_takeover
 from signet_sync.pages.signet_daemon import daemon_pid, holds
 from signet_sync.settings import model, workspace_file
@@ -44,19 +48,22 @@ class SignetStatus:
     database: str | None
     pages: Mapping[str, str]
     hooks: tuple[SignetHooks, ...]
+    servers: tuple[SignetServers, ...]
+    plugins: tuple[str, ...]
     both: tuple[str, ...]
     taken_out: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Chosen:
-    """What a decision did: harnesses whose hooks went or came back, pages, manifests, and what is left to do.
+    """What a decision did: harnesses whose hooks or servers went or came back, pages, manifests, what is left to do.
 
     `failed` is what the same command tries again.
     """
 
     owner: str
     hooks: list[str] = field(default_factory=list)
+    servers: list[str] = field(default_factory=list)
     pages: list[str] = field(default_factory=list)
     manifests: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -78,8 +85,10 @@ def status(workspace: Workspace, environ: Mapping[str, str] = os.environ) -> Sig
         next((path for path in SIGNET_DATABASES if files.status_of(root, path) is not None), None),
         {path: _writer(root, path) for path in map(head_page, sorted(agents))},
         hooks,
+        tuple(one for one in _signets_servers(environ) if one.names or one.trouble),
+        tuple(signet_servers.plugins(environ)),
         tuple(one.harness for one in hooks if one.events and one.harness in feeding),
-        tuple(one.harness for one in _record(workspace.state)),
+        tuple(dict.fromkeys(one.harness for one in _record(workspace.state))),
     )
 
 
@@ -89,6 +98,10 @@ def _owner(settings: Settings) -> str:
 
 def _signets_hooks(environ: Mapping[str, str]) -> list[SignetHooks]:
     return [signet_hooks.found(harness, environ) for harness in signet_hooks.HARNESSES]
+
+
+def _signets_servers(environ: Mapping[str, str]) -> list[SignetServers]:
+    return [signet_servers.found(harness, environ) for harness in signet_servers.HARNESSES]
 
 
 def _writer(root: str, path: str) -> str:
@@ -113,7 +126,7 @@ def take_over(
     done = Chosen(OURS)
     with opened(root, settings, database=database) as workspace:
         engine.run_pass(workspace, Request(now_us=now_us, project=False))
-        _take_hooks_out(workspace.state, environ, done)
+        _take_out(workspace.state, environ, done)
         with state_dir.workspace_lock(workspace.state):
             done.pages += signet_takeover.keep_pages(workspace, now_us)
             done.manifests, trouble = signet_takeover.put_bodies_back(workspace)
@@ -139,7 +152,7 @@ def leave(
     with opened(root, settings, database=database) as workspace:
         with state_dir.workspace_lock(workspace.state):
             done.pages += signet_takeover.leave(workspace, now_us)
-        _put_hooks_back(workspace.state, done)
+        _put_back(workspace.state, done)
         done.kept += workspace.events
         for harness in status(workspace, environ).both:
             words = "its sessions go to Signet and to us; to have them captured once"
@@ -151,7 +164,7 @@ def undo(root: str, now_us: int, *, database: str | None) -> Chosen:
     """Puts Signet's hooks back and forgets the decision: pages are held while its daemon lives. Raises likewise."""
     done = Chosen(OPEN)
     _decide(root, {"takeover": None, "yield": None}, OPEN, done)
-    _put_hooks_back(state_dir.locate(root), done)
+    _put_back(state_dir.locate(root), done)
     _pass(root, now_us, database)
     return done
 
@@ -188,35 +201,51 @@ def _decide(root: str, flags: Mapping[str, bool | None], owner: str, done: Chose
 # ── hooks ──
 
 
-def _take_hooks_out(folder: state_dir.StateFolder, environ: Mapping[str, str], done: Chosen) -> None:
+def _take_out(folder: state_dir.StateFolder, environ: Mapping[str, str], done: Chosen) -> None:
     for harness in signet_hooks.HARNESSES:
-        try:
-            planned = signet_hooks.taking_out(harness, environ)
-            if planned is None:
-                continue
-            edit, removal = planned
-            # Before the file changes, so that what is taken out can be put back whatever happens.
-            _save(folder, [*(one for one in _record(folder) if one.path != removal.path), removal])
-            settings_files.apply(edit)
-        except (SignetSyncError, OSError) as error:
-            done.failed.append(f"{harness}: Signet's hooks are still there: {_why(error)}")
-            continue
-        done.hooks.append(harness)
-        if harness == "codex":
-            done.by_hand.append("codex: it knows hooks by their position; run /hooks inside Codex if it asks again")
+        if _taken(folder, f"{harness}: Signet's hooks", partial(signet_hooks.taking_out, harness, environ), done):
+            done.hooks.append(harness)
+            if harness == "codex":
+                done.by_hand.append("codex: it knows hooks by their position; run /hooks inside Codex if it asks again")
+    for harness in signet_servers.HARNESSES:
+        if _taken(folder, f"{harness}: Signet's servers", partial(signet_servers.taking_out, harness, environ), done):
+            done.servers.append(harness)
+    for name in (name for one in _signets_servers(environ) if one.by_hand for name in one.names):
+        done.by_hand.append(f"take out Signet's MCP server: codex mcp remove {shlex.quote(name)}")
+    done.by_hand += [f"{path}: a plug-in of Signet; delete it there" for path in signet_servers.plugins(environ)]
 
 
-def _put_hooks_back(folder: state_dir.StateFolder, done: Chosen) -> None:
-    left = []
-    for removal in _record(folder):
+def _taken(
+    folder: state_dir.StateFolder, what: str, plan: Callable[[], tuple[Edit, Removal] | None], done: Chosen
+) -> bool:
+    """Takes what is planned out of a file; returns whether there was anything."""
+    try:
+        planned = plan()
+        if planned is None:
+            return False
+        edit, removal = planned
+        # Before the file changes, so that what is taken out can be put back whatever happens.
+        others = [one for one in _record(folder) if (one.path, one.way) != (removal.path, removal.way)]
+        _save(folder, [*others, removal])
+        settings_files.apply(edit)
+    except (SignetSyncError, OSError) as error:
+        done.failed.append(f"{what} are still there: {_why(error)}")
+        return False
+    return True
+
+
+def _put_back(folder: state_dir.StateFolder, done: Chosen) -> None:
+    left: list[Removal] = []
+    # Of two that one file held, the last one that was taken out first: then the bytes are the same again.
+    for removal in reversed(_record(folder)):
         try:
             edit = signet_hooks.putting_back(removal)
             if edit.kind != "unchanged":
                 settings_files.apply(edit)
-                done.hooks.append(removal.harness)
+                (done.servers if removal.servers else done.hooks).append(removal.harness)
         except (SignetSyncError, OSError) as error:
-            left.append(removal)
-            done.failed.append(f"{removal.harness}: Signet's hooks are not back: {_why(error)}")
+            left.insert(0, removal)
+            done.failed.append(f"{removal.harness}: what was taken out of {removal.path} is not back: {_why(error)}")
     _save(folder, left)
 
 

@@ -38,14 +38,14 @@ def status_(context: Context) -> int:
 @signet.command()
 @yes_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
-@click.option("--undo", is_flag=True, help="Put Signet's hooks back and decide nothing.")
+@click.option("--undo", is_flag=True, help="Put Signet's hooks and servers back and decide nothing.")
 @now_option
 @json_option
 @pass_context
 def takeover(context: Context, yes: bool, dry_run: bool, undo: bool) -> int:
-    """Write the pages ourselves, and take Signet's hooks out of the harnesses.
+    """Write the pages ourselves, and take Signet's hooks and MCP servers out of the harnesses.
 
-    Nothing else in the settings of harnesses changes, and --undo (or yield) puts the hooks back: to the byte if the
+    Nothing else in the settings of harnesses changes, and --undo (or yield) puts both back: to the byte if the
     files have not changed since. Signet's MEMORY.md is kept as MEMORY.signet-<utc>.md; what you wrote above or below
     its text, and what stood around ours before Signet replaced it, is put back around our block. Texts of manifests
     that Signet replaced are restored. The decision is written into signet-sync.toml (projection.takeover).
@@ -61,7 +61,7 @@ def takeover(context: Context, yes: bool, dry_run: bool, undo: bool) -> int:
     if dry_run:
         context.answer({"dry_run": True, **_status_document(found)}, preview)
         return 0
-    question = "put Signet's hooks back?" if undo else "take the pages over from Signet?"
+    question = "put Signet's hooks and servers back?" if undo else "take the pages over from Signet?"
     confirm(context, question, yes=yes, listing=lambda: _show_plan(found, undo=undo))
     if undo:
         done = chooser.undo(context.root, context.now_us, database=context.chosen_database)
@@ -111,6 +111,17 @@ def _status_document(found: SignetStatus) -> dict[str, Any]:
             {"harness": one.harness, "path": one.path, "events": list(one.events), "trouble": one.trouble or None}
             for one in found.hooks
         ],
+        "servers": [
+            {
+                "harness": one.harness,
+                "path": one.path,
+                "names": list(one.names),
+                "by_hand": one.by_hand,
+                "trouble": one.trouble or None,
+            }
+            for one in found.servers
+        ],
+        "plugins": list(found.plugins),
         "both": list(found.both),
         "taken_out": list(found.taken_out),
     }
@@ -126,6 +137,11 @@ def _show_status(context: Context, found: SignetStatus) -> None:
         click.echo(display(f"  {path}: written by {writer}" if writer != "none" else f"  {path}: not there"))
     for one in found.hooks:
         click.echo(display(f"  {one.harness}: {one.trouble or 'calls Signet at ' + ', '.join(one.events)}  {one.path}"))
+    for server in found.servers:
+        names = server.trouble or f"MCP server of Signet: {', '.join(server.names)}"
+        click.echo(display(f"  {server.harness}: {names}  {server.path}"))
+    for path in found.plugins:
+        click.echo(display(f"  plug-in of Signet: {path}"))
     for harness in found.both:
         click.secho(f"  {harness}: its sessions go to Signet and to signet-sync: each arrives twice", fg="yellow")
     if found.both or found.owner == "undecided":
@@ -139,8 +155,12 @@ def _show_plan(found: SignetStatus, *, undo: bool, err: bool = True) -> None:
             click.echo(display(words), err=err)
             for command in dict.fromkeys(one.commands):
                 click.echo(display(f"  {command}"), err=err)
+    for server in found.servers if not undo else ():
+        if server.names and not server.by_hand:
+            names = ", ".join(server.names)
+            click.echo(display(f"{server.harness}: MCP server {names} is taken out of {server.path}"), err=err)
     for harness in found.taken_out if undo else ():
-        click.echo(f"{harness}: Signet's hooks are put back", err=err)
+        click.echo(f"{harness}: what was taken out of its settings is put back", err=err)
     for path, writer in found.pages.items():
         if writer == "signet" and not undo:
             click.echo(display(f"{path}: Signet's page is kept beside it, and ours is written"), err=err)
@@ -150,6 +170,7 @@ def _answer(context: Context, done: Chosen) -> int:
     document = {
         "owner": done.owner,
         "hooks": done.hooks,
+        "servers": done.servers,
         "pages": done.pages,
         "manifests": done.manifests,
         "by_hand": done.by_hand,
@@ -158,9 +179,11 @@ def _answer(context: Context, done: Chosen) -> int:
 
     def show() -> None:
         click.echo(f"pages are written by: {_OWNERS[done.owner]}")
+        what = "are taken out" if done.owner == "signet-sync" else "are back"
         for harness in done.hooks:
-            what = "are taken out" if done.owner == "signet-sync" else "are back"
             click.echo(f"  {harness}: Signet's hooks {what}")
+        for harness in done.servers:
+            click.echo(f"  {harness}: Signet's MCP servers {what}")
         for path in done.pages:
             click.echo(display(f"  {path}: {'taken over' if done.owner == 'signet-sync' else 'withdrawn'}"))
         if done.manifests:

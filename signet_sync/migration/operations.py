@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from tempfile import TemporaryFile
 
 from signet_sync.errors import Halted
 from signet_sync.formats.artifact import Tombstone
@@ -23,8 +24,8 @@ from signet_sync.text.phrases import counted
 def preview(workspace: Workspace, path: str, now_us: int) -> Report:
     """Reports what would be brought from the database at a path; writes nothing. Raises `HarnessError`."""
     report = Report(path, dry_run=True)
-    with signet_database.opened(path) as signet:
-        migration = SignetMigration(workspace, signet, report, now_us, write=False)
+    with signet_database.opened(path) as signet, TemporaryFile() as aside:
+        migration = SignetMigration(workspace, signet, report, now_us, aside)
         _note_removed(report, _covered(workspace, migration.removals()))
         migration.bring()
     return report
@@ -47,7 +48,7 @@ def migrate(
     with signet_database.opened(path) as signet:
         # What Signet removed is confirmed first.
         require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
-        migration = SignetMigration(workspace, signet, report, now_us, write=True)
+        migration = SignetMigration(workspace, signet, report, now_us)
         tombstones = migration.removals()
         covered = _covered(workspace, tombstones)
         if covered:

@@ -41,6 +41,7 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
         raise
     _finish(workspace, memories, report, now_us)
     report.redactions.update(memories.redactions)
+    report.reworded = memories.reworded
     return report
 
 

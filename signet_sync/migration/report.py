@@ -35,6 +35,7 @@ class Report:
     redactions: Counter[str] = field(default_factory=Counter)
     proposals: int = 0
     pins: int = 0
+    reworded: int = 0
     not_read: dict[str, int] = field(default_factory=dict)
 
     def of(self, name: str) -> Account:
@@ -67,6 +68,7 @@ class Report:
             "dry_run": self.dry_run,
             "tables": {name: _document(account) for name, account in self.accounts.items()},
             "pinned": self.pins,
+            "reworded": self.reworded,
             "proposals": self.proposals,
             "agents": self.agents,
             "not_read": self.not_read,
@@ -89,7 +91,12 @@ def lines(report: Report) -> Iterator[str]:
         yield f"  {name:<{wide}}  {account.rows:>7,}  {said}"
         for why, number in account.left.most_common():
             yield f"  {'':<{wide}}  {number:>7,}  left: {why}"
-    for number, what in ((report.pins, "pinned"), (report.proposals, "proposals for entity files")):
+    more = (
+        (report.pins, "pinned"),
+        (report.reworded, "worded otherwise since: the new words take the place of those brought before"),
+        (report.proposals, "proposals for entity files"),
+    )
+    for number, what in more:
         if number:
             yield f"  {what}: {number:,}"
     for agent in report.agents:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.artifact import Tombstone
@@ -90,17 +91,40 @@ class KnownSessions:
         return next((known[key] for known in (self._by_id, self._by_key) for key in keys if key in known), None)
 
 
-class SessionBringer:
-    """Brings sessions one by one; without `write` it only decides, as if each had been brought."""
+class _Texts:
+    """Texts by session, in a file: all of them are too much for memory."""
 
-    def __init__(self, workspace: Workspace, removed: RemovedSessions, now_us: int, *, write: bool) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._places: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self._file = file
+
+    def add(self, session: SessionText, *texts: str) -> None:
+        """Adds texts of a session, which are sanitized."""
+        for text in texts:
+            start = self._file.seek(0, os.SEEK_END)
+            place = start, self._file.write(text.encode())
+            for name in {session.session_id, session.session_key} - {""}:
+                self._places.setdefault((session.agent_id, name), []).append(place)
+
+    def of(self, agent_id: str, name: str) -> list[str]:
+        """Returns the texts of a session."""
+        found = []
+        for start, length in self._places.get((agent_id, name), ()):
+            self._file.seek(start)
+            found.append(self._file.read(length).decode())
+        return found
+
+
+class SessionBringer:
+    """Brings sessions one by one; with `aside` it only decides, as if each had been brought, and keeps texts there."""
+
+    def __init__(self, workspace: Workspace, removed: RemovedSessions, now_us: int, aside: IO[bytes] | None) -> None:
         self.workspace = workspace
         self.removed = removed
         self.known = KnownSessions(workspace)
         self.now_us = now_us
-        self.write = write
         self.redactions = Counter[str]()
-        self._decided: dict[tuple[str, str], list[str]] = {}
+        self._decided = _Texts(aside) if aside is not None else None
 
     def transcript(self, given: SessionText, summary: str | None = None) -> bool:
         """Brings what no artifact of a session contains; returns whether there was anything. Raises `Left`.
@@ -114,8 +138,8 @@ class SessionBringer:
         text = missing(session, bodies).strip("\n")
         if not text.strip():
             return False
-        if not self.write:
-            self._decide(session, text, *([summary] if summary else []))
+        if self._decided is not None:
+            self._decided.add(session, text, *([summary] if summary else []))
             return True
         pieces = list(cut_parts(sanitize_transcript_v2(text), _room(self.workspace)))
         # An earlier run may have ended after some of them.
@@ -131,10 +155,10 @@ class SessionBringer:
             raise Left(EMPTY)
         if holds(session.raw, self._bodies(session, ref)):
             return False
-        if self.write:
-            self._compact(session, ref)
+        if self._decided is not None:
+            self._decided.add(session, session.raw)
         else:
-            self._decide(session, session.raw)
+            self._compact(session, ref)
         return True
 
     def tells(self, agent_id: str, name: str, text: str) -> bool:
@@ -142,7 +166,8 @@ class SessionBringer:
         ref = self.known.called(agent_id, name)
         rows = artifacts.session_rows(self.workspace.database, *ref[:3]) if ref is not None else []
         bodies = [row.content for row in rows if row.source_kind in _CONTENT]
-        return holds(text, bodies + self._decided.get((agent_id, ref.session_id if ref is not None else name), []))
+        decided = self._decided.of(agent_id, ref.session_id if ref is not None else name) if self._decided else []
+        return holds(text, bodies + decided)
 
     def _named(self, given: SessionText) -> tuple[SessionText, SessionRef | None]:
         """Returns a session under the names that it has here, and the session that is here. Raises `Left`."""
@@ -165,11 +190,7 @@ class SessionBringer:
     def _bodies(self, session: SessionText, ref: SessionRef | None, *kinds: str) -> list[str]:
         rows = artifacts.session_rows(self.workspace.database, *ref[:3]) if ref is not None else []
         found = [row.content for row in rows if row.source_kind in (kinds or _CONTENT)]
-        return found + self._decided.get((session.agent_id, session.session_id), [])
-
-    def _decide(self, session: SessionText, *texts: str) -> None:
-        for name in {session.session_id, session.session_key} - {""}:
-            self._decided.setdefault((session.agent_id, name), []).extend(texts)
+        return found + (self._decided.of(session.agent_id, session.session_id) if self._decided else [])
 
     def _end(self, session: SessionText, ref: SessionRef | None, text: str, summary: str | None) -> None:
         kinds = ("summary", "transcript")

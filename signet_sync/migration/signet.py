@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import IO
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import Tombstone
@@ -14,11 +15,11 @@ from signet_sync.migration.memories import MemoryBringer, Source
 from signet_sync.migration.report import Report
 from signet_sync.migration.session_text import SessionText, split
 from signet_sync.migration.sessions import RemovedSessions, SessionBringer
-from signet_sync.migration.signet_database import ForeignDatabase
+from signet_sync.migration.signet_database import SIGNET
 from signet_sync.migration.signet_rows import (
-    COLUMNS,
     DELETED,
     FOLLOWS,
+    NOT_VALID,
     OF_REMOVED,
     Left,
     Row,
@@ -27,6 +28,8 @@ from signet_sync.migration.signet_rows import (
     is_set,
     time_of,
 )
+from signet_sync.privacy import signet_tombstones
+from signet_sync.storage.database.foreign import ForeignDatabase
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.workspace import Workspace
 
@@ -36,22 +39,26 @@ _HEADING = "a heading, brought with what is said under it"
 
 
 class SignetMigration:
-    """One run over a database of Signet; without `write` it only reports what a run would bring."""
+    """One run over a database of Signet; with `aside`, a temporary file, it only reports what a run would bring."""
 
     def __init__(
-        self, workspace: Workspace, signet: ForeignDatabase, report: Report, now_us: int, *, write: bool
+        self,
+        workspace: Workspace,
+        signet: ForeignDatabase,
+        report: Report,
+        now_us: int,
+        aside: IO[bytes] | None = None,
     ) -> None:
         self.workspace = workspace
         self.signet = signet
         self.report = report
         self.now_us = now_us
-        self.write = write
         self.removed = RemovedSessions(workspace)
-        self.sessions = SessionBringer(workspace, self.removed, now_us, write=write)
-        self.memories = MemoryBringer(workspace, now_us, write=write)
-        # Why the words of some memories are not brought, wherever else they are; a hash of the words of the others.
+        self.sessions = SessionBringer(workspace, self.removed, now_us, aside)
+        self.memories = MemoryBringer(workspace, now_us, write=aside is None)
+        # Why the words of some memories are not brought, wherever else they are; hashes of the others with their words.
         self._unwelcome: dict[str, str] = {}
-        self._said: dict[str, str] = {}
+        self._said: set[int] = set()
         # The summaries that came with the transcripts of their sessions.
         self._with_transcripts: set[str] = set()
 
@@ -61,13 +68,13 @@ class SignetMigration:
         """Returns the removals that are not in force here yet, and holds all that follows to them."""
         new = []
         known = RemovedSessions(self.workspace)
-        table = "memory_artifact_tombstones"
-        for row in self.signet.rows(table):
-            with self._accounted(table) as account:
-                found = signet_rows.tombstone(row, now_us=self.now_us)
+        for row in self.signet.rows(signet_tombstones.TABLE):
+            with self._accounted(signet_tombstones.TABLE) as account:
+                found = signet_tombstones.tombstone(row)
+                if found is None:
+                    raise Left(NOT_VALID)
                 account.is_new = not known.covers(found.agent_id, found.session_token)
-                root, agent_id, token = self.workspace.root, found.agent_id, found.session_token
-                if account.is_new and tombstones_files.last_lifted(root, agent_id, token) is not None:
+                if account.is_new and tombstones_files.lifted(self.workspace.root, [found]):
                     raise Left(_LIFTED)
                 if account.is_new:
                     new.append(found)
@@ -93,12 +100,12 @@ class SignetMigration:
             self.report.left(table, FOLLOWS, self.signet.count(table))
         for row in self.signet.rows("agents"):
             self.report.agents.append(signet_rows.policy(row))
-        read = {*COLUMNS, "memory_history"}
+        read = {*SIGNET.columns, "memory_history"}
         self.report.left("memory_history", "older versions are not brought", self.signet.count("memory_history"))
         self.report.not_read = {table: self.signet.count(table) for table in self.signet.tables if table not in read}
         self.report.redactions.update(self.sessions.redactions)
         self.report.redactions.update(self.memories.redactions)
-        self.report.pins = self.memories.pins
+        self.report.pins, self.report.reworded = self.memories.pins, self.memories.reworded
 
     @contextmanager
     def _accounted(self, name: str, rows: int = 1) -> Iterator[_Outcome]:
@@ -114,14 +121,13 @@ class SignetMigration:
     # ── sessions ──
 
     def _transcripts(self) -> None:
-        summaries = self._read_summaries()
+        summaries = self._summaries_by_session()
         for row in self.signet.rows("session_transcripts"):
             with self._accounted("session_transcripts") as account:
                 given = self._session(row)
-                key = given.agent_id, given.session_key
-                mine = summaries.get(key, [])
-                account.is_new = self.sessions.transcript(given, mine[0][1].raw if mine else None)
-                self._with_transcripts.update(one for one, _ in mine[:1] if account.is_new)
+                one = summaries.get((given.agent_id, given.session_key))
+                account.is_new = self.sessions.transcript(given, self._summary_called(one, given))
+                self._with_transcripts.update([one] if one and account.is_new else [])
 
     def _transcript_files(self) -> None:
         for path, shown in signet_transcripts.transcript_files(self.workspace.root, self.report.place):
@@ -148,15 +154,23 @@ class SignetMigration:
         session_id = (row.get("session_id") or "").strip() or key
         return SessionText(agent_id, session_id, key, row.get("harness"), row.get("project"), started, ended, said, raw)
 
-    def _read_summaries(self) -> dict[tuple[str, str], list[tuple[str, SessionText]]]:
-        """Returns the summaries of single sessions, by agent and key."""
-        found: dict[tuple[str, str], list[tuple[str, SessionText]]] = {}
+    def _summaries_by_session(self) -> dict[tuple[str, str], str]:
+        """Returns the id of the first summary of each single session, by agent and key."""
+        found: dict[tuple[str, str], str] = {}
         for row in self.signet.rows("session_summaries"):
             with suppress(Left):
-                if _is_of_one(row):
-                    given = self._summary(row)
-                    found.setdefault((given.agent_id, given.session_key), []).append((row["id"] or "", given))
+                if _is_of_one(row) and row["id"] and not row.get("bytes"):
+                    found.setdefault((agent_of(row), (row["session_key"] or "").strip()), row["id"])
         return found
+
+    def _summary_called(self, summary_id: str | None, session: SessionText) -> str | None:
+        """Returns the text of a session's summary."""
+        for row in self.signet.rows("session_summaries", named=summary_id) if summary_id else ():
+            with suppress(Left):
+                given = self._summary(row)
+                if (given.agent_id, given.session_key) == (session.agent_id, session.session_key):
+                    return given.raw
+        return None
 
     def _summary(self, row: Row) -> SessionText:
         """Returns the summary of a session. Raises `Left`."""
@@ -193,7 +207,7 @@ class SignetMigration:
                     self._unwelcome.setdefault(memory_id, OF_REMOVED)
                     raise Left(self._unwelcome[memory_id])
                 statement = signet_rows.memory(row, now_us=self.now_us)
-                self._said[memory_id] = _hash_of(row.get("content"))
+                self._said.add(_hash_of(memory_id, row.get("content")))
                 source = Source("memory", memory_id, self._origin(statement.agent_id, names), is_set(row["pinned"]))
                 account.is_new = self.memories.bring(statement, source)
 
@@ -231,18 +245,23 @@ class SignetMigration:
     # ── what is said of names ──
 
     def _entities(self) -> None:
-        entities = {row["id"] or "": row for row in self.signet.rows("entities")}
+        entities: dict[str, Row] = {}
+        for row in self.signet.rows("entities"):
+            # What is said of it may be long, and is read again one by one.
+            entities.setdefault(row["id"] or "", {**row, "description": None})
         aspects = {row["id"] or "": row for row in self.signet.rows("entity_aspects")}
         self._propose(entities, aspects)
-        for row in entities.values():
+        met = set()
+        for row in self.signet.rows("entities"):
             with self._accounted("entities") as account:
+                if row["id"] in met:
+                    raise Left("another one has its id")
+                met.add(row["id"])
                 account.is_new = self.memories.bring(self._described(row), Source("entity", row["id"] or ""))
-        # A second row with the same id.
-        self.report.left("entities", "another one has its id", self.signet.count("entities") - len(entities))
         for row in self.signet.rows("entity_attributes"):
             with self._accounted("entity_attributes") as account:
                 _, statement = self._attribute(row, entities, aspects)
-                told = self._said.get(row["memory_id"] or "") == _hash_of(row["content"])
+                told = _hash_of(row["memory_id"] or "", row["content"]) in self._said
                 account.is_new = not told and self.memories.bring(statement, Source("attribute", row["id"] or ""))
         for table, kind in (("entity_dependencies", "dependency"), ("relations", "relation")):
             for row in self.signet.rows(table):
@@ -282,8 +301,9 @@ class SignetMigration:
     def _propose(self, entities: Mapping[str, Row], aspects: Mapping[str, Row]) -> None:
         """Proposes what is said of pinned entities, before it is brought: afterwards it would count as proposed."""
         pinned: dict[str, proposals.PinnedEntity] = {}
-        for entity_id, row in entities.items():
-            if is_set(row["pinned"]):
+        for row in self.signet.rows("entities") if any(is_set(row["pinned"]) for row in entities.values()) else ():
+            entity_id = row["id"] or ""
+            if is_set(row["pinned"]) and entity_id not in pinned:
                 with suppress(Left):
                     agent_id, text = agent_of(row), ""
                     with suppress(Left):
@@ -296,7 +316,7 @@ class SignetMigration:
                 if entity_id in pinned and not self.memories.was_brought("attribute", row["id"] or ""):
                     pinned[entity_id].items.append(statement.parts[0])
         for one in pinned.values():
-            if self.write:
+            if self.memories.write:
                 proposals.propose(self.workspace, one, self.now_us)
             self.report.proposals += bool(one.description) + min(len(one.items), proposals.MOST_ITEMS)
 
@@ -313,5 +333,5 @@ def _is_of_one(row: Row) -> bool:
     return named and (row["kind"] or "session").strip() == "session" and (row["depth"] or "0").strip() == "0"
 
 
-def _hash_of(text: str | None) -> str:
-    return text_sha256(" ".join((text or "").split()))[:32]
+def _hash_of(memory_id: str, text: str | None) -> int:
+    return int(text_sha256(f"{memory_id}\0{' '.join((text or '').split())}")[:15], 16)

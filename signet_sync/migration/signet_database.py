@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-import apsw
-
-from signet_sync.capture.stores.files import require_own_file
+from signet_sync.capture.stores.files import require_own_file, unreadable
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.formats.paths import SIGNET_DATABASES
-from signet_sync.migration.signet_rows import COLUMNS, Row
-from signet_sync.storage.database.foreign import columns_of, has_log, open_foreign
-
-# A longer value is not read: nothing that is brought may be as long.
-LONGEST = 64 * 1024 * 1024  # bytes
+from signet_sync.migration.signet_rows import COLUMNS
+from signet_sync.privacy import signet_tombstones
+from signet_sync.storage.database import foreign
+from signet_sync.storage.database.foreign import ForeignDatabase
 
 
 class DatabaseFormat(NamedTuple):
@@ -29,7 +26,13 @@ class DatabaseFormat(NamedTuple):
     needed: tuple[str, ...]
 
 
-SIGNET = DatabaseFormat("Signet", "memories.db", COLUMNS, "memories", ("id", "content"))
+SIGNET = DatabaseFormat(
+    "Signet",
+    "memories.db",
+    {signet_tombstones.TABLE: signet_tombstones.COLUMNS, **COLUMNS},
+    "memories",
+    ("id", "content"),
+)
 
 
 def find_database(root: str, given: str | None) -> str:
@@ -49,95 +52,22 @@ def find_database(root: str, given: str | None) -> str:
     )
 
 
-class ForeignDatabase:
-    """An open database of another program. Values come as text, whatever their column holds."""
-
-    def __init__(self, connection: apsw.Connection, read: Mapping[str, tuple[str, ...]]) -> None:
-        self._connection = connection
-        self._read = read
-        found = connection.execute("select name, type from pragma_table_list where schema = 'main'")
-        listed = [(str(name), kind) for name, kind in found]
-        virtual = [name for name, kind in listed if kind == "virtual"]
-        self.tables: tuple[str, ...] = tuple(
-            sorted(
-                name
-                for name, kind in listed
-                if kind == "table"
-                and not name.startswith("sqlite_")
-                and not any(name.startswith(f"{one}_") for one in virtual)
-            )
-        )
-
-    def count(self, table: str) -> int:
-        """Counts the rows of a table; 0 if there is no such table."""
-        if table not in self.tables:
-            return 0
-        number: int = self._connection.execute(f"select count(*) from {_quoted(table)}").get
-        return number
-
-    def rows(self, table: str) -> Iterator[Row]:
-        """Yields the rows of a table that is read; None for columns that this version lacks, and for too long values.
-
-        Then `bytes` says how long a value is.
-        """
-        columns = self._read[table]
-        present = columns_of(self._connection, table) if table in self.tables else set()
-        known = [column for column in columns if column in present]
-        if not known:
-            return
-        parts = ", ".join(
-            f"case when octet_length({name}) <= {LONGEST} then cast({name} as blob) end, octet_length({name})"
-            for name in map(_quoted, known)
-        )
-        absent: dict[str, str | None] = dict.fromkeys(columns)
-        for values in self._connection.execute(f"select {parts} from {_quoted(table)}"):
-            row = absent.copy()
-            for name, value, length in zip(known, values[::2], values[1::2], strict=True):
-                row[name] = None if value is None else value.decode("utf-8", "replace")
-                if value is None and length is not None:
-                    row["bytes"] = str(length)
-            yield row
-
-
 @contextmanager
 def opened(path: str, written: DatabaseFormat = SIGNET) -> Iterator[ForeignDatabase]:
-    """Opens the database in one read transaction, after a check of the tables that are read.
-
-    Without a log the file is read as it is, because SQLite would create files beside it; if it changes meanwhile, that
-    is an error. Raises `HarnessError`.
-    """
+    """Opens the database in one read transaction, after a check of the tables that are read. Raises `HarnessError`."""
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     try:
-        before = os.lstat(path)
-        require_own_file(path, before)
+        require_own_file(path, os.lstat(path))
     except (OSError, ValueError) as error:
-        what = f"{written.program}'s database cannot be read: {error}"
-        raise HarnessError(what, path=path, hint="check the path") from error
-    immutable = not has_log(path) and not has_log(path, "-journal")
-    try:
-        connection = open_foreign(path, immutable=immutable)
-        try:
-            connection.execute("begin")
-            database = ForeignDatabase(connection, written.columns)
-            _require_format(connection, database, path, written)
-            yield database
-        finally:
-            connection.close()
-    except apsw.Error as error:
-        raise _translated(error, path, written.program) from error
-    after = os.lstat(path)
-    if immutable and (has_log(path) or (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)):
-        raise HarnessError(
-            f"{written.program} wrote into its database while it was read",
-            path=path,
-            hint="run the same command again; what was brought stays, and nothing comes twice",
-            code="database-moved",
-        )
+        raise unreadable(path, error) from error
+    with foreign.reading(path, written.program, written.columns) as database:
+        _require_format(database, path, written)
+        yield database
 
 
-def _require_format(connection: apsw.Connection, database: ForeignDatabase, path: str, written: DatabaseFormat) -> None:
+def _require_format(database: ForeignDatabase, path: str, written: DatabaseFormat) -> None:
     """Refuses another program's database, an unknown version and a damaged file, before anything is brought."""
-    if not columns_of(connection, written.table) >= {*written.needed}:
+    if not database.columns(written.table) >= {*written.needed}:
         needed = " and ".join(f"`{name}`" for name in written.needed)
         raise HarnessError(
             f"it has no table `{written.table}` with {needed}: not {written.program}'s, or of an unknown version",
@@ -145,30 +75,5 @@ def _require_format(connection: apsw.Connection, database: ForeignDatabase, path
             hint=f"name {written.program}'s own {written.file}; if it is, upgrade signet-sync",
             code="database-unknown",
         )
-    for table in (table for table in database.tables if table in written.columns):
-        found = connection.execute(f"pragma quick_check({_quoted(table)})").get
-        if found != "ok":
-            raise _damaged(path, written.program)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _damaged(path: str, program: str) -> HarnessError:
-    return HarnessError(
-        "it is not an SQLite database, or it is damaged",
-        path=path,
-        hint=f"restore it from a backup of {program}, or name the backup; nothing was brought",
-        code="database-damaged",
-    )
-
-
-def _translated(error: apsw.Error, path: str, program: str) -> HarnessError:
-    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-        hint = f"stop {program}, or try again when it is idle; nothing was brought"
-        return HarnessError(f"{program}'s database is locked", path=path, hint=hint, code="database-locked")
-    if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return _damaged(path, program)
-    hint = f"check its permissions; if {program} was killed, start and stop it once"
-    return HarnessError(f"{program}'s database cannot be read: {error}", path=path, hint=hint)
+    if not all(database.is_sound(table) for table in database.tables if table in written.columns):
+        raise foreign.damaged(path, written.program)

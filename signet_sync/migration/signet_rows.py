@@ -1,4 +1,4 @@
-"""Translates rows of Signet's database into memories, tombstones and texts of ours, by rules alone."""
+"""Translates rows of Signet's database into memories and texts of ours, by rules alone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
-from signet_sync.formats.artifact import Tombstone, validate_tombstone
-from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.formats.timestamps import iso, parse_instant
@@ -21,9 +18,8 @@ from signet_sync.text.sentences import flatten
 
 Row = Mapping[str, str | None]
 
-# What is read of each table; whatever a version lacks is None.
+# What is read of each table beside the tombstones; whatever a version lacks is None.
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "memory_artifact_tombstones": ("agent_id", "session_token", "removed_at", "reason", "removed_paths"),
     "memory_artifacts": ("agent_id", "session_key", "session_id", "session_token"),
     "session_transcripts": (
         "session_key", "session_id", "content", "harness", "project", "agent_id", "created_at", "updated_at",
@@ -122,25 +118,6 @@ def is_active(row: Row) -> bool:
     """Returns whether a row of the graph still holds."""
     status = (row.get("status") or "active").strip().lower()
     return status in ("active", "current", "confirmed") and not row.get("superseded_by") and not row.get("archived_at")
-
-
-def tombstone(row: Row, *, now_us: int) -> Tombstone:
-    """Returns the tombstone of a session that Signet removed. Raises `Left`."""
-    agent_id = agent_of(row)
-    paths = [path for path in _listed(row.get("removed_paths")) if is_artifact_path(path)]
-    try:
-        return validate_tombstone(
-            {
-                "kind": "tombstone",
-                "agent_id": agent_id,
-                "session_token": row.get("session_token"),
-                "removed_at": iso(time_of(row, "removed_at", now_us=now_us)),
-                "reason": sanitize_line(row.get("reason") or "") or "removed in Signet",
-                "removed_paths": sorted(set(paths)),
-            }
-        )
-    except FieldProblem:
-        raise Left(NOT_VALID) from None
 
 
 def _listed(text: str | None) -> list[str]:

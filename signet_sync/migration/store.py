@@ -24,9 +24,14 @@ class BroughtFile(NamedTuple):
     before: dict[str, Any] | None
 
 
-def marks(database: Database) -> set[str]:
-    """Returns the marks of all memories that were brought."""
-    return {mark for (mark,) in database.execute("select mark from migrated_memories")}
+def brought_as(database: Database, mark: str) -> set[tuple[str, str]]:
+    """Returns agent and id of the memories that have the words of a thing, as they were when it was last brought."""
+    return set(database.execute("select agent_id, memory_id from migrated_memories where mark = ?", (mark,)))
+
+
+def is_forgotten(database: Database, mark: str) -> bool:
+    """Returns whether a person forgot what was brought of a thing."""
+    return bool(database.value("select exists(select 1 from forgotten_memories where mark = ?)", (mark,)))
 
 
 def add_memory(database: Database, agent_id: str, memory_id: str, mark: str, at: str) -> None:
@@ -35,6 +40,22 @@ def add_memory(database: Database, agent_id: str, memory_id: str, mark: str, at:
         "insert or ignore into migrated_memories(agent_id, memory_id, mark, at) values(?, ?, ?, ?)",
         (agent_id, memory_id, mark, at),
     )
+
+
+def add_same(database: Database, agent_id: str, memory_id: str, mark: str, at: str) -> None:
+    """Notes that another thing has the words of a memory that was brought. In the caller's transaction."""
+    database.execute(
+        "insert or ignore into migrated_memories(agent_id, memory_id, mark, at) select ?1, ?2, ?3, ?4"
+        " where exists(select 1 from migrated_memories where agent_id = ?1 and memory_id = ?2)",
+        (agent_id, memory_id, mark, at),
+    )
+
+
+def release(database: Database, agent_id: str, memory_id: str, mark: str) -> bool:
+    """Notes that a thing has other words now; returns whether no other thing has these. In the caller's transaction."""
+    where = "where agent_id = ? and memory_id = ?"
+    database.execute(f"delete from migrated_memories {where} and mark = ?", (agent_id, memory_id, mark))
+    return not database.value(f"select exists(select 1 from migrated_memories {where})", (agent_id, memory_id))
 
 
 def brought_memories(database: Database, program: str = SIGNET[1]) -> dict[str, list[str]]:

@@ -14,8 +14,8 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories.store import memories
 from signet_sync.migration import proposals, store
+from signet_sync.migration.memories import drop
 from signet_sync.migration.operations import require_whole
 from signet_sync.migration.store import BroughtFile
 from signet_sync.storage import files, state_dir
@@ -132,17 +132,8 @@ def _forget_memories(workspace: Workspace, program: str = store.SIGNET[1]) -> No
     database = workspace.database
     ids = store.brought_memories(database, program)
     with database.transaction(durable=True):
-        staying = _staying(workspace, ids, program)
         for agent_id, found in ids.items():
-            # A bundle may name memories that were forgotten here: their marks stay.
-            there = [one for one in found if memories.get(database, agent_id, one) is not None]
-            gone = [one for one in there if (agent_id, one) not in staying]
-            for one in found:
-                store.forget_source(database, agent_id, one, program)
-            store.forget_memories(database, agent_id, found)
-            memories.forget(database, agent_id, gone)
-            # Brought again, they are no memories that a person has forgotten.
-            memories.forget_marks_of(database, [(agent_id, one) for one in gone])
+            drop(database, agent_id, found, program)
 
 
 # ── files ──

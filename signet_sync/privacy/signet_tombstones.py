@@ -13,21 +13,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-import apsw
-
-from signet_sync.errors import SignetSyncError, UsageError, reason
+from signet_sync.errors import HarnessError, SignetSyncError, reason
 from signet_sync.formats.artifact import validate_tombstone
 from signet_sync.formats.artifact_record import FieldProblem
 from signet_sync.formats.filename import carried_token, is_artifact_path, tombstone_file_name, tombstone_name
-from signet_sync.formats.paths import MEMORY, SIGNET_DATABASES
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, SIGNET_DATABASES
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.pages.store import beside_signet
 from signet_sync.storage import files
 from signet_sync.storage.database import foreign
 from signet_sync.sync.planner import Cliff, judge_tombstone
 from signet_sync.sync.request import Pass
-from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.text.sanitizer import sanitize_line
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
     from signet_sync.sync.workspace import Workspace
 
 SECONDS = 5.0
-_TABLE = "memory_artifact_tombstones"
-_OLDER = {"agent_id": "'default'", "removed_at": "''", "reason": "''", "removed_paths": "'[]'"}
+TABLE = "memory_artifact_tombstones"
+COLUMNS = ("agent_id", "session_token", "removed_at", "reason", "removed_paths")
 _MOST, _LONGEST = 50_000, 65_536
 
 
@@ -61,51 +59,29 @@ def database_of(root: str) -> str | None:
 
 
 def read(root: str, path: str) -> SignetTombstones:
-    """Reads the tombstones of Signet's database, and writes nothing. Raises `UsageError`."""
-    try:
-        with foreign.reading(os.path.join(os.path.realpath(root), path), seconds=SECONDS) as connection:
-            known = foreign.columns_of(connection, _TABLE)
-            if "session_token" not in known:
-                return SignetTombstones(path, (), 0)
-            wanted = "session_token", *_OLDER
-            columns = (f"substr({name}, 1, {_LONGEST})" if name in known else _OLDER[name] for name in wanted)
-            rows = connection.execute(f"select {', '.join(columns)} from {_TABLE} limit {_MOST + 1}").fetchall()
-    except apsw.Error as error:
-        raise _unreadable(path, _why(error)) from error
-    if len(rows) > _MOST:
-        raise _unreadable(path, f"it has more than {_MOST} tombstones")
-    found = [_tombstone(*map(_text, row)) for row in rows]
-    good = {(one.agent_id, one.session_token): one for one in found if one is not None}
-    return SignetTombstones(path, tuple(good.values()), found.count(None))
+    """Reads the tombstones of Signet's database, and writes nothing. Raises `HarnessError`."""
+    place, strange = os.path.join(os.path.realpath(root), path), 0
+    found: dict[tuple[str, str], Tombstone] = {}
+    with foreign.reading(place, "Signet", {TABLE: COLUMNS}, seconds=SECONDS) as database:
+        if database.count(TABLE) > _MOST:
+            hint = "is it Signet's? move it away if it is not"
+            raise HarnessError(f"Signet's database has more than {_MOST} tombstones", path=place, hint=hint)
+        for row in database.rows(TABLE, _LONGEST) if "session_token" in database.columns(TABLE) else ():
+            one = tombstone(row)
+            if one is None:
+                strange += 1
+            else:
+                found[one.agent_id, one.session_token] = one
+    return SignetTombstones(path, tuple(found.values()), strange)
 
 
-def _unreadable(path: str, why: str) -> UsageError:
-    return UsageError(
-        f"Signet's database cannot be read: {why}", path=path, hint="start Signet once, or move the database away"
-    )
-
-
-def _why(error: apsw.Error) -> str:
-    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-        return "it is locked"
-    if isinstance(error, apsw.InterruptError):
-        return "it takes too long"
-    if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return "it is damaged, or no database"
-    return str(error) or type(error).__name__
-
-
-def _text(value: object) -> str:
-    """Returns a value of SQLite as text: a column's declared type is not enforced."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _tombstone(token: str, agent_id: str, removed_at: str, why: str, paths: str) -> Tombstone | None:
+def tombstone(row: Mapping[str, str | None]) -> Tombstone | None:
     """Returns the tombstone of a row, the same at each reading; None for one that can be none."""
+    agent_id, token, why = row["agent_id"] or DEFAULT_AGENT, row["session_token"] or "", row["reason"] or ""
     if tombstone_name(tombstone_file_name(agent_id, token)) != (agent_id, token):
         return None
     try:
-        listed = json.loads(paths)
+        listed = json.loads(row["removed_paths"] or "[]")
     except (ValueError, RecursionError):
         listed = []
     named = {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
@@ -114,7 +90,7 @@ def _tombstone(token: str, agent_id: str, removed_at: str, why: str, paths: str)
         "agent_id": agent_id,
         "session_token": token,
         # Without a readable time it is older than every undo.
-        "removed_at": iso(parse_instant(removed_at) or 0),
+        "removed_at": iso(parse_instant(row["removed_at"] or "") or 0),
         "reason": sanitize_line(f"removed in Signet: {why}" if why.strip() else "removed in Signet"),
         "removed_paths": sorted(filter(is_artifact_path, named)),
     }
@@ -150,9 +126,9 @@ def take_in(run: Pass) -> None:
     except (SignetSyncError, OSError) as error:
         trouble = f"{error.path}: {error.message}" if isinstance(error, SignetSyncError) else reason(error)
         trouble += "; what Signet removed is not removed here until it can"
-    if trouble != passes.signet_trouble(database):
+    if trouble != beside_signet.trouble(database):
         with database.transaction():
-            passes.set_signet_trouble(database, trouble)
+            beside_signet.set_trouble(database, trouble)
         if trouble:
             workspace.events.append(trouble)
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from signet_sync.formats.filename import is_artifact_path
 from signet_sync.formats.paths import MEMORY, SIGNET_DATABASES
+from signet_sync.pages.store import beside_signet
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance, Recovery
-from signet_sync.sync.store import passes
 from signet_sync.sync.tombstones import store as tombstones_store
 
 
@@ -33,7 +33,7 @@ def _is_beside_signet(run: Pass) -> bool:
     """Returns whether Signet's database is there, or was and could not be read."""
     root = run.workspace.root
     there = any(os.path.lexists(f"{root}/{path}") for path in SIGNET_DATABASES)
-    return there or bool(passes.signet_trouble(run.database))
+    return there or bool(beside_signet.trouble(run.database))
 
 
 def _may_have_removed(run: Pass) -> bool:

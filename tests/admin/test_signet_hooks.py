@@ -116,6 +116,59 @@ def test_ours_stay_and_an_empty_rest_is_an_object(vault, home):
     assert kept["Stop"] == ours["hooks"]["Stop"][1:] and len(kept) == len(ours["hooks"])
 
 
+MINE = {"type": "stdio", "command": "mine", "args": ["--about", "signet"]}
+SERVERS = {
+    "claude-code": (".claude.json", "mcpServers", {"command": "signet", "args": ["mcp"]}),
+    "gemini": (".gemini/settings.json", "mcpServers", {"httpUrl": "http://localhost:3850/mcp"}),
+    "opencode": (".config/opencode/opencode.json", "mcp", {"type": "local", "command": ["/x/signet", "mcp"]}),
+}
+
+
+@pytest.mark.parametrize("harness", SERVERS)
+def test_its_servers_are_taken_out_and_put_back_to_the_byte(vault, home, harness):
+    place, way, entry = SERVERS[harness]
+    path = home / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ours = {"command": "signet-sync", "args": ["mcp"]}
+    servers = {"mine": MINE, "memory": entry, "signet": {"command": "x"}, "signet-sync": ours}
+    before = json.dumps({"theme": "dark", way: servers}, indent=3).replace('"dark"', ' "dark"')
+    if harness == "gemini":  # hooks in the same file
+        before = before.replace('"theme"', f'"hooks": {json.dumps(json.loads(written())["hooks"])},\n   "theme"')
+    path.write_text(before)
+    (found,) = signet("status")["servers"]
+    assert (found["harness"], found["path"], found["names"]) == (harness, str(path), ["memory", "signet"])
+    assert f"{harness}: MCP server memory, signet is taken out" in call("signet", "takeover", "--dry-run").out
+    assert signet("takeover", "--yes", "--now", NOW)["servers"] == [harness]
+    assert json.loads(path.read_text())[way] == {"mine": MINE, "signet-sync": ours}
+    assert signet("status")["servers"] == [] and signet("status")["taken_out"] == [harness]
+    done = signet("takeover", "--undo", "--yes", "--now", NOW)
+    assert done["servers"] == [harness] and path.read_text() == before
+    signet("takeover", "--yes", "--now", NOW)
+    path.write_text(path.read_text().replace("dark", "light"))
+    signet("yield", "--yes", "--now", NOW)
+    assert json.loads(path.read_text()) == json.loads(before.replace("dark", "light"))
+
+
+def test_what_a_person_has_to_take_out_is_named(vault, home):
+    """Servers of Codex, and plug-ins, which are programs: found by their names, ours and others are left."""
+    (home / ".codex").mkdir()
+    (home / ".codex/config.toml").write_text('[mcp_servers.signet]\ncommand = "signet"\nargs = ["mcp"]\n')
+    for name in ("signet.mjs", "signet-sync.js", "designet.js"):
+        (home / ".config/opencode/plugins").mkdir(parents=True, exist_ok=True)
+        (home / ".config/opencode/plugins" / name).write_text("")
+    (home / ".openclaw/extensions/signet-memory-openclaw").mkdir(parents=True)
+    names = [
+        str(home / name)
+        for name in (".config/opencode/plugins/signet.mjs", ".openclaw/extensions/signet-memory-openclaw")
+    ]
+    before = tree(home / ".codex")
+    assert signet("status")["plugins"] == names
+    told = signet("takeover", "--yes", "--now", NOW)["by_hand"]
+    assert "take out Signet's MCP server: codex mcp remove signet" in told
+    assert [line.partition(":")[0] for line in told if "plug-in" in line] == names
+    assert tree(home / ".codex") == before and all(Path(name).exists() for name in names)
+
+
 def test_settings_that_cannot_be_read_are_left_and_said(vault, settings):
     settings.write_text("{ // mine\n}")
     done = signet("takeover", "--yes", "--now", NOW, code=1)

@@ -65,6 +65,17 @@ def state_of(vault: Vault) -> dict[str, Any]:
     return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
 
 
+def test_what_is_reworded_under_an_id_takes_the_place_of_the_old_words(vault: Vault, tmp_path: Path) -> None:
+    place = tmp_path / "export.json"
+    for words in ("Ada trims the wick at dusk", "Ada trims the wick at dawn"):
+        place.write_text(json.dumps({"results": [{"id": "1", "memory": words}, {"id": "2", "memory": "Bo sails"}]}))
+        done = migrate(vault, "mem0-export", place)
+    assert (done["reworded"], counted(done, "brought"), counted(done, "here")) == (1, 1, 1)
+    assert {one.text for one in remembered(vault)} == {"Ada trims the wick at dawn", "Bo sails"}
+    migrate(vault, "mem0-export", "--undo", "--yes")
+    assert remembered(vault) == set()
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_everything_is_accounted_for_brought_once_and_taken_back(vault: Vault, tmp_path: Path, program: str) -> None:
     source = SOURCES[program]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -117,6 +119,20 @@ def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
     assert_accounted(done, made)
     assert done["tables"]["memories"]["brought"] == 10 and done["agents"] == []
     assert_found(vault, made.asked)
+
+
+def test_a_newer_version_has_more_columns_and_tables(vault: Vault) -> None:
+    made = build(vault.root)
+    connection = apsw.Connection(str(made.path))
+    for table in signet.COLUMNS:
+        connection.execute(f"alter table {table} add column zqxnovel")
+    connection.execute("create table novelties(id, content); insert into novelties values(1, 'zqxnovelty')")
+    connection.execute("create virtual table novel_fts using fts5(content)")
+    connection.close()
+    done = migrate(vault)
+    assert done["not_read"].pop("novelties") == 1
+    assert_accounted(done, made)
+    assert brought(done)["memories"] == 10 and not [name for name in done["not_read"] if "novel_fts" in name]
 
 
 def test_a_memory_keeps_type_tags_time_agent_and_who_may_see_it(vault: Vault) -> None:
@@ -377,15 +393,58 @@ def test_another_place(vault: Vault, tmp_path: Path) -> None:
         assert found["memories"] == 10 and found[str(tmp_path / "other" / _LINES)] == 3
 
 
-def test_a_memory_that_signet_rewords_is_not_brought_twice(vault: Vault) -> None:
-    made = build(vault.root)
-    migrate(vault)
+def reworded(made: Made, *changes: tuple[str, str]) -> None:
     connection = apsw.Connection(str(made.path))
-    connection.execute("update memories set content = 'In other words.' where id = 'mem-1'")
+    for name, content in changes:
+        connection.execute("update memories set content = ? where id = ?", (content, name))
     connection.close()
-    assert brought(migrate(vault)) == {}
+
+
+def test_the_new_words_of_a_memory_take_the_place_of_the_old(vault: Vault) -> None:
+    made = build(vault.root, transcripts=0, entities=0)
+    vault.reindex()
+    before = state_of(vault)["rows"]["memories"]
+    migrate(vault)
+    reworded(made, ("mem-1", "In other words, zqxother."), ("mem-5", "Pinned words, zqxpinned."))
+    seen, done = migrate(vault, "--dry-run"), migrate(vault)
+    assert seen == done | {"dry_run": True} and done["reworded"] == 2 and brought(done) == {"memories": 2}
+    assert_found(vault, [("default", "zqxother"), ("default", "zqxpinned")])
+    for number in (1, 5):
+        assert [path for path in _ours(vault) if word("mem", number).encode() in path.read_bytes()] == []
+    pinned = "select content from memories m, pins p where p.id = m.id"
+    assert vault.rows(pinned) == [("Pinned words, zqxpinned.",)]
+    again = migrate(vault)
+    assert brought(again) == {} and again["reworded"] == 0
+    assert "2 worded otherwise since" not in answer_of(vault).out
     migrate(vault, "--undo", "--yes")
+    assert state_of(vault)["rows"]["memories"] == before
     assert brought(migrate(vault))["memories"] == 10
+
+
+def _ours(vault: Vault) -> list[Path]:
+    """Every file that we write."""
+    found = [path for top in (vault.root, vault.state) for path in top.rglob("*") if path.is_file()]
+    return [path for path in found if not path.name.startswith("memories.db") and path.suffix != ".jsonl"]
+
+
+def test_what_a_person_did_wins_over_new_words(vault: Vault) -> None:
+    """Forgotten, it does not come back in other words; remembered by the person too, the old words stay."""
+    database = Database(vault.root / "memory/memories.db")
+    for number in (1, 2, 3, 4):
+        database.memory(number, f"Ada keeps {word('mem', min(number, 3))}.", type="fact")
+    made = database.close()
+    migrate(vault)
+    (forgotten,) = vault.rows("select id from memories where content like ?", f"%{word('mem', 1)}%")[0]
+    assert vault.call("forget", forgotten, "--now", NOW).code == 0
+    vault.call("remember", f"Ada keeps {word('mem', 2)}.", "--now", NOW)
+    reworded(made, *((f"mem-{number}", f"Ada has zqxnew{'abc'[number - 1]}.") for number in (1, 2, 3)))
+    done = migrate(vault)
+    assert done["tables"]["memories"] == {"rows": 4, "brought": 2, "here": 1, "left": {"forgotten here": 1}}
+    said = "Ada keeps {2}. Ada keeps {3}. Ada has zqxnewb. Ada has zqxnewc."
+    said = said.replace("{2}", word("mem", 2)).replace("{3}", word("mem", 3))  # mem-4 still says it
+    assert {one for (one,) in vault.rows("select content from memories")} == set(said.replace(". ", ".|").split("|"))
+    migrate(vault, "--undo", "--yes")
+    assert vault.rows("select content from memories") == [(f"Ada keeps {word('mem', 2)}.",)]
 
 
 def _garbage(path: Path) -> None:
@@ -464,7 +523,7 @@ def test_a_live_writer_with_a_log_is_read_beside(vault: Vault) -> None:
 
 
 def test_a_database_that_moves_while_it_is_read_is_an_error(vault: Vault) -> None:
-    made = build(vault.root, wal=False)
+    made = build(vault.root)
     with pytest.raises(HarnessError) as caught, signet_database.opened(str(made.path)) as found:
         assert found.count("memories") == 12
         writer = apsw.Connection(str(made.path))
@@ -551,6 +610,33 @@ def test_a_large_database(tmp_path: Path) -> None:
     for name in ("memories", "memory_sources", "pins", "seals", "migrated_memories", "migrated_files", "flow_results"):
         assert after["rows"][name] == before["rows"][name], name
     assert len(after["rows"]["memory_artifact_tombstones"]) == 50
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_database(tmp_path: Path) -> None:
+    """A dry run, which has to know what it would have brought, of a database of 12 MB and of one of 120 MB."""
+    few, many = (_peak(Vault(tmp_path / name), number) for name, number in (("few", 12), ("many", 120)))
+    assert many < few + 32, (few, many)
+
+
+def _peak(vault: Vault, transcripts: int) -> float:
+    """The most memory, in MB, that a process needs for a dry run over transcripts and summaries of half a MB each."""
+    database = Database(vault.root / "memory/memories.db")
+    turns = [f"{'User' if n % 2 else 'Assistant'}: The queue of step {n} drains the lantern." for n in range(9_000)]
+    for number in range(transcripts):
+        named = {"session_key": f"talk-{number}", "created_at": at(number)}
+        database.put("session_transcripts", content="\n".join([*turns, f"User: {number}"]), **named)
+        database.put(
+            "session_summaries", id=f"s-{number}", depth=0, content=f"# {number}\n\n" + "x " * 250_000, **named
+        )
+    database.close()
+    words = ("--workspace", str(vault.root), "migrate", "signet", "--dry-run", "--json", "--now", NOW)
+    with (vault.root.parent / "told.json").open("w") as out:
+        process = subprocess.Popen([sys.executable, "-m", "signet_sync", *words], stdout=out)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_maxrss / 1024
 
 
 def answer_of(vault: Vault, *words: str) -> Answer:

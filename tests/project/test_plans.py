@@ -51,6 +51,7 @@ ALLOWED = {
     "refs is not null": "the index holds only the manifests that the page shows",
     "from backups": "one row",
     "from passes": "one row",
+    "from beside_signet": "one row",
     "redactions": "redactions are few, and every pass must know them",
     "removed_lines": "after a removal",
     "from unscrubbed_memories": "after a memory was forgotten",

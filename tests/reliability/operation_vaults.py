@@ -11,6 +11,7 @@ from typing import Any
 
 import artifacts_fixture as made
 import other_memories
+import pytest
 import signet_database
 from flow_runner import NOW_US, SECRET, answering, distil
 from signet_writer import Signet
@@ -419,8 +420,14 @@ def with_a_stone(folder: Path) -> None:
 
 
 def beside_signet(folder: Path) -> None:
-    """Three sessions, and a database of Signet outside: it removed one of them, and knows of things with secrets."""
+    """Three sessions, and a database of Signet outside: it removed one of them, and knows of things with secrets.
+
+    What was brought from it before is worded otherwise now.
+    """
     vault = _three(folder)
+    earlier = signet_database.Database(folder / "earlier.db")
+    earlier.memory(3, "The lantern of zqxold hums.", agent_id="scout")
+    assert vault.call("migrate", "signet", "--from", str(earlier.close().path), "--now", NOW).code == 0
     vault.reindex()
     token = token_of("default", numbered(2)["session_id"])
     keep(vault, folder, {"from": str(_of_signet(folder, removed=token))})
@@ -472,6 +479,44 @@ def replaced_by_signet(folder: Path) -> None:
     signet.page("## Open Threads\n\n- a thread of its own\n")
     signet.render_manifests()
     vault.reindex()
+    _fed_to_signet()
+    keep(vault, folder)
+
+
+def harness() -> Path:
+    """Where a harness has its settings: beside the state, so that they are put back with it."""
+    return Path(os.environ["SIGNET_STATE"]) / "claude"
+
+
+def _fed_to_signet() -> None:
+    """A harness that calls Signet and has its tools, with what else a person has in its settings."""
+    hook = {"type": "command", "command": "signet hook session-end -H claude-code"}
+    hooks = {"SessionEnd": [{"hooks": [hook]}], "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
+    harness().mkdir()
+    (harness() / "settings.json").write_text(json.dumps({"model": "opus", "hooks": hooks}, indent=4))
+    servers = {"signet": {"command": "signet", "args": ["mcp"]}, "mine": {"command": "mine"}}
+    (harness() / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+def feeds_signet(folder: Path) -> bool:
+    """Whether the harness does; what is not Signet's stands whole beside it."""
+    settings, servers = (json.loads((folder / name).read_text()) for name in ("settings.json", ".claude.json"))
+    hooks = settings.pop("hooks")
+    assert settings == {"model": "opus"} and "Stop" in hooks and "mine" in servers["mcpServers"]
+    found = {"SessionEnd" in hooks, "signet" in servers["mcpServers"]}
+    assert len(found) == 1
+    return found.pop()
+
+
+def taken_over(folder: Path) -> None:
+    """A workspace that was taken over from Signet, whose hooks a person has not had back yet."""
+    vault = _three(folder)
+    vault.reindex()
+    _fed_to_signet()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLAUDE_CONFIG_DIR", str(harness()))
+        assert vault.call("signet", "takeover", "--yes", "--now", NOW).code == 0
+    assert not feeds_signet(harness())
     keep(vault, folder)
 
 

@@ -7,6 +7,7 @@ it was for `prepare`. It ends with 0 where it is done; who asked finds `answer.j
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -180,7 +181,21 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
     return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
 
 
+def _beside(*words: str, feeds: bool) -> Callable[[Path], int]:
+    """A command that leaves a harness feeding Signet, or not, if it says that it is done."""
+    work = told_to(*words)
+
+    def beside(root: Path) -> int:
+        folder = vaults.harness()
+        os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
+        code = work(root)
+        return code if code or vaults.feeds_signet(folder) == feeds else 99
+
+    return beside
+
+
 _PASS = ("reindex", "--now", NOW)
+_TAKEOVER = ("signet", "takeover", "--yes", "--now", NOW)
 _UNDO = ("remove", numbered(2)["session_id"], "--undo", "--now", NOW)
 _ACCEPT = ("violations", "accept")
 _WHY = ("--reason", "mine", "--yes", "--now", NOW)
@@ -228,8 +243,14 @@ _ALL = (
     ),
     # ── beside Signet ──
     Operation(
-        "takeover", "pages and manifests are taken over from Signet", vaults.replaced_by_signet,
-        lambda _: Scenario(told_to("signet", "takeover", "--yes", "--now", NOW), piecemeal=True, tidies=True),
+        "takeover", "pages and manifests are taken over from Signet, its hooks and server taken out of a harness",
+        vaults.replaced_by_signet,
+        lambda _: Scenario(_beside(*_TAKEOVER, feeds=False), piecemeal=True, tidies=True),
+        ("signet takeover",),
+    ),
+    Operation(
+        "undo of a takeover", "Signet's hooks and server are put back, the decision is forgotten", vaults.taken_over,
+        lambda _: Scenario(_beside(*_TAKEOVER, "--undo", feeds=True), piecemeal=True, tidies=True),
         ("signet takeover",),
     ),
     Operation(

@@ -51,6 +51,7 @@ def claude_mem(path: Path, observations: list[Columns], summaries: list[Columns]
     path.parent.mkdir(parents=True, exist_ok=True)
     session = "sdk_session_id" if older else "memory_session_id"
     database = apsw.Connection(str(path))
+    database.execute("pragma journal_mode = wal")
     database.execute(f"create table observations({OBSERVATIONS.format(session=session)}{'' if older else NEWER})")
     database.execute(f"create table session_summaries({SUMMARIES.format(session=session)})")
     database.execute("create table user_prompts(id integer primary key, prompt_text text)")

@@ -76,6 +76,11 @@ def _servers(environ: Mapping[str, str]) -> str:
     )
 
 
+def servers(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Returns the file of MCP servers, and the members that lead to them."""
+    return _servers(environ), _SHAPE.way
+
+
 def _wanted(program: Program) -> dict[str, Group]:
     handler = {"type": "command", "command": program.command(NAME), "timeout": 10}
     return {

@@ -122,6 +122,12 @@ def hooks_path(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "hooks.json")
 
 
+def servers(environ: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Returns the file of MCP servers, and the servers in it; none if it cannot be read."""
+    found = _config_data(environ).get("mcp_servers")
+    return _config(environ), found if isinstance(found, dict) else {}
+
+
 def _config(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "config.toml")
 

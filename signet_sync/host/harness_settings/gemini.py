@@ -60,6 +60,11 @@ def hooks_path(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "settings.json")
 
 
+def servers(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Returns the file of MCP servers, and the members that lead to them."""
+    return hooks_path(environ), _SHAPE.way
+
+
 def _wanted(program: Program) -> dict[str, Group]:
     handler = {"type": "command", "name": _LABEL, "command": program.command(NAME)}
     # At BeforeAgent the person waits: it prints what memory holds on the prompt.

@@ -35,7 +35,7 @@ def merged(
     """
     if access is None and NAME not in (text or ""):
         return text
-    steps = [] if text is None else _steps(text, shape, path)
+    steps = [] if text is None else steps_to(text, (*shape.way, NAME), path)
     present = steps[-1][1].data if len(steps) > len(shape.way) else None
     words = mcp_server.wanted(words_of(present), program, access, search)
     if words is None:
@@ -49,7 +49,7 @@ def stripped(text: str, shape: ServerShape, path: str) -> str | None:
     """Returns the document without our server; None if we created it and it has nothing else. Raises `ConfigError`."""
     if NAME not in text:
         return text
-    steps = _steps(text, shape, path)
+    steps = steps_to(text, (*shape.way, NAME), path)
     if len(steps) <= len(shape.way) or not mcp_server.is_ours(words_of(steps[-1][1].data)):
         return text
     return json_text.cut(text, steps)
@@ -108,14 +108,17 @@ def split(words: Sequence[str]) -> Entry:
     return {"command": words[0], "args": list(words[1:])}
 
 
-def _steps(text: str, shape: ServerShape, path: str) -> list[tuple[int, Child]]:
-    """Returns the path to our entry as far as it exists: each object's position, and the member to follow."""
+def steps_to(text: str, names: Sequence[str], path: str) -> list[tuple[int, Child]]:
+    """Returns the path to an entry as far as it exists: each object's position, and the member to follow.
+
+    Raises `ConfigError`.
+    """
     value: object = document.parsed(text, path)
     start = json_text.root(text)
     steps: list[tuple[int, Child]] = []
-    for name in (*shape.way, NAME):
+    for name in names:
         if not isinstance(value, dict):
-            raise document.unusable(path, f'"{".".join(shape.way[: len(steps)])}" is not an object', "correct this")
+            raise document.unusable(path, f'"{".".join(names[: len(steps)])}" is not an object', "correct this")
         child = json_text.member(text, start, name)
         if child is None:
             break
@@ -131,7 +134,11 @@ def _written(text: str | None, shape: ServerShape, steps: Sequence[tuple[int, Ch
         child = steps[-1][1]
         value = child.data | entry
         return text if value == child.data else json_text.replaced(text, child, value)
-    value = entry | dict(shape.fresh)
+    return put(text, names, steps, entry | dict(shape.fresh))
+
+
+def put(text: str | None, names: Sequence[str], steps: Sequence[tuple[int, Child]], value: Entry) -> str:
+    """Returns the document with one more entry, to which `names` lead; `steps` is how much of that path exists."""
     for name in reversed(names[len(steps) + 1 :]):
         value = {name: value}
     if text is None:

@@ -71,6 +71,12 @@ def _path(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "plugins", "signet-sync.js")
 
 
+def servers(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Returns the file of MCP servers, and the members that lead to them."""
+    path = _servers(environ)
+    return path, _shape(path).way
+
+
 def _servers(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "opencode.json")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.host.harness_settings import claude_code, codex, document, gemini, hook_groups
+from signet_sync.host.harness_settings import claude_code, codex, document, gemini, hook_groups, mcp_server_json
 from signet_sync.host.harness_settings.condition import Edit
 
 # What Signet's connectors write: `signet hook session-end -H claude-code`, by whatever path; not our own command.
@@ -22,7 +22,7 @@ COMMAND: re.Pattern[str] = late(
 )
 _FILES = {module.NAME: module.hooks_path for module in (claude_code, codex, gemini)}
 HARNESSES = tuple(_FILES)
-_EMPTY = "{}\n"
+EMPTY = "{}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class SignetHooks:
 class Removal:
     """What was taken out of a file: its hash before and after, pieces of text with their places, and groups by event.
 
-    The pieces, put back in reverse order, give the file as it was; the groups are for a file that has changed since.
+    The pieces, put back in reverse order, give the file as it was; for a file that has changed since there are the
+    groups, or the MCP servers to which `way` leads.
     """
 
     harness: str
@@ -49,6 +50,8 @@ class Removal:
     after_sha256: str
     pieces: tuple[tuple[int, str, str], ...]
     groups: tuple[tuple[str, dict[str, Any]], ...]
+    way: tuple[str, ...] = ()
+    servers: tuple[tuple[str, dict[str, Any]], ...] = ()
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Removal:
@@ -56,7 +59,9 @@ class Removal:
         pieces = tuple((int(at), str(old), str(new)) for at, old, new in fields["pieces"])
         groups = tuple((str(event), dict(group)) for event, group in fields["groups"])
         before, after = str(fields["before_sha256"]), str(fields["after_sha256"])
-        return cls(str(fields["harness"]), str(fields["path"]), before, after, pieces, groups)
+        way = tuple(map(str, fields["way"]))
+        servers = tuple((str(name), dict(entry)) for name, entry in fields["servers"])
+        return cls(str(fields["harness"]), str(fields["path"]), before, after, pieces, groups, way, servers)
 
 
 def found(harness: str, environ: Mapping[str, str]) -> SignetHooks:
@@ -88,40 +93,46 @@ def taking_out(harness: str, environ: Mapping[str, str]) -> tuple[Edit, Removal]
     pieces = []
     text = before
     for shorter in hook_groups.steps_without(before, path, COMMAND):
-        rest = _EMPTY if shorter is None else shorter
-        pieces.append(_difference(text, rest))
+        rest = EMPTY if shorter is None else shorter
+        pieces.append(difference(text, rest))
         text = rest
     groups = tuple((place.event, {**place.whole, "hooks": [place.own]}) for place in places)
     edit = document.edit(path, before, text)
-    return edit, Removal(harness, path, _sha(before), _sha(text), tuple(pieces), groups)
+    return edit, Removal(harness, path, sha(before), sha(text), tuple(pieces), groups)
 
 
 def putting_back(removal: Removal) -> Edit:
-    """Plans to put hooks of Signet back; into a file that has changed since, as the last groups of their events.
+    """Plans to put hooks or servers of Signet back; into a file that has changed since, as the last of their kind.
 
     Raises `ConfigError`, `OSError`.
     """
     before = document.load(removal.path)
     text = before
-    if text is not None and _sha(text) == removal.after_sha256:
+    if text is not None and sha(text) == removal.after_sha256:
         for at, old, new in reversed(removal.pieces):
             text = text[:at] + old + text[at + len(new) :]
-        if _sha(text) != removal.before_sha256:
-            raise ConfigError("what was taken out of it is damaged", path=removal.path, hint=_by_hand(removal.groups))
-    elif text is None or _sha(text) != removal.before_sha256:
-        text = _EMPTY if text is None else text
+        if sha(text) != removal.before_sha256:
+            raise ConfigError("what was taken out of it is damaged", path=removal.path, hint=_by_hand(removal))
+    elif text is None or sha(text) != removal.before_sha256:
+        text = EMPTY if text is None else text
         present = [place.own for place in hook_groups.places(hook_groups.parsed(text, removal.path), COMMAND)]
         for event, group in removal.groups:
             if group["hooks"][0] not in present:
                 text = hook_groups.appended(text, event, group, removal.path)
+        for name, entry in removal.servers:
+            names = (*removal.way, name)
+            steps = mcp_server_json.steps_to(text, names, removal.path)
+            text = text if len(steps) == len(names) else mcp_server_json.put(text, names, steps, entry)
     return document.edit(removal.path, before, text)
 
 
-def _by_hand(groups: Sequence[tuple[str, dict[str, Any]]]) -> str:
-    return "add by hand: " + "; ".join(f"{event}: {json.dumps(group)}" for event, group in groups)
+def _by_hand(removal: Removal) -> str:
+    return "add by hand: " + "; ".join(
+        f"{name}: {json.dumps(value)}" for name, value in removal.groups + removal.servers
+    )
 
 
-def _difference(text: str, shorter: str) -> tuple[int, str, str]:
+def difference(text: str, shorter: str) -> tuple[int, str, str]:
     """Returns where two texts differ, and what each has there."""
     least = min(len(text), len(shorter))
     at = next((i for i in range(least) if text[i] != shorter[i]), least)
@@ -129,5 +140,6 @@ def _difference(text: str, shorter: str) -> tuple[int, str, str]:
     return at, text[at : len(text) - end], shorter[at : len(shorter) - end]
 
 
-def _sha(text: str) -> str:
+def sha(text: str) -> str:
+    """Returns the hash by which a file is known again."""
     return sha256(text.encode()).hexdigest()

@@ -5,42 +5,140 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import quote
 
 import apsw
 
+from signet_sync.errors import HarnessError
+
 BUSY_MS = 2000
+LONGEST = 64 * 1024 * 1024  # bytes of a value that is read
 _STEPS = 10_000  # of SQLite's virtual machine, between two looks at the clock
 _BESIDE = "-wal", "-shm", "-journal"
 _VERSION_AT, _WITH_LOG = 18, b"\x02"  # in the file's first bytes
 
 
-@contextmanager
-def reading(path: str, *, seconds: float) -> Iterator[apsw.Connection]:
-    """Opens a database in the workspace for one consistent read of at most some seconds. Raises `apsw.Error`.
+class ForeignDatabase:
+    """An open database of another program: the columns that are read, by table, as text whatever they hold."""
 
-    One that would be written through a log, and has none, is read as it is: to lock it, SQLite would create the log.
+    def __init__(self, connection: apsw.Connection, read: Mapping[str, tuple[str, ...]]) -> None:
+        self._connection = connection
+        self._read = read
+        found = connection.execute("select name, type from pragma_table_list where schema = 'main'")
+        listed = [(str(name), kind) for name, kind in found]
+        virtual = [name for name, kind in listed if kind == "virtual"]
+        self.tables: tuple[str, ...] = tuple(
+            sorted(
+                name
+                for name, kind in listed
+                if kind == "table"
+                and not name.startswith("sqlite_")
+                and not any(name.startswith(f"{one}_") for one in virtual)
+            )
+        )
+
+    def columns(self, table: str) -> set[str]:
+        """Names the columns of a table; none if there is no such table."""
+        return columns_of(self._connection, table) if table in self.tables else set()
+
+    def is_sound(self, table: str) -> bool:
+        """Returns whether SQLite finds no damage in a table."""
+        return bool(self._connection.execute(f"pragma quick_check({_quoted(table)})").get == "ok")
+
+    def count(self, table: str) -> int:
+        """Counts the rows of a table; 0 if there is no such table."""
+        if table not in self.tables:
+            return 0
+        number: int = self._connection.execute(f"select count(*) from {_quoted(table)}").get
+        return number
+
+    def rows(
+        self, table: str, longest: int = LONGEST, *, named: str | None = None
+    ) -> Iterator[Mapping[str, str | None]]:
+        """Yields the rows of a table that is read, or those with an `id`, one by one.
+
+        Columns that this version lacks and too long values are None; then `bytes` says how long a value is.
+        """
+        columns, present = self._read[table], self.columns(table)
+        known = [column for column in columns if column in present]
+        if not known:
+            return
+        parts = ", ".join(
+            f"case when octet_length({name}) <= {longest} then cast({name} as blob) end, octet_length({name})"
+            for name in map(_quoted, known)
+        )
+        absent: dict[str, str | None] = dict.fromkeys(columns)
+        where = "" if named is None else " where id = ?"
+        for values in self._connection.execute(f"select {parts} from {_quoted(table)}{where}", [named] * bool(where)):
+            row = absent.copy()
+            for name, value, length in zip(known, values[::2], values[1::2], strict=True):
+                row[name] = None if value is None else value.decode("utf-8", "replace")
+                if value is None and length is not None:
+                    row["bytes"] = str(length)
+            yield row
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def reading(
+    path: str, program: str, read: Mapping[str, tuple[str, ...]], *, seconds: float | None = None
+) -> Iterator[ForeignDatabase]:
+    """Opens a program's database for one consistent read, of at most some seconds. Raises `HarnessError`.
+
+    One that would be written through a log, and has none, is read as it is: to lock it, SQLite would create the log. If
+    it changes meanwhile, that is an error.
     """
     try:
         # SQLite refuses links only in the path of the database itself, and writes its index where that link leads.
         odd = [beside for beside in _BESIDE if not _is_file_or_gone(path + beside)]
-        idle = _is_idle(path)
+        before = _idle_state(path)
     except OSError as error:
-        raise apsw.CantOpenError(error.strerror) from error
+        raise _unreadable(path, program, error.strerror or str(error)) from error
     if odd:
-        raise apsw.CantOpenError(f"there is no file in the place of its {odd[0]}")
-    connection = open_foreign(path, immutable=idle)
+        raise _unreadable(path, program, f"there is no file in the place of its {odd[0]}")
     try:
-        end = time.monotonic() + seconds
-        connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
-        connection.execute("begin")
-        yield connection
-    finally:
-        connection.close()
-    if idle and not _is_idle(path):
-        raise apsw.BusyError("it was written in the meantime")
+        connection = open_foreign(path, immutable=before is not None)
+        try:
+            if seconds is not None:
+                end = time.monotonic() + seconds
+                connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+            connection.execute("begin")
+            yield ForeignDatabase(connection, read)
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise _translated(error, path, program) from error
+    if before is not None and _idle_state(path) != before:
+        hint = f"run the same command again when {program} is idle; what was done stays, and nothing comes twice"
+        what = f"{program} wrote into its database while it was read"
+        raise HarnessError(what, path=path, hint=hint, code="database-moved")
+
+
+def damaged(path: str, program: str) -> HarnessError:
+    """Returns the error of a file that is no sound database."""
+    hint = f"restore it from a backup of {program}, or start {program} once"
+    what = f"{program}'s database is no SQLite database, or damaged"
+    return HarnessError(what, path=path, hint=hint, code="database-damaged")
+
+
+def _unreadable(path: str, program: str, why: str) -> HarnessError:
+    hint = f"check path and permissions; if {program} was killed, start and stop it once"
+    return HarnessError(f"{program}'s database cannot be read: {why}", path=path, hint=hint)
+
+
+def _translated(error: apsw.Error, path: str, program: str) -> HarnessError:
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        hint = f"stop {program}, or try again when it is idle"
+        return HarnessError(f"{program}'s database is locked", path=path, hint=hint, code="database-locked")
+    if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
+        return damaged(path, program)
+    late = isinstance(error, apsw.InterruptError)
+    return _unreadable(path, program, "it takes too long" if late else str(error) or type(error).__name__)
 
 
 def open_foreign(path: str, *, immutable: bool = False) -> apsw.Connection:
@@ -77,11 +175,14 @@ def columns_of(connection: apsw.Connection, table: str) -> set[str]:
     return {str(name) for (name,) in connection.execute("select name from pragma_table_info(?)", (table,))}
 
 
-def _is_idle(path: str) -> bool:
-    """Returns whether a database is written through a log, and all of its content is in its file."""
+def _idle_state(path: str) -> tuple[int, int] | None:
+    """Returns time and size of a database that is written through a log and has all in its file; None for any other."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        version = file.read(_VERSION_AT + 1)[_VERSION_AT:]
-    return version == _WITH_LOG and not (has_log(path) or has_log(path, "-journal"))
+        status = os.fstat(file.fileno())
+        version = file.read(_VERSION_AT + 1)[_VERSION_AT:] if stat.S_ISREG(status.st_mode) else b""
+    if version != _WITH_LOG or has_log(path) or has_log(path, "-journal"):
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _is_file_or_gone(path: str) -> bool:

@@ -400,7 +400,8 @@ NATIVE: tuple[Table, ...] = (
         since=8,
     ),
     native(
-        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it",
+        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it; if "
+        "`migrate` had brought it, also what it was in the other program",
         "create table forgotten_memories(mark text primary key) without rowid",
         row=ForgottenRow,
         since=7,
@@ -524,15 +525,21 @@ NATIVE: tuple[Table, ...] = (
     native(
         "one row: why passes are halted (null: they are not); whether manifests may be missing, rows that went may "
         "have left bytes, dropped recall lines words in full text; when the database was examined; the day on which "
-        "`garden_days` was brought up to date; what was last reported about Signet's database; when "
-        "its daemon was found to have ended",
+        "`garden_days` was brought up to date",
         """create table passes(
         one integer primary key check(one = 1), halted text, manifests_due integer not null default 0,
         wipe_due integer not null default 0, scour_due integer not null default 0, examined_at text,
-        days_told_on text, signet_trouble text,
-        signet_ended_at real)""",
+        days_told_on text)""",
         salvaged=False,
         since=7,
+    ),
+    native(
+        "one row: what was last reported about Signet's database, and when its daemon was found to have ended on this "
+        "machine (seconds since 1970)",
+        """create table beside_signet(
+        one integer primary key check(one = 1), trouble text, daemon_ended_at real)""",
+        salvaged=False,
+        since=8,
     ),
     native(
         "one row: whether native rows have still to be brought back into this new database, and the fingerprint of "

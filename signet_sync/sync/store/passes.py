@@ -74,27 +74,6 @@ def summarized_days(database: Database, day: str) -> None:
     database.set_state(_TABLE, "days_told_on", day)
 
 
-def signet_trouble(database: Database) -> str:
-    """Returns what was last reported about Signet's database; empty if it could be read."""
-    return database.state(_TABLE, "signet_trouble") or ""
-
-
-def set_signet_trouble(database: Database, trouble: str) -> None:
-    """Records what was reported about Signet's database. In the caller's transaction."""
-    database.set_state(_TABLE, "signet_trouble", trouble or None)
-
-
-def signet_ended_at(database: Database) -> float | None:
-    """Returns when Signet's daemon was found to have ended on this machine, in seconds since 1970."""
-    ended: float | None = database.state(_TABLE, "signet_ended_at")
-    return ended
-
-
-def set_signet_ended_at(database: Database, ended: float | None) -> None:
-    """Records when it was found to have ended; None while it runs. In the caller's transaction."""
-    database.set_state(_TABLE, "signet_ended_at", ended)
-
-
 def any_due(database: Database) -> bool:
     """Returns whether something is due for the next full pass."""
     return is_halted(database) or is_due(database, "manifests_due") or is_due(database, "wipe_due")

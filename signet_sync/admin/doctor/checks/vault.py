@@ -17,10 +17,11 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
+from signet_sync.pages.store import beside_signet
 from signet_sync.settings import model
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.locations import base, identified, read_id, user_file
-from signet_sync.sync.store import counts, passes
+from signet_sync.sync.store import counts
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
 OBSIDIAN = ".obsidian/app.json"
@@ -201,7 +202,7 @@ def settings(target: Installation) -> list[Finding]:
 
 def signet(target: Installation) -> list[Finding]:
     """Checks whether a Signet daemon would also write MEMORY.md, and whether its database could be read."""
-    trouble = target.query(passes.signet_trouble)
+    trouble = target.query(beside_signet.trouble)
     remedy = "see to that database, or move it away; the next full pass reads it again"
     return [*([warning("signet-database", display(trouble), remedy)] if trouble else []), *_daemon(target)]
 
