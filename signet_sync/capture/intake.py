@@ -31,6 +31,7 @@ from signet_sync.sessions.states import Propose
 from signet_sync.sessions.store import live
 from signet_sync.settings.model import may_ask_model
 from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
@@ -289,7 +290,7 @@ def _sweep(
             quiet_us = now_us - source.mtime_ns // 1000
             if source.mtime_ns // 1000 < since_us or quiet_us < workspace.settings.capture_idle * SECOND:
                 continue
-            known = _mark(workspace, source)
+            known = _mark(workspace.database, source)
             if known is not None and _is_unchanged(known, source):
                 continue
             # A hook may have derived the agent from its harness's environment.
@@ -346,14 +347,14 @@ def short(session_id: str) -> str:
     return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
 
 
-def is_read(workspace: Workspace, source: TranscriptSource, agent_id: str | None = None) -> bool:
+def is_read(database: Database, source: TranscriptSource, agent_id: str | None = None) -> bool:
     """Checks whether a transcript was read in its present state, for this agent if one is named."""
-    mark = _mark(workspace, source)
+    mark = _mark(database, source)
     return mark is not None and _is_unchanged(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
 
 
-def _mark(workspace: Workspace, source: TranscriptSource) -> TranscriptState | None:
-    return capture_store.mark_of(workspace.database, source.harness, source.place, source.session_id)
+def _mark(database: Database, source: TranscriptSource) -> TranscriptState | None:
+    return capture_store.mark_of(database, source.harness, source.place, source.session_id)
 
 
 def _is_unchanged(mark: TranscriptState, source: TranscriptSource) -> bool:

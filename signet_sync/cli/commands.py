@@ -21,7 +21,8 @@ class Listed(NamedTuple):
 EVERYDAY = "everyday"
 _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     EVERYDAY: {
-        "init": ("setup", "Create an empty workspace."),
+        "setup": ("setup", "Set everything up: a few questions, each with a good default."),
+        "init": ("init", "Create an empty workspace."),
         "demo": ("demo", "Create, index and show a workspace of sample sessions."),
         "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
         "status": ("status", "Show the agent's state, what is indexed and what is wrong."),

@@ -48,6 +48,19 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     where it stopped. Sessions that may still be running (changed in the last 15 minutes, see `capture.idle`) are
     skipped, unless PATH names them.
     """
+    document = bring(context, harness, path, agent, again=again)
+    context.answer(document, lambda: _show(document, path))
+    if document["failed"]:
+        click.get_current_context().exit(1)
+
+
+def bring(
+    context: Context, harness: str, path: str | None = None, agent: str | None = None, *, again: bool = False
+) -> dict[str, Any]:
+    """Writes past sessions of a harness into the vault; returns the document of `import --json`.
+
+    Raises `SignetSyncError`, `OSError`.
+    """
     from signet_sync.capture import intake
     from signet_sync.capture.stores import transcripts
     from signet_sync.sessions.model_proposals import proposer
@@ -72,18 +85,36 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     with context.opened(settings=settings) as workspace, progress_bar("importing", show=show_bar) as advance:
         propose = proposer(settings, context.root, os.environ)
         for number, source in enumerate(sources, 1):
-            if intake.is_read(workspace, source, agent) and not again:
+            if intake.is_read(workspace.database, source, agent) and not again:
                 skipped.append({"path": source.path, "reason": "read before, unchanged since"})
-            elif path is None and context.now_us - source.mtime_ns // 1000 < idle * 1_000_000:
+            elif path is None and _is_recent(source, context.now_us, idle):
                 skipped.append({"path": source.path, "reason": recent})
             else:
                 intake.capture_one(workspace, source, done, now_us=context.now_us, agent_id=agent, propose=propose)
             if advance is not None:
                 advance(number, len(sources))
-    document = _document(harness, sources, done, skipped)
-    context.answer(document, lambda: _show(document, path))
-    if done.failed:
-        click.get_current_context().exit(1)
+    return _document(harness, sources, done, skipped)
+
+
+def waiting(context: Context, harness: str) -> int:
+    """Counts the transcripts of a harness that `bring` would read. Raises `SignetSyncError`, `OSError`."""
+    from signet_sync.capture import intake
+    from signet_sync.capture.stores import transcripts
+    from signet_sync.storage.database.connection import Database
+
+    idle = context.settings().capture_idle
+    sources = [one for one in transcripts.sources(harness) if not _is_recent(one, context.now_us, idle)]
+    if not sources or not os.path.exists(context.database_path()):
+        return len(sources)
+    database = Database(context.database_path(), readonly=True)
+    try:
+        return sum(not intake.is_read(database, source) for source in sources)
+    finally:
+        database.connection.close()
+
+
+def _is_recent(source: TranscriptSource, now_us: int, idle: float) -> bool:
+    return now_us - source.mtime_ns // 1000 < idle * 1_000_000
 
 
 def _document(

@@ -189,9 +189,10 @@ class Context:
         from signet_sync.settings import model  # eighty settings, which reading commands do without
 
         settings, remarks = model.load(self.root, anyway=anyway)
-        self.warnings += map(str, remarks)
-        for remark in remarks:
-            self.say(f"warning: {remark}")
+        fresh = [text for text in map(str, remarks) if text not in self.warnings]
+        self.warnings += fresh
+        for text in fresh:
+            self.say(f"warning: {text}")
         return settings
 
     def log_to_person(self) -> None:

@@ -16,7 +16,8 @@ def show_models(root: str) -> None:
     found = installed.installed_models(os.environ)
     if not found or not installed.is_undecided(model.load(root, anyway=True)[0]):
         return
-    click.echo(display(f"rules make the summaries; to use a language model, add to {model.user_file()} one of:"))
+    told = "rules make the summaries; a language model, which is sent texts of your sessions, is used if you add to"
+    click.echo(display(f"{told} {model.user_file()} one of:"))
     for one in found:
         click.echo(f"  # {one.name}")
         for line in one.lines:

@@ -35,14 +35,7 @@ def reindex(
     context: Context, full: bool, index_only: bool, agent: str | None, strict: bool, accept_removals: bool
 ) -> int:
     """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
-    plain = not (full or index_only or agent or accept_removals)
-    current = unchanged.CurrentInputs(context.root, context.chosen_database) if plain else None
-    document = unchanged.answer(current, context.now_us) if current is not None else None
-    if document is None:
-        from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
-
-        progress = progress_bar("indexing", show=not context.as_json and not context.quiet)
-        document = reindex_pass.run(context, current, progress, full, index_only, agent, accept_removals)
+    document = passed(context, full=full, index_only=index_only, agent=agent, accept_removals=accept_removals)
     if context.as_json or not context.quiet:
         context.answer(document, partial(show, document))
     if document["halted"]:
@@ -50,6 +43,29 @@ def reindex(
     counts = document["counts"]
     wrong = counts["invalid"] or counts["violation"] or counts["tombstoned"] or document["entity_drift"]
     return 1 if strict and wrong else 0
+
+
+def passed(
+    context: Context,
+    *,
+    full: bool = False,
+    index_only: bool = False,
+    agent: str | None = None,
+    accept_removals: bool = False,
+) -> dict[str, Any]:
+    """Runs a full pass, if anything has changed since the last one; returns the document of `reindex --json`.
+
+    Raises `SignetSyncError`, `OSError`.
+    """
+    plain = not (full or index_only or agent or accept_removals)
+    current = unchanged.CurrentInputs(context.root, context.chosen_database) if plain else None
+    document = unchanged.answer(current, context.now_us) if current is not None else None
+    if document is not None:
+        return document
+    from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
+
+    progress = progress_bar("indexing", show=not context.as_json and not context.quiet)
+    return reindex_pass.run(context, current, progress, full, index_only, agent, accept_removals)
 
 
 def show(document: dict[str, Any]) -> None:

@@ -27,7 +27,8 @@ def service() -> None:
     """Install the agent as a systemd or launchd service."""
 
 
-def _parts(context: Context) -> dict[str, Any]:
+def unit_of(context: Context) -> dict[str, Any]:
+    """Returns what the unit of a workspace says, as `services.install` takes it."""
     settings = context.settings()
     notifiers = [os.path.expanduser(word) for word in settings.notify_command[:1]]
     asks_a_model = proposer(settings, context.root, os.environ) is not None
@@ -39,11 +40,12 @@ def _parts(context: Context) -> dict[str, Any]:
         "executable": _executable(),
         "workspace": context.root,
         "state": state_dir.base(),
-        "name": _name(context),
+        "name": name_of(context),
     }
 
 
-def _name(context: Context) -> str:
+def name_of(context: Context) -> str:
+    """Returns the name of the workspace's service."""
     return service_name(context.root, default=os.path.expanduser(DEFAULT_WORKSPACE))
 
 
@@ -65,7 +67,7 @@ def _executable() -> list[str]:
 @pass_context
 def install(context: Context, system: bool, linger: bool) -> int:
     """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand."""
-    done = services.install(**_parts(context), system=system, linger=linger)
+    done = services.install(**unit_of(context), system=system, linger=linger)
     lingers = services.lingering()
 
     def show() -> None:
@@ -85,7 +87,7 @@ def install(context: Context, system: bool, linger: bool) -> int:
 @pass_context
 def uninstall(context: Context, system: bool) -> int:
     """Stop, disable and remove the unit of this workspace; vault and state stay."""
-    done = services.uninstall(name=_name(context), system=system)
+    done = services.uninstall(name=name_of(context), system=system)
     context.answer(asdict(done), lambda: _show(done))
     return 0
 
@@ -124,7 +126,7 @@ def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> i
             raise click.UsageError("launchd has no such unit; the agent notifies you itself before it ends")
         text = systemd.render_failure(kind, executable=_executable(), environment=environment)
     else:
-        text = services.render(kind, **_parts(context), environment=environment)
+        text = services.render(kind, **unit_of(context), environment=environment)
     click.echo(text, nl=False)
     return 0
 

@@ -1,82 +1,341 @@
-"""`init`: creates an empty workspace with a commented settings file."""
+"""`setup`: leads through everything that a first start needs, with the operations of the single commands."""
 
 from __future__ import annotations
 
 import os
-import textwrap
-from dataclasses import fields
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.admin import hooks_install
+from signet_sync.capture.stores import transcripts
+from signet_sync.cli import import_, init, reindex
+from signet_sync.cli import service as service_command
+from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import WorkspaceError
-from signet_sync.formats.paths import MEMORY, SETTINGS
-from signet_sync.settings.model import Settings, spec
-from signet_sync.storage import files
-from signet_sync.storage.safe_paths import folder
+from signet_sync.errors import ConfigError, SignetSyncError, extra_hint, reason
+from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
+from signet_sync.formats.timestamps import iso
+from signet_sync.host import extras
+from signet_sync.host import service as services
+from signet_sync.host.harness_settings.registry import HARNESSES
+from signet_sync.llm.installed import installed_models
+from signet_sync.pages.signet_daemon import daemon_pid
+from signet_sync.text.phrases import counted
 
-_TEMPLATE_HEAD = """\
-# Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
-# docs/settings.md of signet-sync explains each one. A workspace's settings cannot run any program.
-"""
+_OFFERED = ("ui", "mcp")
+_WIDTH = 11
+PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
+
+
+@dataclass(slots=True)
+class Step:
+    """One part of the set-up: what is there or will be done (`text`), what carries it out, and what came of it.
+
+    `state` is one of the constants above; a step with a `question` is carried out only after a yes, and its `act`
+    returns the state. `left` is what stays for the person to do.
+    """
+
+    name: str
+    state: str
+    text: str
+    act: Callable[[Step], str] | None = None
+    question: str = ""
+    left: tuple[str, ...] = ()
+    error: SignetSyncError | None = None
 
 
 @click.command(cls=Command)
-@click.argument("path", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask: take the recommended answers.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
+@click.option("--no-hooks", is_flag=True, help="Leave the settings of coding agents alone.")
+@click.option("--no-import", is_flag=True, help="Do not import past sessions.")
+@click.option("--no-index", is_flag=True, help="Do not index what the workspace contains.")
+@click.option("--no-service", is_flag=True, help="Do not start the agent in the background.")
 @json_option
 @pass_context
-def init(context: Context, path: str | None) -> int:
-    """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
-    root = os.path.abspath(os.path.expanduser(path)) if path else context.root
-    if os.path.exists(root) and not os.path.isdir(root):
-        raise WorkspaceError("the workspace path is a file", path=root, hint="choose another path")
-    made = []
-    if not os.path.isdir(root):
-        os.makedirs(root, mode=0o700)
-        made.append(root)
-    if not os.path.isdir(os.path.join(root, MEMORY)):
-        with folder(root, MEMORY, create=True):
-            made.append(MEMORY)
-    files.prepare(root)
+def setup(
+    context: Context, yes: bool, dry_run: bool, no_hooks: bool, no_import: bool, no_index: bool, no_service: bool
+) -> int:
+    """Set everything up: the workspace, hooks of the coding agents found here, past sessions, index and service.
+
+    Asks at most three questions, Enter takes the recommended answer; what exists is kept, and a second run changes
+    nothing that is in place. Optional features and language models are offered at the end, none is turned on.
+
+    init, hooks install, import, reindex and service install do the same one by one.
+    """
+    if not (yes or dry_run) and (context.as_json or not sys.stdin.isatty()):
+        raise click.UsageError("setup asks questions: use --yes where none can be answered, or --dry-run to look")
+    omitted = {"hooks": no_hooks, "import": no_import, "index": no_index, "service": no_service}
+    quiet = context.as_json or context.quiet
+    signet = _signet(context.root)
+    for line in [] if quiet else [f"setting up {context.root}", *signet]:
+        click.echo(display(line))
+    steps = [_looked(context, name, look, omitted=omitted) for name, look in _LOOKS]
+    if not dry_run:
+        for step in steps:
+            _agree(step, yes=yes)
+        for step in steps:
+            _carry_out(steps[0], step)
+            if not quiet:
+                _show_step(step)
+    elif not quiet:
+        for step in steps:
+            _show_step(step)
+    document = {
+        "workspace": context.root,
+        "dry_run": dry_run,
+        "steps": [_document(step) for step in steps],
+        "signet": signet,
+        "extras": [name for name in _OFFERED if not extras.is_installed(name)],
+        "models": [model.name for model in installed_models(os.environ)],
+        "next": _next(context, steps),
+    }
+    if context.as_json or not context.quiet:
+        context.answer(document, partial(_show_rest, context, document, steps))
+    return int(any(step.state == FAILED for step in steps))
+
+
+# ── what is there ──
+
+
+def _looked(context: Context, name: str, look: Callable[[Context], Step], *, omitted: dict[str, bool]) -> Step:
+    if omitted.get(name):
+        return Step(name, SKIPPED, f"left out (--no-{name})")
     try:
-        files.create_once(root, SETTINGS, template().encode())
-        made.append(SETTINGS)
-    except FileExistsError:
-        pass
-
-    def show() -> None:
-        click.echo(f"workspace {root}: " + ("created " + ", ".join(made) if made else "already exists"))
-        show_models(root)
-        click.echo("next:")
-        for words in ("reindex", "hooks install auto", "service install"):
-            click.echo(f"  {context.command_line(words, root)}")
-
-    context.answer({"workspace": root, "made": made}, show)
-    return 0
+        return look(context)
+    except (SignetSyncError, OSError) as error:
+        return _failed(Step(name, FAILED, ""), error)
 
 
-def template() -> str:
-    """Returns a settings file with every setting of a workspace as a comment."""
-    lines = [_TEMPLATE_HEAD]
-    table = ""
-    for field in fields(Settings):
-        key, default, doc, allowed = spec(field)
-        if not allowed:
-            continue
-        section, _, name = key.partition(".")
-        if section != table:
-            lines.append(f"\n[{section}]")
-            table = section
-        lines += textwrap.wrap(doc.replace("`", ""), 110, initial_indent="# ", subsequent_indent="# ")
-        lines.append(f"# {name} = {_toml(default)}")
-    return "\n".join(lines) + "\n"
+def _signet(root: str) -> list[str]:
+    """Returns what to say of a workspace that Signet uses; empty if it does not."""
+    if daemon_pid(root) is None and not any(os.path.lexists(os.path.join(root, path)) for path in SIGNET_DATABASES):
+        return []
+    return [
+        "Signet uses this workspace, too. Nothing of it is changed here:",
+        "  signet-sync migrate signet brings over what its database remembers",
+        "  signet-sync signet status shows who writes MEMORY.md, and how to choose",
+    ]
 
 
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else f"{value}"
+def _workspace(context: Context) -> Step:
+    root = context.root
+    lacking = [path for path in (MEMORY, SETTINGS) if not os.path.lexists(os.path.join(root, path))]
+
+    def act(step: Step) -> str:
+        init.make(root)
+        step.text = root
+        return DONE
+
+    if not lacking:
+        return Step("workspace", PRESENT, root)
+    return Step("workspace", PLANNED, f"create {root}" if not os.path.lexists(root) else f"complete {root}", act)
+
+
+def _hooks(context: Context) -> Step:
+    root = context.root
+    found = hooks_install.conditions(root, hooks_install.chosen(hooks_install.AUTO))
+    if not found:
+        known = ", ".join(HARNESSES)
+        return Step("hooks", ABSENT, f"no coding agent found ({known}); later: signet-sync hooks install auto")
+    left, connected, planned = [], [], []
+    for one in found:
+        if one.events and not hooks_install.is_fed(one, root) and hooks_install.feeds_a_folder(one):
+            moving = context.command_line(f"hooks install {one.harness}")
+            left.append(f"{one.harness} feeds another workspace, {one.workspace or '~/.agents'}; to move it: {moving}")
+        elif one.signet and not one.events and daemon_pid(root) is not None:
+            left.append(f"{one.harness} calls Signet, whose daemon runs; choose first: signet-sync signet takeover")
+        elif one.installed and hooks_install.is_fed(one, root):
+            connected.append(one.harness)
+            left += [f"{one.harness}: {problem.message}: {problem.hint}" for problem in one.problems]
+        else:
+            planned.append(one)
+    names = [one.harness for one in planned]
+
+    def act(step: Step) -> str:
+        outcomes = hooks_install.install(root, names, now=iso(context.now_us))
+        good = [outcome for outcome in outcomes if outcome.error is None]
+        step.text = _connected([*connected, *(outcome.harness for outcome in good)])
+        step.left += tuple(f"{one.harness}: {line}" for one in good for line in one.plan.by_hand)
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+        return DONE
+
+    if not planned:
+        return Step("hooks", PRESENT if connected else SKIPPED, _connected(connected), left=tuple(left))
+    question = (
+        f"Connect {_listed(names)}? Sessions are recorded when they end, and begin with what is known of the project."
+        f"\n  changes {', '.join(one.path for one in planned)}\n "
+    )
+    return Step("hooks", PLANNED, f"connect {_listed(names)}", act, question, tuple(left))
+
+
+def _past(context: Context) -> Step:
+    waiting = {name: import_.waiting(context, name) for name in transcripts.installed()}
+    waiting = {name: number for name, number in waiting.items() if number}
+    if not waiting:
+        return Step("import", PRESENT, "no past session is left to import")
+    total = counted(sum(waiting.values()), "past session")
+    each = ", ".join(f"{name} {number}" for name, number in waiting.items())
+
+    def act(step: Step) -> str:
+        done = {name: import_.bring(context, name) for name in waiting}
+        step.text = f"{counted(sum(one['sessions'] for one in done.values()), 'session')} imported"
+        wrong = [(name, text) for name, one in done.items() for text in one["failed"]]
+        if wrong:
+            name, text = wrong[0]
+            raise ConfigError(
+                f"{len(wrong)} of {total} could not be read, the first one: {text}",
+                hint=f"{context.command_line(f'import {name}')} tries again",
+                code="import-failed",
+            )
+        return DONE
+
+    return Step("import", PLANNED, f"import {total} ({each})", act, f"Import {total} ({each})?")
+
+
+def _index(context: Context) -> Step:
+    was_there = os.path.exists(context.database_path())
+
+    def act(step: Step) -> str:
+        document = reindex.passed(context)
+        if document["halted"]:
+            raise ConfigError(document["halted"]["message"], hint=document["halted"]["hint"], code="halted")
+        counts, pages = document["counts"], document["agents"].values()
+        step.text = f"{counted(counts['indexed'], 'file')} indexed"
+        if wrong := counts["invalid"] + counts["violation"]:
+            step.left += (f"{counted(wrong, 'file')} with a problem: {context.command_line('doctor')}",)
+        same = was_there and counts["unchanged"] == counts["scanned"] and not any(page["changed"] for page in pages)
+        return PRESENT if same else DONE
+
+    return Step("index", PLANNED, "index the workspace and write MEMORY.md", act)
+
+
+def _service(context: Context) -> Step:
+    name = service_command.name_of(context)
+    if any(unit.name == name and unit.active for unit in services.installed()):
+        return Step("service", PRESENT, f"{name} runs")
+    if not services.answers():
+        running = context.command_line("run")
+        return Step("service", ABSENT, f"neither systemd nor launchd answers here; {running} does its work")
+
+    def act(step: Step) -> str:
+        done = services.install(**service_command.unit_of(context))
+        step.left += done.by_hand
+        step.text = f"{name} runs, and starts at login"
+        if not done.running:
+            raise ConfigError(
+                "the service was written and does not run",
+                path=done.path,
+                hint="signet-sync doctor says why; signet-sync run does its work meanwhile",
+                code="service-failed",
+            )
+        return DONE
+
+    question = "Run signet-sync in the background, now and at login? It keeps index and MEMORY.md up to date."
+    return Step("service", PLANNED, "start the service, now and at login", act, question)
+
+
+_LOOKS: tuple[tuple[str, Callable[[Context], Step]], ...] = (
+    ("workspace", _workspace),
+    ("hooks", _hooks),
+    ("import", _past),
+    ("index", _index),
+    ("service", _service),
+)
+
+
+# ── what is done ──
+
+
+def _agree(step: Step, *, yes: bool) -> None:
+    if step.state == PLANNED and step.question and not yes and not click.confirm(step.question, default=True, err=True):
+        step.state, step.text = SKIPPED, f"left out: {step.text}"
+
+
+def _carry_out(workspace: Step, step: Step) -> None:
+    """Does what was planned; a step that fails keeps none but those without a workspace from being done."""
+    if step.state != PLANNED or step.act is None:
+        return
+    if workspace.state == FAILED:
+        step.state, step.text = SKIPPED, "there is no workspace"
+        return
+    try:
+        step.state = step.act(step)
+    except (SignetSyncError, OSError) as error:
+        _failed(step, error)
+
+
+def _failed(step: Step, error: SignetSyncError | OSError) -> Step:
+    if not isinstance(error, SignetSyncError):
+        hint = "check permissions and free space, then run signet-sync setup again"
+        error = SignetSyncError(reason(error), path=error.filename, hint=hint, code="system")
+    step.state, step.error = FAILED, error
+    return step
+
+
+# ── what is said ──
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _connected(names: list[str]) -> str:
+    return f"{_listed(names)} connected" if names else "no coding agent connected"
+
+
+def _show_step(step: Step) -> None:
+    words = {DONE: "", PRESENT: "in place: ", PLANNED: "would ", ABSENT: "", SKIPPED: "", FAILED: "failed: "}
+    text = one_line(step.error) if step.error is not None else step.text
+    line = f"{step.name:<{_WIDTH}}{words[step.state]}{text}"
+    click.secho(display(line), fg="red" if step.state == FAILED else None)
+
+
+def _next(context: Context, steps: list[Step]) -> list[str]:
+    """Returns what to do next, three lines at most."""
+    states = {step.name: step.state for step in steps}
+    lines = []
+    if states["hooks"] in (DONE, PRESENT):
+        lines.append("start a session: it is recorded, and the next one begins with what is known of its project")
+    elif states["hooks"] != FAILED:
+        lines.append(context.command_line("hooks install auto") + "   # connects coding agents")
+    lines.append(context.command_line("recall 'what is left to do'") + "   # asks what past sessions say")
+    lines.append(context.command_line("status") + "   # shows what is indexed, and what is wrong")
+    return lines
+
+
+def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) -> None:
+    show_by_hand([display(line) for step in steps for line in step.left])
+    if document["extras"]:
+        click.secho("optional:", bold=True)
+        for name in document["extras"]:
+            click.echo(f"  {extra_hint(name)}   # {extras.PURPOSES[name]}")
+    show_models(context.root)
+    if document["dry_run"]:
+        click.echo("nothing was done (--dry-run)")
+        return
+    failed = [step.name for step in steps if step.state == FAILED]
+    if failed:
+        click.secho(f"not done: {', '.join(failed)}; afterwards run {context.command_line('setup')} again", fg="red")
+    click.secho("next:", bold=True)
+    for line in document["next"]:
+        click.echo(f"  {line}")
+
+
+def _document(step: Step) -> dict[str, Any]:
+    return {
+        "step": step.name,
+        "state": step.state,
+        "text": step.text,
+        "left": list(step.left),
+        "error": None if step.error is None else described(step.error),
+    }

@@ -106,6 +106,11 @@ def _our_agents(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield "-".join(filter(None, (BASE_NAME, found[1]))), os.path.join(folder, file)
 
 
+def answers(environ: Mapping[str, str]) -> bool:
+    """Returns whether launchd answers for this user."""
+    return call(["launchctl", "print", _domain()], environ).ok
+
+
 def started(path: str) -> list[str]:
     """Returns the words of the command that a launchd agent starts."""
     try:

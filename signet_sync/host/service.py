@@ -111,6 +111,11 @@ def is_here(environ: Mapping[str, str] = os.environ) -> bool:
     return shutil.which("launchctl" if _is_macos() else "systemctl", path=environ.get("PATH", os.defpath)) is not None
 
 
+def answers(environ: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether the service manager of this user answers; in a container there is often a program without one."""
+    return launchd.answers(environ) if _is_macos() else systemd.answers(environ)
+
+
 def outlives_login(state: ServiceState, environ: Mapping[str, str] = os.environ) -> bool | None:
     """Returns whether a unit keeps running when its user logs out; None if unknown."""
     if _is_macos():

@@ -213,6 +213,11 @@ def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
     return steps.change(kind, state.path, running=manager.is_active(unit) is True)
 
 
+def answers(environ: Mapping[str, str]) -> bool:
+    """Returns whether the user's own manager answers."""
+    return _Systemd(False, environ).call("show", "--property=Version").ok
+
+
 def lingering(environ: Mapping[str, str]) -> bool | None:
     """Returns whether this user's services run without a login; None if logind is not available."""
     answer = call(["loginctl", "show-user", user_name(), "--property=Linger"], environ)

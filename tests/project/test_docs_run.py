@@ -19,10 +19,11 @@ from stand_in_programs import PROGRAMS
 from workbench import call
 
 RUN = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
-# The real one; what would go on for ever is ended as by Ctrl-C.
+# The real one; what would go on for ever is ended as by Ctrl-C, and what asks is answered with Enter.
 OURS = """\
 #!/bin/sh
 case " $* " in
+*" setup ") exec {python} -m signet_sync "$@" --yes ;;
 *" run "*|*" --watch "*|*" -f "*|*" --follow "*)
     timeout --preserve-status --foreground -s INT 3 {python} -m signet_sync "$@"; code=$?
     [ $code = 130 ] || exit $code ;;

@@ -117,6 +117,7 @@ NOT_HERE = {
     "entity resolve": "files from the ledger, each as an edit",
     "service status": "reads",
     "ui": "reads",
+    "setup": "the operations of init, hooks install, import, reindex and service install",
     "init": "a workspace of empty folders, each made once",
     "demo": "a folder of its own, deleted with it",
     "hook": "one job file: tests/capture/test_spool.py",

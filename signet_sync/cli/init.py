@@ -1,0 +1,88 @@
+"""`init`: creates an empty workspace with a commented settings file."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from dataclasses import fields
+
+import click
+
+from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.cli.model_hint import show_models
+from signet_sync.cli.parsing import Command
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.paths import MEMORY, SETTINGS
+from signet_sync.settings.model import Settings, spec
+from signet_sync.storage import files
+from signet_sync.storage.safe_paths import folder
+
+_TEMPLATE_HEAD = """\
+# Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
+# docs/settings.md of signet-sync explains each one. A workspace's settings cannot run any program.
+"""
+
+
+@click.command(cls=Command)
+@click.argument("path", required=False)
+@json_option
+@pass_context
+def init(context: Context, path: str | None) -> int:
+    """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
+    root = os.path.abspath(os.path.expanduser(path)) if path else context.root
+    made = make(root)
+
+    def show() -> None:
+        click.echo(f"workspace {root}: " + ("created " + ", ".join(made) if made else "already exists"))
+        show_models(root)
+        click.echo("next:")
+        for words in ("setup", "reindex"):
+            click.echo(f"  {context.command_line(words, root)}")
+
+    context.answer({"workspace": root, "made": made}, show)
+    return 0
+
+
+def make(root: str) -> list[str]:
+    """Creates what a workspace lacks; returns its names. Raises `WorkspaceError`, `OSError`."""
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise WorkspaceError("the workspace path is a file", path=root, hint="choose another path")
+    made = []
+    if not os.path.isdir(root):
+        os.makedirs(root, mode=0o700)
+        made.append(root)
+    if not os.path.isdir(os.path.join(root, MEMORY)):
+        with folder(root, MEMORY, create=True):
+            made.append(MEMORY)
+    files.prepare(root)
+    try:
+        files.create_once(root, SETTINGS, template().encode())
+        made.append(SETTINGS)
+    except FileExistsError:
+        pass
+    return made
+
+
+def template() -> str:
+    """Returns a settings file with every setting of a workspace as a comment."""
+    lines = [_TEMPLATE_HEAD]
+    table = ""
+    for field in fields(Settings):
+        key, default, doc, allowed = spec(field)
+        if not allowed:
+            continue
+        section, _, name = key.partition(".")
+        if section != table:
+            lines.append(f"\n[{section}]")
+            table = section
+        lines += textwrap.wrap(doc.replace("`", ""), 110, initial_indent="# ", subsequent_indent="# ")
+        lines.append(f"# {name} = {_toml(default)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else f"{value}"

@@ -1,0 +1,240 @@
+"""`setup`: what it finds, asks and does; that it may be run again; the way from an empty home to a first context."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transcript_builder import TranscriptBuilder, store, waited
+from workbench import ROOT, Vault, call, contents, spawn, tree
+
+from signet_sync.host import extras
+
+PASSING = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-wal", "signet-sync.db-shm", "logs", ".cache")
+
+
+@pytest.fixture(autouse=True)
+def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with the folder of one coding agent, and a PATH without any service manager."""
+    (home / "bin").mkdir()
+    (home / ".claude").mkdir()
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    return home
+
+
+def past(home: Path, number: int = 1) -> TranscriptBuilder:
+    """A session of long ago."""
+    talk = TranscriptBuilder(store(home), f"{number:08d}-0000-4000-8000-000000000000")
+    talk.user("Bound the retry loop of src/queue.py, which never ends.", 0)
+    talk.assistant("Done: the loop of src/queue.py ends after five tries. Next: measure how long the queue waits.", 60)
+    talk.idle()
+    return talk
+
+
+def on_disk(home: Path) -> list[dict[str, Any]]:
+    """Every file of the home and of the state, with time and inode; folders without, for names come and go in them."""
+    places = (home, Path(os.environ["SIGNET_STATE"]))
+    return [{k: v for k, v in tree(one, but=PASSING).items() if not v[0].startswith("0o4")} for one in places]
+
+
+def states(document: Any) -> dict[str, str]:
+    return {step["step"]: step["state"] for step in document["steps"]}
+
+
+def done(*words: str, code: int = 0) -> Any:
+    answer = call("setup", "--json", *words)
+    assert answer.code == code, answer
+    return answer.json
+
+
+def service_manager(home: Path, script: str) -> None:
+    program = home / "bin/systemctl"
+    program.write_text(f'#!/bin/sh\necho "$*" >> {home}/calls\n{script}\n')
+    program.chmod(0o755)
+
+
+def test_everything_once_and_nothing_twice(machine: Path) -> None:
+    past(machine)
+    first = done("--yes")
+    assert states(first) == {
+        "workspace": "done", "hooks": "done", "import": "done", "index": "done", "service": "absent",
+    }  # fmt: skip
+    assert "hook claude-code" in (machine / ".claude/settings.json").read_text()
+    before = on_disk(machine)
+    second = done("--yes")
+    assert states(second) == {**dict.fromkeys(states(first), "present"), "service": "absent"}
+    for was, now in zip(before, on_disk(machine), strict=True):
+        assert {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)} == set()
+    vault = Vault(machine / ".agents")
+    assert vault.hits("retry") and vault.page()
+
+
+def test_a_dry_run_says_all_of_it_and_writes_nothing(machine: Path) -> None:
+    past(machine)
+    before = tree(machine)
+    answer = call("setup", "--dry-run")
+    assert answer.code == 0, answer
+    for words in ("would create", "would connect claude-code", "import 1 past session (claude-code 1)", "nothing was"):
+        assert words in answer.out
+    assert tree(machine) == before and not Path(os.environ["SIGNET_STATE"]).exists()
+
+
+def test_without_a_terminal_it_asks_for_yes(machine: Path) -> None:
+    for words in ([], ["--json"]):
+        answer = call("setup", *words)
+        assert answer.code == 2 and "--yes" in answer.err + answer.out
+    assert sorted(os.listdir(machine)) == [".claude", "bin"]
+
+
+def test_each_step_can_be_left_out(machine: Path) -> None:
+    past(machine)
+    service_manager(machine, "exit 0")
+    document = done("--yes", "--no-hooks", "--no-import", "--no-index", "--no-service")
+    assert states(document) == {
+        "workspace": "done",
+        **dict.fromkeys(("hooks", "import", "index", "service"), "skipped"),
+    }
+    assert not (machine / ".claude/settings.json").exists() and not (machine / "calls").exists()
+    assert list((machine / ".agents/memory").iterdir()) == []
+
+
+def test_what_fails_keeps_nothing_else_from_being_done(machine: Path) -> None:
+    past(machine)
+    (machine / ".claude/settings.json").write_text("{ no JSON")
+    document = done("--yes", code=1)
+    assert states(document)["hooks"] == "failed" and states(document)["import"] == states(document)["index"] == "done"
+    (failed,) = [step["error"] for step in document["steps"] if step["error"]]
+    assert failed["path"].endswith("settings.json") and failed["hint"]
+    assert (machine / ".claude/settings.json").read_text() == "{ no JSON"
+    said = call("setup", "--yes")
+    assert said.code == 1 and "not done: hooks" in said.out
+
+
+def test_without_a_workspace_the_rest_is_not_tried(machine: Path) -> None:
+    (machine / ".agents").write_text("a file")
+    document = done("--yes", code=1)
+    assert states(document)["workspace"] == "failed"
+    assert set(states(document).values()) <= {"failed", "skipped", "absent", "present"}
+    assert not (machine / ".claude/settings.json").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a stand-in for systemctl")
+def test_the_service_is_started_once(machine: Path) -> None:
+    service_manager(machine, 'case "$*" in *show*) printf "ActiveState=active\\nSubState=running\\n" ;; esac')
+    assert states(done("--yes"))["service"] == "done"
+    assert "restart signet-sync.service" in (machine / "calls").read_text()
+    (machine / "calls").unlink()
+    assert states(done("--yes"))["service"] == "present"
+    assert "restart" not in (machine / "calls").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a stand-in for systemctl")
+def test_a_service_that_does_not_start_is_a_failure_with_a_remedy(machine: Path) -> None:
+    service_manager(machine, 'case "$*" in *restart*) echo "Job failed." >&2; exit 1 ;; *) echo Version=1 ;; esac')
+    document = done("--yes", code=1)
+    (step,) = [step for step in document["steps"] if step["step"] == "service"]
+    assert step["state"] == "failed" and step["error"]["hint"] and "# not done: Job failed." in step["left"]
+    assert states(document)["index"] == "done"
+
+
+def test_what_belongs_to_others_is_left_to_them(machine: Path) -> None:
+    other = machine / "other"
+    assert call("--workspace", other, "setup", "--yes").code == 0
+    before = contents(machine / ".claude")
+    root = machine / ".agents"
+    (root / "memory").mkdir(parents=True)
+    (root / "memory/memories.db").write_bytes(b"")
+    answer = call("setup", "--yes")
+    assert contents(machine / ".claude") == before
+    assert f"feeds another workspace, {other}" in answer.out and "hooks install claude-code" in answer.out
+    assert "signet-sync migrate signet" in answer.out
+
+
+def test_models_and_extras_are_offered_and_none_is_turned_on(machine: Path) -> None:
+    program = machine / "bin/claude"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    answer = call("setup", "--yes")
+    assert "is sent texts of your sessions" in answer.out and 'command = ["claude", "-p"]' in answer.out
+    assert not Path(os.environ["SIGNET_CONFIG"]).exists()
+    assert done("--yes")["models"] == ["claude -p"]
+
+
+def test_extras_that_are_missing_are_offered(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "is_installed", lambda name: name != "ui")
+    answer = call("setup", "--yes")
+    assert "signet-sync extras add ui" in answer.out and "extras add mcp" not in answer.out
+
+
+# ── the whole way, as a person goes it ──
+
+
+def answered(keys: str, *words: str) -> tuple[int, str, int]:
+    """Runs a command on a terminal, types a key at each question; gives exit code, screen and number of answers."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "signet_sync", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "dumb"},
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    shown, given = b"", 0
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:
+            break
+        if shown.count(b"[Y/n]:") > given:
+            os.write(ours, f"{keys[given]}\n".encode().lstrip(b" "))
+            given += 1
+    os.close(ours)
+    return process.wait(timeout=60), shown.decode(), given
+
+
+@pytest.mark.slow
+def test_from_an_empty_home_to_the_first_context(machine: Path) -> None:
+    past(machine)
+    if sys.platform == "linux":
+        service_manager(machine, 'case "$*" in *show*) printf "ActiveState=active\\nSubState=running\\n" ;; esac')
+    began = time.monotonic()
+    code, shown, answers = answered("   ", "setup")
+    assert code == 0, shown
+    assert answers <= 3 and "Traceback" not in shown
+    assert "Connect claude-code?" in shown and "Import 1 past session" in shown and "next:" in shown
+    vault = Vault(machine / ".agents")
+
+    settings = json.loads((machine / ".claude/settings.json").read_text())
+    command = settings["hooks"]["SessionEnd"][0]["hooks"][0]["command"]
+
+    def hook(given: bytes) -> str:
+        environ = {**os.environ, "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+        ended = subprocess.run(["/bin/sh", "-c", command], input=given, env=environ, capture_output=True, check=True)
+        return ended.stdout.decode()
+
+    talk = past(machine, 2)
+    talk.user("Decided: the queue of lantern keeps its jobs in SQLite, for one file is easy to copy.", 90)
+    hook(talk.payload("SessionEnd", reason="exit"))
+    assert waited(lambda: list(vault.memory.glob("*--summary.md"))[1:]), "the session was not captured"
+    assert waited(lambda: "SQLite" in spawn("context", "--project", talk.project).out)
+    told = hook(TranscriptBuilder(store(machine), "00000003-0000-4000-8000-000000000000").payload("SessionStart"))
+    assert "SQLite" in told and "five tries" in told
+    assert time.monotonic() - began < 120
+
+    code, shown, answers = answered("", "setup")
+    assert (code, answers) == (0, 0) and "in place" in shown
+
+
+@pytest.mark.slow
+def test_a_no_leaves_a_step_out(machine: Path) -> None:
+    past(machine)
+    code, shown, answers = answered("nn", "setup")
+    assert (code, answers) == (0, 2), shown
+    assert "left out: connect claude-code" in shown and not (machine / ".claude/settings.json").exists()
+    assert list((machine / ".agents/memory").iterdir()) == []
