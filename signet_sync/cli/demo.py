@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,15 +26,17 @@ from signet_sync.sync.request import Request
 
 _QUESTION = "who is Priya"
 _WORDS = "Priya counts in millimetres"
+_WIDTH = 100
 
 
 @click.command(cls=Command)
 @click.argument("path", required=False, default="signet-demo")
+@click.option("--all", "show_all", is_flag=True, help="Print all of MEMORY.md and what the first pass found.")
 @yes_option
 @json_option
 @pass_context
-def demo(context: Context, path: str, yes: bool) -> int:
-    """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show the result.
+def demo(context: Context, path: str, show_all: bool, yes: bool) -> int:
+    """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show what to try.
 
     An earlier demo in PATH is deleted with everything in it, after you agree.
     """
@@ -50,13 +53,33 @@ def demo(context: Context, path: str, yes: bool) -> int:
         sessions.mark(workspace.state)
         planted = entities.make_entities(workspace, context.now_us)
         document = report.reindexed(workspace, outcome, context.now_us)
-    context.answer(document, lambda: _show(root, len(made), planted, document))
+
+    def show() -> None:
+        with open(os.path.join(root, "MEMORY.md"), encoding="utf-8") as handle:
+            page = handle.read()
+        if show_all:
+            _show_all(root, page, len(made), planted, document)
+        else:
+            _show_start(root, page, document)
+        _show_what_to_try(root, page)
+
+    context.answer(document, show)
     return 0
 
 
-def _show(root: str, files: int, entities: Sequence[str], document: dict[str, Any]) -> None:
-    with open(os.path.join(root, "MEMORY.md"), encoding="utf-8") as handle:
-        page = handle.read()
+def _show_start(root: str, page: str, document: dict[str, Any]) -> None:
+    """Prints what the page says of each project."""
+    sessions = sum(each["sessions_in_window"] for each in document["agents"].values())
+    click.secho(f"{os.path.relpath(root)}/ contains {sessions} made-up sessions of the last 30 days", bold=True)
+    click.echo("They were summarised on this machine, by rules, without a language model.")
+    click.echo()
+    click.secho("The next session would know, among other things:", bold=True)
+    width = min(shutil.get_terminal_size().columns, _WIDTH)
+    for line in re.findall(r"^- (\*\*.*\): .*?)(?: \^\S+)*$", page, re.MULTILINE):
+        click.echo(textwrap.fill(line.replace("**", ""), width, initial_indent="  ", subsequent_indent="    "))
+
+
+def _show_all(root: str, page: str, files: int, entities: Sequence[str], document: dict[str, Any]) -> None:
     click.secho(f"{files} sample files in {root}; this is their MEMORY.md:", bold=True)
     click.echo()
     _show_page(page)
@@ -67,15 +90,26 @@ def _show(root: str, files: int, entities: Sequence[str], document: dict[str, An
     click.secho(f"{len(entities)} entities, files to read and edit", bold=True)
     for profile in entities:
         click.echo(f"  {profile}")
-    command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
+
+
+def _show_what_to_try(root: str, page: str) -> None:
+    place = os.path.relpath(root)
+    command = shlex.join([*_program(), "--workspace", place])
+    tried = {
+        "what answers a question, the best first, each with its source": f"recall {_QUESTION}",
+        "the sessions of a project; each ^handle leads further down": f"expand {_first_handle(page)}",
+        "what a session of lantern gets at its start": "context --project /home/mira/code/lantern",
+        "a statement to keep; recall finds it from now on": f"remember {_WORDS}",
+        "two files that were damaged on purpose": "check",
+    }
     click.echo()
-    click.secho("Four things to try", bold=True)
-    click.echo(f"  {command} recall {_QUESTION}")
-    click.echo(f"  {command} expand {_first_handle(page)}      # any ^handle of the page leads down to the transcript")
-    click.echo(
-        f"  {command} remember {_WORDS}      # recall it three times with two different queries, then run: dream"
-    )
-    click.echo(f"  {command} run      # then edit or delete a file in {os.path.relpath(root)}/memory and look again")
+    click.secho("Try:", bold=True)
+    for told, words in tried.items():
+        click.secho(f"  # {told}", dim=True)
+        click.echo(f"  {command} {words}")
+    click.echo()
+    click.echo(f"All that is known: {os.path.join(place, 'MEMORY.md')}. With your own sessions: signet-sync setup")
+    click.echo(f"Remove the demo: {command} eject --yes && rm -r {shlex.quote(place)}")
 
 
 def _first_handle(page: str) -> str:

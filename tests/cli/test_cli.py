@@ -561,18 +561,21 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     answer = call("demo")
     assert answer.code == 0
     root = tmp_path / "signet-demo"
-    for said in ("# Working Memory", "hash-mismatch", "conflict-copy", "Four things to try"):
-        assert said in answer.out
-    for line in re.findall(r"^  (.*--workspace signet-demo .*)$", answer.out, re.MULTILINE):
-        words = line.partition("#")[0].split()
+    assert len(answer.out.splitlines()) < 40 and "lantern (" in answer.out
+    tried = re.findall(r"^  ([^#\n]*--workspace signet-demo .*)$", answer.out, re.MULTILINE)
+    for words in map(shlex.split, tried):
         said = words[words.index("--workspace") :]
-        assert words[0] != "'python" and said[2] in ("recall", "expand", "remember", "run")
-        assert said[2] == "run" or call(*said).out
+        assert words[0] != "'python" and call(*said).out
+        assert call(*said).code == (1 if said[2] == "check" else 0)
+    assert len(tried) == 5
     assert call("--workspace", root, "search", "fingerprint", "--json").json["hits"]
     assert call("--workspace", root, "check").code == 1
     (root / "note.md").write_text("mine")
     assert "--yes" in call("demo").err and (root / "note.md").exists()
-    assert call("demo", "--yes").code == 0 and not (root / "note.md").exists()
+    everything = call("demo", "--yes", "--all").out
+    assert not (root / "note.md").exists()
+    for said in ("# Working Memory", "hash-mismatch", "conflict-copy", *tried):
+        assert said in everything
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/file").write_text("x")
     before = tree(tmp_path / "mine")
