@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from signet_sync.admin import status_line
 from signet_sync.admin.status import healthy, status_document
 from signet_sync.cli import status_watch
 from signet_sync.cli.formats import status as formats_status
@@ -27,12 +28,18 @@ from signet_sync.storage.safe_paths import require_root
 @click.option(
     "--prometheus", is_flag=True, help="Print Prometheus' text format, for node_exporter's textfile collector."
 )
+@click.option("--line", is_flag=True, help="Print one short line, for prompts and status bars; always exit with 0.")
 @json_option
 @pass_context
-def status(context: Context, check: bool, watch: bool, every: float | None, prometheus: bool) -> int:
+def status(context: Context, check: bool, watch: bool, every: float | None, prometheus: bool, line: bool) -> int:
     """Show the state of the agent, the last pass, counts, open violations and sizes."""
-    if watch + prometheus + check > 1 or (prometheus and context.as_json):
-        raise click.UsageError("--watch, --prometheus and --check cannot be combined, nor --prometheus and --json")
+    if watch + prometheus + check + line > 1 or ((prometheus or line) and context.as_json):
+        raise click.UsageError(
+            "--watch, --prometheus, --check and --line cannot be combined, nor --prometheus or --line and --json"
+        )
+    if line:
+        click.echo(status_line.line(context.root, context.chosen_database))
+        return 0
     if every is not None and not watch:
         raise click.UsageError("--every needs --watch")
     if watch:
@@ -43,8 +50,8 @@ def status(context: Context, check: bool, watch: bool, every: float | None, prom
     elif prometheus:
         click.echo(formats_status.prometheus(document, healthy=healthy(document)), nl=False)
     else:
-        for line in formats_status.lines(document):
-            click.echo(line)
+        for text in formats_status.lines(document):
+            click.echo(text)
     if not document["running"]:
         # The state folder's part was printed already; an agent that is alive waits for its workspace.
         try:

@@ -18,8 +18,9 @@ from typing import Any
 import agents
 import pytest
 from agents import Session, ago, until
-from workbench import ROOT, Vault
+from workbench import ROOT, Answer, Vault, call, tree
 
+from signet_sync.admin import status_line
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.cli import status_watch
@@ -287,3 +288,58 @@ def test_a_watch_keeps_nothing_open(indexed: Vault) -> None:
     assert not before or len(os.listdir("/proc/self/fd")) == before
     with indexed.database(readonly=False) as database:
         assert database.checkpoint(), "no reader is left that keeps the log from being emptied"
+
+
+# ── one line ──
+
+
+def test_a_line_says_what_is_there_and_nothing_of_sessions(vault: Vault) -> None:
+    assert vault.call("status", "--line").out == "signet-sync: not running · no index\n"
+    Session().write(vault)
+    today, broken = Session(), Session()
+    today.who["captured_at"] = ago(seconds=0)
+    today.write(vault)
+    broken.write(vault)
+    assert vault.call("reindex").code == 0
+    (vault / broken.path("transcript")).write_bytes(b"changed")
+    vault.call("reindex")
+    before = tree(vault.state)
+    answer = vault.call("status", "--line")
+    assert answer == Answer(0, "signet-sync: not running · 1 session today · 1 problem\n", "")
+    assert tree(vault.state) == before
+
+
+def test_a_line_knows_a_living_agent_by_its_heartbeat(indexed: Vault) -> None:
+    folder = state_dir.locate(str(indexed.root))
+    for given, told in (
+        ({"state": "watching"}, "watching"),
+        ({"state": "halted: cliff", "trouble": "no /secret/place"}, "halted · trouble"),
+    ):
+        state_dir.write_heartbeat(folder, given)
+        assert indexed.call("status", "--line").out == f"signet-sync: {told} · 0 sessions today\n"
+    os.utime(folder.heartbeat, (1, 1))
+    assert "not responding" in indexed.call("status", "--line").out
+    state_dir.write_heartbeat(folder, {"state": "watching", "boot": "another"})
+    assert "not running" in indexed.call("status", "--line").out
+    for event in ("end", "stop"):
+        spool.put(folder.spool, Job(event=event, harness="codex", session_id="s-1", agent_id="default", at=ago()))
+    assert indexed.call("status", "--line").out.endswith(" · 1 waiting\n")
+
+
+def test_a_line_fails_quietly(vault: Vault, tmp_path: Path) -> None:
+    for words in (["--workspace", str(tmp_path / "none")], ["--workspace", str(vault.root), "--db", str(tmp_path)]):
+        answer = call(*words, "status", "--line")
+        assert (answer.code, answer.err) == (0, "") and answer.out.startswith("signet-sync: ")
+    vault.reindex()
+    vault.db.write_bytes(b"no database" * 1000)
+    assert vault.call("status", "--line") == Answer(0, "signet-sync: not running · index unreadable\n", "")
+    assert vault.call("status", "--line", "--json").code == 2
+
+
+def test_a_line_is_the_same_without_click(indexed: Vault) -> None:
+    words = ["--workspace", str(indexed.root), "status", "--line"]
+    assert status_line.plain(words) == status_line.plain([*words[2:], *words[:2]]) == call(*words).out.rstrip("\n")
+    for other in ([*words, "-v"], [*words, "--check"], ["--workspace", "status", "--line"], words[:3], ["--line"]):
+        assert status_line.plain(other) is None
+    said = indexed.spawn("status", "--line", input=b'{"hook_event_name": "Status"}')
+    assert (said.code, said.out) == (0, call(*words).out)
