@@ -29,6 +29,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "recall": ("recall", "Answer a question from memories, facts and transcripts."),
         "search": ("search", "Search the full text of all files of sessions."),
         "open": ("open", "Show a session, or list the newest ones."),
+        "digest": ("digest", "Show what happened today or this week, by project."),
         "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
         "forget": ("memory", "Forget a memory, to the last byte."),
         "ui": ("web", "View the workspace in a browser, on this machine only."),

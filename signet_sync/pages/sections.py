@@ -347,7 +347,7 @@ def _thread_parts(view: ThreadView, today_us: int, *, at_hand: bool = False) -> 
     What an earlier session said has a handle of that session, so that its removal finds the line.
     """
     name, day = thread_name(view), short_day(view.latest_us, today_us)
-    outcome, named = _split(view.sample)
+    outcome, named = without_blocker(view.sample)
     outcome = "" if is_template(outcome) else without_name(outcome, basename(view.project))
     if view.next_action and (left := _LEFT.search(outcome)):
         outcome = outcome[: left.start()]
@@ -409,7 +409,7 @@ def without_name(sentence: str, name: str) -> str:
     return sentence[len(start) :] if name and sentence.casefold().startswith(start.casefold()) else sentence
 
 
-def _split(sample: str) -> tuple[str, str]:
+def without_blocker(sample: str) -> tuple[str, str]:
     """Splits a session's sentence into its outcome and what it says that blocks it."""
     mark = _BLOCKED.search(sample)
     return (sample, "") if mark is None else (sample[: mark.start()], sample[mark.end() :])

@@ -113,6 +113,7 @@ COMMAND_LINES: dict[str, Line] = {
     "history restore": Line("notes.md --at HEAD"),
     "hook": Line("claude-code --strict", HOOKS["prompt"]),
     "context": Line(),
+    "digest": reads("--day"),
     "remember": Line("Ada-trims-the-wick"),
     "forget": Line("{memory}"),
     "pin": Line("{memory}"),

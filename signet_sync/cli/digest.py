@@ -1,0 +1,53 @@
+"""`digest`: what happened on a day or in a week, by project, as Markdown."""
+
+from __future__ import annotations
+
+import click
+
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.parsing import Command, Named
+from signet_sync.errors import UsageError
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.timestamps import DAY, parse_since
+from signet_sync.pages import period, period_operations
+
+
+@click.command(cls=Command)
+@click.option("--week", "span", flag_value="week", default="week", help="The last seven days (the default).")
+@click.option("--day", "span", flag_value="day", help="Today.")
+@click.option("--since", metavar="DATE", help="From this day on (2026-03-28, or ISO 8601).")
+@click.option(
+    "--project", metavar="PROJECT", type=Named("project"), help="Only this project: its name, path or origin."
+)
+@click.option(
+    "--into",
+    metavar="FILE",
+    help="Write it into this Markdown file of the workspace, a daily note for example; what you wrote stays.",
+)
+@agent_option
+@now_option
+@json_option
+@pass_context
+def digest(context: Context, span: str, since: str | None, project: str | None, into: str | None) -> int:
+    """Print what happened, by project: sessions, decisions, blockers, what was remembered and promoted.
+
+    Days are in UTC. --into replaces its own part of the file, between two marks, and leaves the rest; removing a
+    session or a memory later deletes its lines there, too.
+    """
+    require_agent(context.agent)
+    to_us = (context.now_us // DAY + 1) * DAY
+    from_us = to_us - (7 if span == "week" else 1) * DAY
+    if since is not None:
+        began = parse_since(since)
+        if began is None or began >= to_us:
+            raise UsageError("--since is no day up to today", hint="write it as 2026-03-28", code="bad-date")
+        from_us = began
+    seen = period_operations.read(context.place(), context.agent, from_us, to_us, project)
+    document = period.document(context.agent, seen)
+    if into is not None:
+        path, wrote = period_operations.write(context.place(), into, period.text_of(seen, level=2), context.now_us)
+        document |= {"path": path, "changed": wrote}
+        context.answer(document, lambda: context.say(f"{path} {'written' if wrote else 'unchanged'}"))
+        return 0
+    context.answer(document, lambda: click.echo(period.text_of(seen)))
+    return 0

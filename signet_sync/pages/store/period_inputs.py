@@ -1,0 +1,71 @@
+"""Reads what happened between two instants: sessions, facts that came up or ended, memories, promotions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.pages.period import PeriodFact, PeriodInputs, PeriodMemory, PeriodSession
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS
+
+_PROJECT = "(select project from memory_thread_heads h where h.agent_id = {0}.agent_id and h.thread_id = {0}.thread_id)"
+_SESSIONS = f"""
+    select t.node_id, {_PROJECT.format("t")}, l.membership_us, t.status, l.sentence
+    from ledger_rows l cross join thread_sessions t using (agent_id, session_token, session_id)
+    where l.agent_id = ?1 and l.membership_us >= ?2 and l.membership_us < ?3
+    order by l.membership_us, t.node_id"""
+_STATED = f"""
+    select f.id, {_PROJECT.format("f")}, f.earliest_us, f.aspect, f.text, 0 from {FACTS} f
+    where f.agent_id = ?1 and f.aspect in ('decision', 'constraint', 'blocker') and f.status = 'active'
+    and f.latest_us >= ?2 and f.earliest_us >= ?2 and f.earliest_us < ?3
+    order by f.earliest_us, f.id"""
+_ENDED = f"""
+    select f.id, {_PROJECT.format("f")}, a.membership_us, f.aspect, f.text, 1 from memory_artifacts a
+    cross join entity_attributes e on e.ended_by = a.id
+    cross join {FACTS} f on f.agent_id = e.agent_id and f.id = e.id
+    where a.agent_id = ?1 and a.membership_us >= ?2 and a.membership_us < ?3
+    and f.agent_id = ?1 and f.aspect = 'blocker'
+    order by a.membership_us, f.id"""
+_REMEMBERED = """
+    select id, type, created_at, content from memories where agent_id = ?1 and created_at >= ?2 and created_at < ?3
+    order by created_at, id"""
+_PROMOTED = """
+    select m.id, m.type, s.at_us, m.content, 1 from dream_sweeps s
+    cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id
+    cross join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
+    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3
+    order by s.at_us, m.id"""
+
+
+def period_inputs(
+    database: Database, agent_id: str, from_us: int, to_us: int, belongs: Callable[[str | None], bool] | None = None
+) -> PeriodInputs:
+    """Returns what happened from `from_us` up to, but not at, `to_us`; of one project only if `belongs` is given.
+
+    Memories belong to no project.
+    """
+    span = agent_id, from_us, to_us
+    sessions = [PeriodSession(*row) for row in database.execute(_SESSIONS, span)]
+    facts = [PeriodFact(*row) for sql in (_STATED, _ENDED) for row in database.execute(sql, span)]
+    if belongs is not None:
+        sessions = [session for session in sessions if belongs(session.project)]
+        facts = [fact for fact in facts if belongs(fact.project)]
+        return PeriodInputs(from_us, to_us, sessions, facts)
+    written = agent_id, iso(from_us), iso(to_us)
+    memories = [
+        PeriodMemory(one, kind, parse_instant(at) or from_us, text)
+        for one, kind, at, text in database.execute(_REMEMBERED, written)
+    ]
+    memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, span)]
+    return PeriodInputs(from_us, to_us, sessions, facts, memories)
+
+
+def projects(database: Database, agent_id: str) -> list[str]:
+    """Returns the identities of an agent's projects, the one worked on last first."""
+    rows = database.execute(
+        "select project from memory_thread_heads where agent_id = ? and project > ''"
+        " group by project order by max(latest_us) desc, project",
+        (agent_id,),
+    )
+    return [project for (project,) in rows]
