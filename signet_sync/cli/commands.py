@@ -22,7 +22,6 @@ EVERYDAY = "everyday"
 _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     EVERYDAY: {
         "setup": ("setup", "Set everything up: a few questions, each with a good default."),
-        "init": ("init", "Create an empty workspace."),
         "demo": ("demo", "Create, index and show a workspace of sample sessions."),
         "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
         "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
@@ -50,6 +49,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "entity": ("entity.group", "Manage files about the user, persons and relationships."),
     },
     "vault": {
+        "init": ("init", "Create an empty workspace."),
         "reindex": ("reindex", "Run one full pass: validate, index, write MEMORY.md."),
         "check": ("check", "Validate the files without writing anything."),
         "violations": ("violations", "List, restore or accept sealed files that changed."),

@@ -31,7 +31,7 @@ from signet_sync.pages import period, period_operations
 def digest(context: Context, span: str, since: str | None, project: str | None, into: str | None) -> int:
     """Print what happened, by project: sessions, decisions, blockers, what was remembered and promoted.
 
-    Days are in UTC. --into replaces its own part of the file, between two marks, and leaves the rest; removing a
+    Days are in UTC. --into replaces its own text in the file, between two marks, and leaves the rest; removing a
     session or a memory later deletes its lines there, too.
     """
     require_agent(context.agent)

@@ -107,7 +107,7 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
 
 # What is asked of a machine or of what is left of a workspace, and what makes one.
 WITHOUT_WORKSPACE = (
-    "init", "demo", "hook", "hooks status", "hooks uninstall", "service print", "doctor", "completion", "help",
+    "setup", "init", "demo", "hook", "hooks status", "hooks uninstall", "service print", "doctor", "completion", "help",
     "extras list", "extras add",
 )  # fmt: skip
 
@@ -536,7 +536,7 @@ def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
     root = tmp_path / "my vault"
     told = call("init", root).out
     lines = [shlex.split(line) for line in told.partition("next:\n")[2].splitlines()]
-    assert [words[:3] for words in lines] == [["signet-sync", "--workspace", str(root)]] * 3
+    assert [words[:3] for words in lines] == [["signet-sync", "--workspace", str(root)]] * 2
     monkeypatch.setenv("SIGNET_WORKSPACE", str(root))
     assert "--workspace" not in call("init").out
 
