@@ -102,17 +102,15 @@ def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
             for one in seen.sessions
         ],
         "facts": [
-            {
-                "id": one.id, "project": one.project, "day": day_of(one.at_us), "aspect": one.aspect, "text": one.text,
-                "over": bool(one.is_over),
-            }
+            {**_about(one), "project": one.project, "aspect": one.aspect, "over": bool(one.is_over)}
             for one in seen.facts
         ],
-        "memories": [
-            {"id": one.id, "type": one.type, "day": day_of(one.at_us), "text": one.text, "promoted": bool(one.is_promoted)}
-            for one in seen.memories
-        ],
-    }  # fmt: skip
+        "memories": [{**_about(one), "type": one.type, "promoted": bool(one.is_promoted)} for one in seen.memories],
+    }
+
+
+def _about(one: PeriodFact | PeriodMemory) -> dict[str, Any]:
+    return {"id": one.id, "day": day_of(one.at_us), "text": one.text}
 
 
 def counts_of(seen: PeriodInputs) -> dict[str, int]:
