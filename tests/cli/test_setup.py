@@ -121,7 +121,7 @@ def test_without_a_workspace_the_rest_is_not_tried(machine: Path) -> None:
     (machine / ".agents").write_text("a file")
     document = done("--yes", code=1)
     assert states(document)["workspace"] == "failed"
-    assert set(states(document).values()) <= {"failed", "skipped", "absent", "present"}
+    assert states(document)["hooks"] == states(document)["index"] == "skipped"
     assert not (machine / ".claude/settings.json").exists()
 
 
