@@ -179,6 +179,16 @@ def garden(folder: Path) -> None:
     keep(vault, folder)
 
 
+def set_up_for_obsidian(folder: Path) -> None:
+    """A vault that was set up for Obsidian, where a person had settings before."""
+    vault = _three(folder)
+    (vault.root / ".obsidian").mkdir()
+    (vault.root / ".obsidian/app.json").write_text('{"alwaysUpdateLinks":true}')
+    vault.reindex()
+    assert vault.call("obsidian", "setup", "--plugin", "--yes").code == 0
+    keep(vault, folder)
+
+
 def of_a_removal(folder: Path) -> None:
     """A session that was removed."""
     vault = _three(folder)

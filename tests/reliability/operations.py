@@ -411,6 +411,16 @@ _ALL = (
         ),
         ("migrate claude-mem",),
     ),
+    # ── Obsidian ──
+    Operation(
+        "obsidian setup", "settings of Obsidian edited, files of ours beside them", vaults.garden,
+        lambda _: Scenario(told_to("obsidian", "setup", "--plugin", "--yes"), piecemeal=True, tidies=True),
+        ("obsidian setup",),
+    ),
+    Operation(
+        "obsidian undo", "what was set up for Obsidian is taken back", vaults.set_up_for_obsidian,
+        lambda _: Scenario(told_to("obsidian", "undo", "--yes"), piecemeal=True, tidies=True), ("obsidian undo",),
+    ),
     # ── entities ──
     Operation(
         "entity creation", "a part with its profile and its notes", vaults.garden,

@@ -1,0 +1,133 @@
+"""`obsidian`: sets up the workspace as a vault of Obsidian, shows what was set up, and takes it back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from signet_sync.admin import obsidian as vault
+from signet_sync.admin.obsidian import ObsidianPlan
+from signet_sync.cli.hooks import difference
+from signet_sync.cli.main import Context, confirm, json_option, pass_context, yes_option
+from signet_sync.formats.paths import display
+from signet_sync.storage import state_dir
+from signet_sync.storage.safe_paths import require_root
+
+_RELOAD = "Obsidian is open? Reload it (command palette: Reload app without saving), so that it reads the settings."
+
+
+@click.group()
+def obsidian() -> None:
+    """Set up the workspace as a vault of Obsidian. Nothing of Obsidian's is changed unless you ask for it here."""
+
+
+@obsidian.command(short_help="Write settings, a Bases file and, if asked, the plugin.")
+@click.option("--plugin/--no-plugin", default=None, help="Also install the plugin (default: ask; with --yes: no).")
+@click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
+@yes_option
+@json_option
+@pass_context
+def setup(context: Context, plugin: bool | None, dry_run: bool, yes: bool) -> int:
+    """Write what a vault needs for Obsidian, after showing it: what exists otherwise stays, byte for byte.
+
+    Sealed sessions leave search and graph (Excluded files, a filter of the graph), links in them are not rewritten, and
+    Memory.base has views of sessions, decisions, blockers and entities. The plugin opens handles, shows what changed
+    after it was sealed, and searches memory in a pane; it runs signet-sync, on the desktop only.
+    """
+    require_root(context.root)
+    if plugin is None:
+        asks = not (yes or dry_run or context.as_json) and sys.stdin.isatty()
+        plugin = asks and click.confirm("Also install the plugin into .obsidian/plugins?", err=True)
+    state = context.state()
+    coming = vault.plan_setup(context.root, state, plugin=plugin)
+    if not dry_run and coming.changes:
+        confirm(context, "write these files?", yes=yes, listing=lambda: _show_plan(coming))
+        with state_dir.workspace_lock(state):
+            coming = vault.setup(context.root, state, plugin=plugin)
+    return _answer(context, coming, dry_run, lambda: _show_next(context, plugin))
+
+
+@obsidian.command(short_help="Show what was set up, and whether it is still there.")
+@json_option
+@pass_context
+def status(context: Context) -> int:
+    """Show what was set up, and what of it is not there any more: Obsidian writes its settings, too."""
+    require_root(context.root)
+    state = context.state()
+    known = vault.record(state)
+    gone = vault.missing(context.root, state)
+
+    def show() -> None:
+        if known.is_empty:
+            click.echo(f"not set up; to do it: {context.command_line('obsidian setup')}")
+        for path in (*known.settings, *known.files):
+            click.echo(f"  {path}")
+        for what in gone:
+            click.echo(display(f"  not there any more: {what}"))
+
+    document = {"settings": sorted(known.settings), "files": sorted(known.files), "missing": gone}
+    context.answer(document, show)
+    return 1 if gone else 0
+
+
+@obsidian.command(short_help="Take back what setup wrote.")
+@click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
+@yes_option
+@json_option
+@pass_context
+def undo(context: Context, dry_run: bool, yes: bool) -> int:
+    """Take back what setup wrote: byte for byte, unless it changed since; then what you changed stays."""
+    require_root(context.root)
+    state = context.state()
+    coming = vault.plan_undo(context.root, state)
+    if not dry_run and not vault.record(state).is_empty:
+        confirm(context, "take this back?", yes=yes, listing=lambda: _show_plan(coming))
+        with state_dir.workspace_lock(state):
+            coming = vault.undo(context.root, state)
+    return _answer(context, coming, dry_run, lambda: click.echo(_RELOAD))
+
+
+def _answer(context: Context, plan: ObsidianPlan, dry_run: bool, show_next: Callable[[], object]) -> int:
+    def show() -> None:
+        if dry_run:
+            for edit in plan.changes:
+                click.echo(difference(edit).encode(), nl=False)
+        else:
+            _show_plan(plan)
+        for line in plan.left:
+            click.echo(f"  {line}")
+        if not plan.changes:
+            click.echo("nothing to change")
+        elif not dry_run:
+            show_next()
+
+    context.answer(_document(plan, dry_run), show)
+    return 0
+
+
+def _show_plan(plan: ObsidianPlan) -> None:
+    for edit in plan.changes:
+        what = vault.in_words(plan.marks.get(edit.path, ()))
+        click.echo(f"  {edit.path}: {edit.kind}" + (f" ({'; '.join(what)})" if what else ""))
+
+
+def _show_next(context: Context, plugin: bool) -> None:
+    click.echo(_RELOAD)
+    if plugin:
+        click.echo("To enable the plugin: Settings, Community plugins, Turn on community plugins, signet-sync.")
+    click.echo(f"to undo: {context.command_line('obsidian undo')}")
+
+
+def _document(plan: ObsidianPlan, dry_run: bool) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "dry_run": dry_run,
+        "files": [{"path": edit.path, "change": edit.kind} for edit in plan.edits],
+        "settings": {path: vault.in_words(marks) for path, marks in plan.marks.items()},
+        "left": list(plan.left),
+    }
+    if dry_run:
+        document["diff"] = "".join(difference(edit) for edit in plan.changes)
+    return document
