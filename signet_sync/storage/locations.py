@@ -33,8 +33,8 @@ class StateFolder:
     """Paths of one workspace's state; nothing is made before it is needed."""
 
     __slots__ = (
-        "backups", "database", "harnesses", "heartbeat", "injected", "journal", "key", "live", "locks", "logs", "obsidian",
-        "path", "settings", "spool",
+        "backups", "database", "harnesses", "heartbeat", "injected", "journal", "key", "live", "locks", "logs",
+        "obsidian", "path", "settings", "spool",
     )  # fmt: skip
 
     def __init__(self, path: str, key: str) -> None:

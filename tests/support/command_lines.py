@@ -261,7 +261,7 @@ def furnish(vault: Vault) -> None:
     proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json", *at).json["event_id"]
     vault.call("entity", "unlock", entity, "role", *at)
     drifted = vault.call("entity", "create", "part", "Judge", "--json", *at).json["id"]
-    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/profile.md")
+    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/Judge.md")
     profile.write_text(profile.read_text().replace("id:", "identity:", 1))
     vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
     (folder / "transcript.jsonl").write_text(
