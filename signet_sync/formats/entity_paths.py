@@ -7,6 +7,7 @@ import unicodedata
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
+from signet_sync.formats.file_names import is_reserved, readable_name
 from signet_sync.formats.filename import has_conflict_mark
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, OF_AGENT, agent_folder
@@ -33,9 +34,6 @@ _FILE = late(
     re.ASCII,
 )
 _LEDGER = late(rf"{OF_AGENT}entities/ledger/(\d{{4}}-(?:0[1-9]|1[0-2]))\.jsonl", re.ASCII)
-# What Obsidian's links, Windows or a shell cannot have in a name.
-_UNFIT = frozenset('\\/:*?"<>|#^[]`')
-_RESERVED = late(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.ASCII | re.IGNORECASE)
 _OF_NOTES = " notes"  # ends the name of the notes behind that of the profile: `Jo.md`, `Jo notes.md`
 _HEAD = 4096  # bytes that have the id of a file
 _ID_LINE = re.compile(rb"^id:[ \t]*[\"']?([upr]-[a-z2-7]{12})[\"']?[ \t]*\r?$", re.MULTILINE)
@@ -131,13 +129,9 @@ def base_of(title: str, kind: Kind) -> str:
 
     Never that of other files: what would be read as notes, a conflict copy or a device gets the kind behind it.
     """
-    kept = "".join(c if c.isprintable() and c not in _UNFIT else " " for c in unicodedata.normalize("NFC", title))
-    words = " ".join(kept.split())[:BASE_LENGTH]
-    while len(words.encode("utf-8", "replace")) > 3 * BASE_LENGTH:
-        words = words[:-1]
-    base = words.strip(" .") if any(map(str.isalnum, words)) else kind.capitalize()
+    base = readable_name(title, BASE_LENGTH) or kind.capitalize()
     folded = base.casefold()
-    is_taken = folded in FILES or folded.endswith(_OF_NOTES) or _RESERVED.fullmatch(base) is not None
+    is_taken = folded in FILES or folded.endswith(_OF_NOTES) or is_reserved(base)
     return f"{base} {kind}" if is_taken or has_conflict_mark(base) else base
 
 

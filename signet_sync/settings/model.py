@@ -193,6 +193,12 @@ class Settings:
         "Leave MEMORY.md and manifests to Signet and write no page, whether or not its daemon runs; outweighs "
         "`projection.takeover`. `signet yield` and `signet takeover` set both.",
     )
+    session_notes: bool = _setting(
+        False,
+        "obsidian.session_notes",
+        "Write a small note for each session into `sessions/`, called by day and sentence, with properties that link "
+        "its files.",
+    )
     lease_seconds: float = _setting(
         30.0,
         "projection.lease_seconds",
