@@ -9,9 +9,11 @@ from typing import Any
 import click
 
 from signet_sync.admin import obsidian as vault
+from signet_sync.admin import obsidian_names as names
 from signet_sync.admin.obsidian import ObsidianPlan
+from signet_sync.admin.obsidian_names import NamesPlan
 from signet_sync.cli.hooks import difference
-from signet_sync.cli.main import Context, confirm, json_option, pass_context, yes_option
+from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.formats.paths import display
 from signet_sync.storage import state_dir
 from signet_sync.storage.safe_paths import require_root
@@ -26,20 +28,33 @@ def obsidian() -> None:
 
 @obsidian.command(short_help="Write settings, a Bases file and, if asked, the plugin.")
 @click.option("--plugin/--no-plugin", default=None, help="Also install the plugin (default: ask; with --yes: no).")
+@click.option(
+    "--rename/--no-rename", default=None, help="Also call entity files as their title (default: ask; with --yes: no)."
+)
+@click.option(
+    "--links/--no-links", default=None, help="With --rename: also change the links in your notes (default: ask)."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
 @yes_option
+@now_option
 @json_option
 @pass_context
-def setup(context: Context, plugin: bool | None, dry_run: bool, yes: bool) -> int:
+def setup(
+    context: Context, plugin: bool | None, rename: bool | None, links: bool | None, dry_run: bool, yes: bool
+) -> int:
     """Write what a vault needs for Obsidian, after showing it: what exists otherwise stays, byte for byte.
 
     Sealed sessions leave search and graph (Excluded files, a filter of the graph), links in them are not rewritten, and
     Memory.base has views of sessions, decisions, blockers and entities. The plugin opens handles, shows what changed
     after it was sealed, and searches memory in a pane; it runs signet-sync, on the desktop only.
+
+    --rename gives entity files of earlier versions (profile.md, notes.md) the names that new ones have (Jo.md); links
+    in other entities follow, those in your own notes only if you agree. Sealed sessions are never changed; expand
+    accepts the former paths.
     """
     require_root(context.root)
+    asks = not (yes or dry_run or context.as_json) and sys.stdin.isatty()
     if plugin is None:
-        asks = not (yes or dry_run or context.as_json) and sys.stdin.isatty()
         plugin = asks and click.confirm("Also install the plugin into .obsidian/plugins?", err=True)
     state = context.state()
     coming = vault.plan_setup(context.root, state, plugin=plugin)
@@ -47,7 +62,10 @@ def setup(context: Context, plugin: bool | None, dry_run: bool, yes: bool) -> in
         confirm(context, "write these files?", yes=yes, listing=lambda: _show_plan(coming))
         with state_dir.workspace_lock(state):
             coming = vault.setup(context.root, state, plugin=plugin)
-    return _answer(context, coming, dry_run, lambda: _show_next(context, plugin))
+    renamed = None
+    if rename or (rename is None and asks):
+        renamed = _names(context, dry_run=dry_run, yes=yes or rename is True, links=links, asks=asks)
+    return _answer(context, coming, renamed, dry_run, lambda: _show_next(context, plugin))
 
 
 @obsidian.command(short_help="Show what was set up, and whether it is still there.")
@@ -74,38 +92,84 @@ def status(context: Context) -> int:
 
 
 @obsidian.command(short_help="Take back what setup wrote.")
+@click.option("--links/--no-links", default=None, help="Also change links in your notes back (default: ask).")
 @click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
 @yes_option
+@now_option
 @json_option
 @pass_context
-def undo(context: Context, dry_run: bool, yes: bool) -> int:
+def undo(context: Context, links: bool | None, dry_run: bool, yes: bool) -> int:
     """Take back what setup wrote: byte for byte, unless it changed since; then what you changed stays."""
     require_root(context.root)
     state = context.state()
+    known = vault.record(state)
     coming = vault.plan_undo(context.root, state)
-    if not dry_run and not vault.record(state).is_empty:
+    asks = not (yes or dry_run or context.as_json) and sys.stdin.isatty()
+    if not dry_run and not known.is_empty:
         confirm(context, "take this back?", yes=yes, listing=lambda: _show_plan(coming))
         with state_dir.workspace_lock(state):
             coming = vault.undo(context.root, state)
-    return _answer(context, coming, dry_run, lambda: click.echo(_RELOAD))
+    renamed = None
+    if known.entities:
+        renamed = _names(context, dry_run=dry_run, yes=True, links=links, asks=asks, undo=True)
+    return _answer(context, coming, renamed, dry_run, lambda: click.echo(_RELOAD))
 
 
-def _answer(context: Context, plan: ObsidianPlan, dry_run: bool, show_next: Callable[[], object]) -> int:
+def _names(
+    context: Context, *, dry_run: bool, yes: bool, links: bool | None, asks: bool, undo: bool = False
+) -> NamesPlan | None:
+    """Renames entity files, after asking for them and for the notes that link them; None if nothing is renamed."""
+    with context.opened(touch_nothing=dry_run) as workspace:
+        coming = names.plan(workspace, undo=undo)
+        if dry_run or not (coming.moves or coming.notes):
+            return coming
+        if asks and not yes:
+            _show_names(coming)
+            if not click.confirm("Rename these files?", err=True):
+                return None
+        if coming.notes and links is None:
+            for edit in coming.notes if asks else ():
+                click.echo(f"  {display(edit.path)}")
+            links = asks and click.confirm("Also change the links in these notes of yours?", err=True)
+        with state_dir.workspace_lock(workspace.state):
+            return names.carry_out(workspace, context.now_us, links=bool(links), undo=undo)
+
+
+def _answer(
+    context: Context, plan: ObsidianPlan, renamed: NamesPlan | None, dry_run: bool, show_next: Callable[[], object]
+) -> int:
+    notes = list(renamed.notes) if renamed is not None else []
+
     def show() -> None:
         if dry_run:
-            for edit in plan.changes:
-                click.echo(difference(edit).encode(), nl=False)
+            for edit in (*plan.changes, *notes):
+                click.echo(difference(edit).encode("utf-8", "surrogateescape"), nl=False)
         else:
             _show_plan(plan)
         for line in plan.left:
             click.echo(f"  {line}")
-        if not plan.changes:
+        if renamed is not None:
+            _show_names(renamed)
+            for edit in notes:
+                click.echo(f"  {display(edit.path)}: its links follow")
+        if not plan.changes and (renamed is None or not renamed.moves):
             click.echo("nothing to change")
         elif not dry_run:
             show_next()
 
-    context.answer(_document(plan, dry_run), show)
+    document = _document(plan, dry_run)
+    if renamed is not None:
+        document["renamed"] = [{"from": f"{old}.md", "to": f"{new}.md"} for old, new in renamed.moves.items()]
+        document["notes"] = [edit.path for edit in notes]
+        if dry_run:
+            document["diff"] += "".join(map(difference, notes))
+    context.answer(document, show)
     return 0
+
+
+def _show_names(plan: NamesPlan) -> None:
+    for old, new in plan.moves.items():
+        click.echo(display(f"  {old}.md → {new.rpartition('/')[2]}.md"))
 
 
 def _show_plan(plan: ObsidianPlan) -> None:

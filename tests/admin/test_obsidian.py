@@ -105,3 +105,67 @@ def test_a_question_needs_an_answer(there: Vault) -> None:
     answer = there.call("obsidian", "setup")
     assert answer.code == 2 and "--yes" in answer.err
     assert not (there.root / "Memory.base").exists()
+
+
+@pytest.fixture
+def old(vault: Vault) -> Vault:
+    """A vault with entities whose files are called as versions before this one called them, and notes that link one."""
+    for name in ("Jo", "Sam"):
+        path = vault.root / vault.call("entity", "create", "part", name, "--json").json["path"]
+        path.with_name(f"{name} notes.md").rename(path.with_name("notes.md"))
+        path.rename(path.with_name("profile.md"))
+    vault.reindex()
+    vault.call("entity", "append", "sam", "highlights", "--text", f"Likes [[{profile(vault, 'jo')}|Jo]].")
+    (vault.root / "Mine").mkdir()
+    (vault.root / "Mine/day.md").write_text(f"[[{profile(vault, 'jo')}|her]] and [[profile]]\r\n")
+    (vault.root / "Mine/other.md").write_text("nothing\n")
+    return vault
+
+
+def profile(vault: Vault, entity: str) -> str:
+    listed = vault.call("entity", "list", "--json").json["entities"]
+    return next(str(one["path"]) for one in listed if one["title"].lower() == entity)
+
+
+def test_entity_files_are_renamed_only_if_asked_and_back_to_the_byte(old: Vault) -> None:
+    before, former = outside_state(old), profile(old, "jo")
+    assert old.call("obsidian", "setup", "--yes").code == 0
+    assert profile(old, "jo") == former
+    shown = old.call("obsidian", "setup", "--rename", "--dry-run", "--json").json
+    assert {one["to"].rpartition("/")[2] for one in shown["renamed"]} == {
+        "Jo.md", "Jo notes.md", "Sam.md", "Sam notes.md",
+    }  # fmt: skip
+    assert shown["notes"] == ["Mine/day.md"] and profile(old, "jo") == former
+    done = old.call("obsidian", "setup", "--rename", "--links", "--yes")
+    assert done.code == 0, done
+    after = profile(old, "jo")
+    assert after.endswith("/Jo.md") and not (old / former).exists()
+    assert (old / "Mine/day.md").read_bytes() == f"[[{after}|her]] and [[profile]]\r\n".encode()
+    assert f"[[{after}|Jo]]" in (old / profile(old, "sam")).read_text()
+    assert old.reindex()["entity_drift"] == []
+    assert old.call("entity", "verify").code == 0 and old.call("expand", former).code == 0
+    assert old.call("obsidian", "undo", "--links", "--yes").code == 0
+    left = outside_state(old)
+    mine = [path for path in before if path.startswith(("Mine/", "entities/parts/jo--"))]
+    assert len(mine) == 4 and {path: left[path] for path in mine} == {path: before[path] for path in mine}
+    assert left.keys() == before.keys()
+
+
+def test_notes_stay_as_they_are_without_a_persons_word(old: Vault) -> None:
+    note = (old / "Mine/day.md").read_bytes()
+    assert old.call("obsidian", "setup", "--rename", "--yes").code == 0
+    assert profile(old, "jo").endswith("/Jo.md") and (old / "Mine/day.md").read_bytes() == note
+    # Asked again, the links of files renamed earlier follow.
+    done = old.call("obsidian", "setup", "--rename", "--links", "--yes", "--json").json
+    assert done["notes"] == ["Mine/day.md"]
+    assert f"[[{profile(old, 'jo')}|her]]".encode() in (old / "Mine/day.md").read_bytes()
+
+
+def test_a_name_that_is_taken_and_a_drifted_entity_are_left(old: Vault) -> None:
+    jo, sam = profile(old, "jo"), profile(old, "sam")
+    (old / jo).with_name("JO.md").write_text("mine\n")  # the same name on file systems that ignore case
+    (old / sam).write_text((old / sam).read_text().replace("id:", "identity:", 1))
+    assert old.reindex()["entity_drift"]
+    done = old.call("obsidian", "setup", "--rename", "--links", "--yes", "--json").json
+    assert done["renamed"] == [] and (old / jo).exists() and (old / sam).exists()
+    assert profile(old, "jo") == jo
