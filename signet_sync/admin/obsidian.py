@@ -98,8 +98,6 @@ def plan_undo(root: str, state: StateFolder) -> ObsidianPlan:
             edits.append(Edit(path, before, None))
         else:
             left.append(f"{path} stays: it changed since the setup")
-    if any(path.startswith(PLUGIN) for path in known.files) and _read(root, f"{PLUGIN}/data.json") is not None:
-        left.append(f"{PLUGIN}/data.json stays: it has what you set in the plugin")
     return ObsidianPlan(tuple(edits), left=tuple(left))
 
 

@@ -68,7 +68,7 @@ def carry_out(workspace: Workspace, now_us: int, *, links: bool, undo: bool = Fa
     notes: list[Edit] = []
     if links:
         agreed = {edit.path for edit in coming.notes}
-        again = _notes(workspace.root, coming.earlier | moves)
+        again = _notes(workspace.root, {**coming.earlier, **moves})
         notes = [edit for edit in again if edit.path in agreed and _written(workspace.root, edit)]
     if undo:
         obsidian.note_entities(workspace.state, {})
