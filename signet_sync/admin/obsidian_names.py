@@ -57,6 +57,8 @@ def carry_out(workspace: Workspace, now_us: int, *, links: bool, undo: bool = Fa
 
     Ids are recorded before, so that after a kill the rest can be done or taken back. The workspace's lock is held.
     """
+    for agent_id in possible_agents(workspace.root):
+        speaking_names.look(workspace, agent_id, now_us)
     coming = plan(workspace, undo=undo)
     if not undo and coming.ids:
         known = obsidian.record(workspace.state).entities

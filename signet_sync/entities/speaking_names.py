@@ -12,6 +12,11 @@ from signet_sync.formats.entity_paths import base_of, parse_path
 from signet_sync.sync.workspace import Workspace
 
 
+def look(workspace: Workspace, agent_id: str, now_us: int) -> None:
+    """Brings the rows up to date with the files: a call that was ended may have renamed some. The lock is held."""
+    observe.examine_all(EntityRepository(workspace, agent_id, now_us))
+
+
 def plain_named(workspace: Workspace, agent_id: str) -> dict[str, dict[str, str]]:
     """Returns by id the entities whose files are called `profile.md` and `notes.md`: what `name_files` would rename."""
     found = {}
