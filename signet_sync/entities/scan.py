@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from signet_sync.errors import WorkspaceError
-from signet_sync.formats.entity_paths import FILES, FOLDERS, File, file_name, parse_path, read_name, states_id
+from signet_sync.formats.entity_paths import FILES, FOLDERS, File, file_name, read_name, states_id
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, agent_folder
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.storage import files
@@ -45,9 +45,10 @@ def known_bases(paths: Iterable[str]) -> dict[str, str]:
     """Returns by folder what the names of an entity's files begin with, as known paths have it."""
     found: dict[str, str] = {}
     for path in paths:
-        place = parse_path(path)
-        if place is not None and (place.file == "profile" or path.rpartition("/")[0] not in found):
-            found[path.rpartition("/")[0]] = place.base
+        where, _, name = path.rpartition("/")
+        read = read_name(name)
+        if read is not None and (read[0] == "profile" or where not in found):
+            found[where] = read[1]
     return found
 
 
@@ -138,12 +139,21 @@ def _collect(
     with _inside(entities, name) as entity:
         if entity is None:
             return
-        base = base_in(entity, name.rpartition("--")[2], known.get(where))
-        for file in FILES if base is not None else ():
-            path = file_name(file, base or "")
-            status = files.status_at(entity, path)
+        base: str | None = known.get(where, "")
+        profile = files.status_at(entity, file_name("profile", ""))
+        if base and profile is None:
+            profile = files.status_at(entity, file_name("profile", base))
+        elif profile is not None:
+            base = ""
+        if profile is None:
+            base = base_in(entity, name.rpartition("--")[2], None)
+            profile = files.status_at(entity, file_name("profile", base)) if base else None
+        if base is None:
+            return
+        for file in FILES:
+            status = profile if file == "profile" else files.status_at(entity, file_name(file, base))
             if status is not None and stat.S_ISREG(status.st_mode):
-                found[f"{where}/{path}"] = files.signature_of(status)
+                found[f"{where}/{file_name(file, base)}"] = files.signature_of(status)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ SLUG_LENGTH = 60
 BASE_LENGTH = 60  # characters of a file's name without its ending
 EVIDENCE_CAP = 7
 
+_PLAIN: dict[str, File] = {f"{file}.md": file for file in FILES}
 _KIND_OF_LETTER: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
 _KIND_OF_FOLDER: dict[str, Kind] = {folder: kind for kind, folder in FOLDERS.items()}
 ENTITY_ID = late(r"[upr]-[a-z2-7]{12}", re.ASCII)
@@ -144,13 +145,13 @@ def file_name(file: File, base: str) -> str:
 
 def read_name(name: str) -> tuple[File, str] | None:
     """Returns which file of an entity may have this name, and the base in it; None for names that none has."""
+    plain = _PLAIN.get(name)
+    if plain is not None:
+        return plain, ""
     stem = name.removesuffix(".md")
-    if stem == name or stem.startswith(".") or not stem.isprintable():
+    if stem == name or stem.startswith(".") or not stem.isprintable() or has_conflict_mark(stem):
         return None
-    for file in FILES:
-        if stem == file:
-            return file, ""
-    if has_conflict_mark(stem) or KEPT_COPY.fullmatch(name):
+    if "Z" in stem and KEPT_COPY.fullmatch(name):
         return None
     return ("notes", stem[: -len(_OF_NOTES)]) if stem.endswith(_OF_NOTES) else ("profile", stem)
 

@@ -27,7 +27,8 @@ _NAMES = 100
 def update(run: Pass, agent_id: str) -> None:
     """Writes the notes of the days that changed or, in a full pass, all that are not as we left them.
 
-    A note keeps its name while its sentence changes, unless the name has a secret. Without the setting every note goes.
+    Where Signet's daemon holds pages back, none is created and existing ones are updated. A note keeps its name while
+    its sentence changes, unless the name has a secret. Without the setting every note goes.
     """
     workspace, database = run.workspace, run.database
     if deriving.waits(database, workspace.pipeline, SessionLog.name):
@@ -50,6 +51,8 @@ def update(run: Pass, agent_id: str) -> None:
                 path = session_notes.path_of_note(row)
             kept.add(path)
             before = states.get(path)
+            if run.outcome.held and path not in present:
+                continue
             if before is None or before.inputs_sha256 == "" or before.signature != present.get(path):
                 written[path] = _write(run, row, path, folders)
     gone = (path for path in {*on_disk, *(states if days is None else ())} if path not in kept)

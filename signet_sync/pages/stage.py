@@ -83,7 +83,7 @@ class SessionNotes(Publisher):
 
     def stale(self, run: Pass) -> list[str]:
         """Returns the MEMORY.md paths of the agents whose notes may differ from their rows."""
-        return [] if _halted(run) or run.outcome.held else [head_page(agent) for agent in _agents(run)]
+        return [] if _halted(run) else [head_page(agent) for agent in _agents(run)]
 
     def publish(self, run: Pass, key: str) -> None:
         """Makes the agent's notes equal to their rows."""

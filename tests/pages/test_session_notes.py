@@ -85,8 +85,11 @@ def test_what_a_person_adds_stays_and_a_session_that_is_removed_leaves_only_that
 def test_a_removed_session_leaves_no_note(vault: Vault) -> None:
     note, other = notes(vault)
     shutil.copy(note, note.with_name(note.name.replace("-28 ", "-28 A copy of ")))
-    vault.call("remove", token_of(note), "--reason", "asked", "--yes")
-    assert notes(vault) == [other]
+    said = properties(note)["aliases"][0].encode()
+    answer = vault.call("remove", token_of(note), "--reason", "asked", "--yes", "--json").json
+    assert notes(vault) == [other] and "sessions/" not in str(answer)
+    for place in (vault.root, vault.state):
+        assert [path for path in place.rglob("*") if path.is_file() and said in path.read_bytes()] == []
 
 
 def test_a_name_stays_while_the_sentence_changes_but_no_secret_stays_in_it(vault: Vault) -> None:
