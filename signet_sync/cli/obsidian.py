@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -14,6 +13,7 @@ from signet_sync.admin.obsidian import ObsidianPlan
 from signet_sync.admin.obsidian_names import NamesPlan
 from signet_sync.cli.hooks import difference
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
+from signet_sync.cli.parsing import Group
 from signet_sync.formats.paths import display
 from signet_sync.storage import state_dir
 from signet_sync.storage.safe_paths import require_root
@@ -21,7 +21,7 @@ from signet_sync.storage.safe_paths import require_root
 _RELOAD = "Obsidian is open? Reload it (command palette: Reload app without saving), so that it reads the settings."
 
 
-@click.group()
+@click.group(cls=Group)
 def obsidian() -> None:
     """Set up the workspace as a vault of Obsidian. Nothing of Obsidian's is changed unless you ask for it here."""
 
@@ -157,12 +157,17 @@ def _answer(
         elif not dry_run:
             show_next()
 
-    document = _document(plan, dry_run)
-    if renamed is not None:
-        document["renamed"] = [{"from": f"{old}.md", "to": f"{new}.md"} for old, new in renamed.moves.items()]
-        document["notes"] = [edit.path for edit in notes]
-        if dry_run:
-            document["diff"] += "".join(map(difference, notes))
+    moves = renamed.moves.items() if renamed is not None else ()
+    document = {
+        "dry_run": dry_run,
+        "files": [{"path": edit.path, "change": edit.kind} for edit in plan.edits],
+        "settings": {path: vault.in_words(marks) for path, marks in plan.marks.items()},
+        "left": list(plan.left),
+        "renamed": [{"from": f"{old}.md", "to": f"{new}.md"} for old, new in moves],
+        "notes": [edit.path for edit in notes],
+    }
+    if dry_run:
+        document["diff"] = "".join(map(difference, (*plan.changes, *notes)))
     context.answer(document, show)
     return 0
 
@@ -183,15 +188,3 @@ def _show_next(context: Context, plugin: bool) -> None:
     if plugin:
         click.echo("To enable the plugin: Settings, Community plugins, Turn on community plugins, signet-sync.")
     click.echo(f"to undo: {context.command_line('obsidian undo')}")
-
-
-def _document(plan: ObsidianPlan, dry_run: bool) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "dry_run": dry_run,
-        "files": [{"path": edit.path, "change": edit.kind} for edit in plan.edits],
-        "settings": {path: vault.in_words(marks) for path, marks in plan.marks.items()},
-        "left": list(plan.left),
-    }
-    if dry_run:
-        document["diff"] = "".join(difference(edit) for edit in plan.changes)
-    return document
