@@ -155,7 +155,10 @@ def retold(root: str, made: Made) -> None:
     """Tells every entity again from the ledger's pages, and compares both of its files."""
     for entity_id, entries in by_entity(EventLog(root, AGENT).entries()).items():
         for file, text in fold(entries).texts.items():
-            path = made.paths[entity_id].replace("profile.md", f"{file}.md")
+            place = parse_path(made.paths[entity_id])
+            if place is None:
+                raise ValueError(entity_id)
+            path = path_of(place._replace(file=file))
             if Path(root, path).read_bytes().decode() != text:
                 raise ValueError(path)
 

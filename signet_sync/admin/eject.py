@@ -232,7 +232,7 @@ def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None
         found = _read(root, path)
         if found is None:
             continue
-        after = managed_block.without_block(found.raw) if blank else managed_block.without_marks(found.raw)
+        after = page_files.without_ours(path, found.raw) if blank else managed_block.without_marks(found.raw)
         if after != found.raw and found.raw.strip():
             yield path, found.raw, after
 

@@ -40,6 +40,10 @@ MAINTENANCE = (
     "signet_sync.privacy.stage:Scrub",
     InFull("signet_sync.backup.stage:Backup"),
 )
-PUBLISHERS = ("signet_sync.pages.stage:MemoryPages", "signet_sync.pages.stage:LogPages")
+PUBLISHERS = (
+    "signet_sync.pages.stage:MemoryPages",
+    "signet_sync.pages.stage:LogPages",
+    "signet_sync.pages.stage:SessionNotes",
+)
 CLOSING = ("signet_sync.app.recovery:Purges",)
 PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS, CLOSING)

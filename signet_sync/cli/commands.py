@@ -80,6 +80,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "session": ("session", "Write a session's end or compaction into the vault."),
         "transcript": ("transcript", "Record the turns of a running session."),
         "telemetry": ("telemetry", "Show or reset the access counters."),
+        "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
         "completion": ("completion", "Print the completion script of a shell."),
     },

@@ -164,7 +164,7 @@ def _answer(
 
 
 def _show_diff(outcomes: Sequence[HookOutcome]) -> None:
-    texts = [_diff(edit) for outcome in outcomes for edit in outcome.plan.edits if edit.kind != "unchanged"]
+    texts = [difference(edit) for outcome in outcomes for edit in outcome.plan.edits if edit.kind != "unchanged"]
     for text in texts:
         click.echo(text.encode(), nl=False)
     if not texts:
@@ -242,7 +242,8 @@ def _show_condition(condition: Condition, signs: Signs) -> None:
         click.echo(display(f"  {problem.message} — {problem.hint}"))
 
 
-def _diff(edit: Edit) -> str:
+def difference(edit: Edit) -> str:
+    """Returns an edit as a unified diff."""
     before, after = (
         (raw or b"").decode("utf-8", "replace").splitlines(keepends=True) for raw in (edit.before, edit.after)
     )
@@ -266,7 +267,7 @@ def _document(outcome: HookOutcome, dry_run: bool) -> dict[str, Any]:
         "error": None if error is None else described(error),
     }
     if dry_run:
-        document["diff"] = "".join(_diff(edit) for edit in outcome.plan.edits)
+        document["diff"] = "".join(difference(edit) for edit in outcome.plan.edits)
     return document
 
 

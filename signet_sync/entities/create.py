@@ -15,7 +15,7 @@ from signet_sync.entities.section_edits import finished
 from signet_sync.entities.store import EntityFile
 from signet_sync.entities.write_ahead import EventStamp
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, new_id, slug_of
+from signet_sync.formats.entity_paths import FILES, EntityPlace, File, Kind, base_of, new_id, slug_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import wikilink
 
@@ -32,7 +32,7 @@ def create_entity(
     entity_id = _id(repo, kind, slug, relation, members)
     _refuse_second(repo, kind, title, slug, relation, members)
     documents = _documents(repo, kind, title, entity_id, relation, members)
-    place = EntityPlace(repo.agent_id, kind, slug, entity_id, "profile")
+    place = EntityPlace(repo.agent_id, kind, slug, entity_id, "profile", base_of(title, kind))
     seen = {file: FileContent(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
     entity = Entity(entity_id, kind, slug, seen, {})
     return write_ahead.create(repo, entity, documents, stamp), entity

@@ -80,7 +80,7 @@ def _read(repo: EntityRepository, entity_id: str, file: File) -> FileContent:
         return repo.read(places[0]._replace(file=file))
     if kind is None or slug is None:
         raise UsageError("its events do not contain it", hint="signet-sync entity log", code="events-incomplete")
-    return repo.read(EntityPlace(repo.agent_id, kind, slug, entity_id, file))
+    return repo.read(EntityPlace(repo.agent_id, kind, slug, entity_id, file, repo.first_base(entity_id)))
 
 
 def _keep_file(repo: EntityRepository, seen: FileContent) -> Event:

@@ -109,6 +109,7 @@ def _clean_files(repo: EntityRepository, removed: _RemovedText, gone: list[Event
                 if path is not None:
                     cleaned.append(path)
             cleaned += _clean_name(repo, _present_place(repo, place, known), removed)
+            cleaned += _clean_base(repo, _present_place(repo, place, known), removed)
             known.add(_present_place(repo, place, known))
     return cleaned
 
@@ -127,6 +128,19 @@ def _clean_name(repo: EntityRepository, place: EntityPlace, removed: _RemovedTex
         if write_ahead.move(repo, place, slug) == slug:
             return [path_of(place._replace(slug=slug))]
     raise WorkspaceError("its folder cannot be called otherwise", path=folder_of(place), hint="move its copies away")
+
+
+def _clean_base(repo: EntityRepository, place: EntityPlace, removed: _RemovedText) -> list[str]:
+    """Gives files whose names contain removed text names of their kind."""
+    if not removed.holds(place.base):
+        return []
+    plain = place.kind.capitalize()
+    for base in (plain, *(f"{plain} of {number}" for number in range(2, _NAMES))):
+        after = write_ahead.name_files(repo, place, base)
+        if after is not None:
+            observe.examine(repo, {place.id})
+            return [path_of(after)]
+    raise WorkspaceError("its files cannot be called otherwise", path=folder_of(place), hint="move its copies away")
 
 
 def _clean_file(

@@ -208,7 +208,7 @@ def _place_of(repo: EntityRepository, event: Event) -> EntityPlace | None:
     kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
     if kind is None or not isinstance(slug, str):
         return None
-    return EntityPlace(repo.agent_id, kind, slug, event.entity_id, event.file)
+    return EntityPlace(repo.agent_id, kind, slug, event.entity_id, event.file, repo.first_base(event.entity_id))
 
 
 # ── files on disk ──
@@ -324,6 +324,8 @@ class _Examination:
         twins = [other for other in self.folders if other != place]
         troubles = {each.file: each.code for each in replayed.trouble}
         changed = False
+        if replayed.texts.get("notes") is not None:
+            write_ahead.name_notes(self.repo, place)
         for file in FILES:
             seen = self.repo.read(place._replace(file=file))
             self.shown.add(seen.path)
@@ -486,7 +488,9 @@ class _Examination:
         kind, slug = kind_of(self.id), self.repo.replay(self.id).slug
         if kind is None:
             raise ValueError(self.id)
-        return EntityPlace(self.repo.agent_id, kind, slug or "unnamed", self.id, "profile")
+        return EntityPlace(
+            self.repo.agent_id, kind, slug or "unnamed", self.id, "profile", self.repo.first_base(self.id)
+        )
 
 
 _PUT_BACK = "put the folder back, or have it rewritten from its events"

@@ -14,7 +14,7 @@ from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
 from signet_sync.entities.execute import Caller, EntityRequest, Writer, edit_entity, run_request
-from signet_sync.entities.repository import Entity, EntityRepository
+from signet_sync.entities.repository import Entity, EntityRepository, words
 from signet_sync.entities.results import EntityResult
 from signet_sync.entities.section_edits import TargetSection
 from signet_sync.entities.write_ahead import EditPlan
@@ -165,6 +165,9 @@ def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **caller: U
     def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         after = edits.with_title(entity.profile, title.text)
         before = entity.profile.title
+        called = words(after.fields.get("aliases"))
+        if before in called:
+            after = edits.with_fields(after, {"aliases": [after.title if one == before else one for one in called]})
         line = f"Renamed: {before} → {after.title}" if after.title != before else None
         return _plan_profile(repo, entity, request, "rename", after, line, slug=slug_of(after.title))
 

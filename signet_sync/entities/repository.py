@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from signet_sync.entities import scan
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import SIZE_LIMIT, DocumentProblem, EntityDocument, blank, parse, text_of
+from signet_sync.entities.documents.patch import apply
 from signet_sync.entities.event_log.agent_log import EventLog, new_ulid
 from signet_sync.entities.event_log.events import Actor, Event, Operation
 from signet_sync.entities.event_log.replay import Replayed, fold
@@ -27,7 +29,9 @@ from signet_sync.formats.entity_paths import (
     File,
     Kind,
     Shape,
+    base_of,
     entity_folder,
+    kind_of,
     notes_path,
     parse_path,
     profile_path,
@@ -47,6 +51,7 @@ _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _MARKUP = "#>-*+ \t"
 # The list of participants is no description of a relationship.
 _MEMBERS = "participants"
+_FEW = 20  # below this number entities are queried one by one
 _NARROW = 240  # characters of the one line that describes an entity
 
 
@@ -105,13 +110,38 @@ class EntityRepository:
         found: dict[str, list[EntityPlace]] = {}
         for kind in KINDS:
             folder = f"{agent_folder(self.agent_id)}entities/{FOLDERS[kind]}"
-            for name in files.listing(self.workspace.root, folder, ""):
-                if ids is not None and name.rpartition("--")[2] not in ids:
-                    continue
+            names = [
+                name
+                for name in files.listing(self.workspace.root, folder, "")
+                if (ids is None or name.rpartition("--")[2] in ids) and parse_path(f"{folder}/{name}/profile.md")
+            ]
+            known = self._known_bases(names) if names else {}
+            for name, base in scan.bases(self.workspace.root, folder, names, known).items():
                 place = parse_path(f"{folder}/{name}/profile.md")
                 if place is not None:
+                    given = known.get(f"{folder}/{name}") if base is None else base
+                    place = place._replace(base=self.first_base(place.id) if given is None else given)
                     found.setdefault(place.id, []).append(place)
         return {each: places if len(places) == 1 else self._filled(places) for each, places in found.items()}
+
+    def _known_bases(self, names: Sequence[str]) -> dict[str, str]:
+        """Returns what the names of files in these folders began with at the last look, by folder."""
+        database = self.workspace.database
+        if len(names) > _FEW:
+            return scan.known_bases(entities_store.signatures(database, self.agent_id))
+        ids = {name.rpartition("--")[2] for name in names}
+        rows = (row for each in sorted(ids) for row in entities_store.files_of(database, self.agent_id, each))
+        return scan.known_bases(row.path for row in rows)
+
+    def first_base(self, entity_id: str) -> str:
+        """Returns what the names of an entity's files begin with where none of them exists yet, as its events say."""
+        kind = kind_of(entity_id)
+        for entry in self.log.of(entity_id):
+            if isinstance(entry, Event) and entry.op == "create" and entry.file == "profile" and kind is not None:
+                document = document_of(apply(None, entry.payload or {}))
+                if document is not None:
+                    return base_of(document.title, kind)
+        return ""
 
     def _filled(self, places: list[EntityPlace]) -> list[EntityPlace]:
         """Keeps, of several folders of one entity, those that contain a file: a sync service may leave an empty one."""
@@ -274,7 +304,7 @@ class EntityRepository:
 def path_of(place: EntityPlace) -> str:
     """Returns the path of a file."""
     make = notes_path if place.file == "notes" else profile_path
-    return make(place.agent_id, place.kind, place.slug, place.id)
+    return make(place.agent_id, place.kind, place.slug, place.id, place.base)
 
 
 def folder_of(place: EntityPlace) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from signet_sync.formats.entity_paths import FILES, FOLDERS
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.entity_paths import FILES, FOLDERS, File, file_name, read_name, states_id
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, agent_folder
-from signet_sync.formats.snapshot import Signature
+from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.storage import files
 from signet_sync.storage.durable import FOLDER
 from signet_sync.storage.safe_paths import folder
 
-_NAMES = tuple(f"{file}.md" for file in FILES)
+_LIMIT = 1 << 20  # bytes of a file that is read for its first lines
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
@@ -40,35 +41,119 @@ def has_folder(root: str, agent_id: str) -> bool:
     return files.status_of(root, entities_folder(agent_id)) is not None
 
 
-def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
+def known_bases(paths: Iterable[str]) -> dict[str, str]:
+    """Returns by folder what the names of an entity's files begin with, as known paths have it."""
+    found: dict[str, str] = {}
+    for path in paths:
+        where, _, name = path.rpartition("/")
+        read = read_name(name)
+        if read is not None and (read[0] == "profile" or where not in found):
+            found[where] = read[1]
+    return found
+
+
+def base_in(entity: int, entity_id: str, known: str | None) -> str | None:
+    """Returns what the names of an entity's files begin with in its open folder; None if there is neither of them.
+
+    `profile.md` comes first; then the `known` name, if that file is there; else a file that states the entity's id: a
+    person may have renamed it, or have other notes beside it.
+    """
+    if files.status_at(entity, file_name("profile", "")) is not None:
+        return ""
+    if known and files.status_at(entity, file_name("profile", known)) is not None:
+        return known
+    found = _stating(entity, entity_id)
+    if found:
+        return min(found, key=lambda one: (one[0] != "profile", len(one[1]), one[1]))[1]
+    return "" if files.status_at(entity, file_name("notes", "")) is not None else None
+
+
+def other_notes(root: str, where: str, entity_id: str, base: str) -> str | None:
+    """Returns the name of an entity's notes if they do not follow the name of its profile; else None."""
+    try:
+        with folder(root, where) as entity:
+            if files.status_at(entity, file_name("notes", base)) is None:
+                for name in (file_name("notes", ""), *(file_name(*one) for one in sorted(_stating(entity, entity_id)))):
+                    read = read_name(name)
+                    if read is not None and read[0] == "notes" and _states(entity, name, entity_id):
+                        return name
+    except (OSError, WorkspaceError):
+        pass
+    return None
+
+
+def bases(root: str, where: str, names: Collection[str], known: Mapping[str, str]) -> dict[str, str | None]:
+    """Returns `base_in` of some entities' folders in `where`; of one that cannot be opened, what is known of it."""
+    found: dict[str, str | None] = {}
+    try:
+        with folder(root, where) as parent:
+            for name in names:
+                path = f"{where}/{name}"
+                try:
+                    with _inside(parent, name) as entity:
+                        found[name] = (
+                            base_in(entity, name.rpartition("--")[2], known.get(path)) if entity is not None else None
+                        )
+                except OSError:
+                    found[name] = known.get(path)
+    except (OSError, WorkspaceError):
+        return {name: known.get(f"{where}/{name}") for name in names}
+    return found
+
+
+def _stating(entity: int, entity_id: str) -> list[tuple[File, str]]:
+    read = [(name, parts) for name in os.listdir(entity) if (parts := read_name(name)) is not None and parts[1]]
+    return [parts for name, parts in read if _states(entity, name, entity_id)]
+
+
+def _states(entity: int, name: str, entity_id: str) -> bool:
+    found = files.read_at(entity, name, _LIMIT)
+    return isinstance(found, Found) and states_id(found.raw, entity_id)
+
+
+def scan(root: str, agent_id: str, known: Iterable[str] = ()) -> dict[str, Signature] | None:
     """Returns path and signature of an agent's profiles and notes; None without an entities folder.
+
+    `known` are paths where they were before: of these folders no file needs to be read.
 
     Leaves out what is no regular file or is behind a symlink. Raises `OSError`, `WorkspaceError` if the folder cannot
     be read: an unreadable file must not be taken for a deleted one.
     """
     found: dict[str, Signature] = {}
-    where = entities_folder(agent_id)
+    where, before = entities_folder(agent_id), known_bases(known)
     try:
         with folder(root, where) as top:
             for kind in FOLDERS.values():
                 with _inside(top, kind) as entities:
                     for name in os.listdir(entities) if entities is not None else ():
                         if name.isprintable():
-                            _collect(entities, name, f"{where}/{kind}/{name}", found)
+                            _collect(entities, name, f"{where}/{kind}/{name}", before, found)
     except FileNotFoundError:
         return None
     return found
 
 
-def _collect(entities: int | None, name: str, where: str, found: dict[str, Signature]) -> None:
+def _collect(
+    entities: int | None, name: str, where: str, known: Mapping[str, str], found: dict[str, Signature]
+) -> None:
     with _inside(entities, name) as entity:
-        for file in _NAMES if entity is not None else ():
-            try:
-                status = os.stat(file, dir_fd=entity, follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                found[f"{where}/{file}"] = files.signature_of(status)
+        if entity is None:
+            return
+        base: str | None = known.get(where, "")
+        profile = files.status_at(entity, file_name("profile", ""))
+        if base and profile is None:
+            profile = files.status_at(entity, file_name("profile", base))
+        elif profile is not None:
+            base = ""
+        if profile is None:
+            base = base_in(entity, name.rpartition("--")[2], None)
+            profile = files.status_at(entity, file_name("profile", base)) if base else None
+        if base is None:
+            return
+        for file in FILES:
+            status = profile if file == "profile" else files.status_at(entity, file_name(file, base))
+            if status is not None and stat.S_ISREG(status.st_mode):
+                found[f"{where}/{file_name(file, base)}"] = files.signature_of(status)
 
 
 @contextmanager

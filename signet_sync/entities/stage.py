@@ -198,8 +198,8 @@ def _moved(
 ) -> dict[str, Signature | None] | None:
     """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
     if asked is None:
-        found = scan.scan(root, agent_id)
         mine = {path for path in known if _agent_of(path) == agent_id}
+        found = scan.scan(root, agent_id, mine)
         if found is None and not mine:
             return None
         present = found or {}

@@ -7,19 +7,21 @@ text is lost; a later command or pass settles interrupted writes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from signet_sync.entities import scan
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import EntityDocument, body_sha, find, render
 from signet_sync.entities.documents.patch import change, whole
 from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Actor, Event, Operation
-from signet_sync.entities.repository import Entity, EntityRepository, FileContent, document_of, folder_of
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, document_of, folder_of, path_of
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
-from signet_sync.formats.entity_paths import EntityPlace, File, parse_path
+from signet_sync.formats.entity_paths import FILES, EntityPlace, File, file_name, parse_path
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage import files, rename
 
@@ -204,6 +206,30 @@ def move(repo: EntityRepository, place: EntityPlace, slug: str) -> str:
             # The name is taken: the title counts, and the next look records the slug.
             return place.slug
     return slug
+
+
+def name_notes(repo: EntityRepository, place: EntityPlace) -> None:
+    """Lets the name of an entity's notes follow that of its profile, which a person may have renamed."""
+    name = scan.other_notes(repo.workspace.root, folder_of(place), place.id, place.base)
+    if name is not None:
+        rename.move_away(repo.workspace.root, f"{folder_of(place)}/{name}", file_name("notes", place.base))
+
+
+def name_files(repo: EntityRepository, place: EntityPlace, base: str) -> EntityPlace | None:
+    """Renames an entity's files; returns where they are then, None if a name is taken. A kill leaves no half of it.
+
+    The notes follow with the next look if only the profile was renamed.
+    """
+    root, after = repo.workspace.root, place._replace(base=base)
+    names = {file_name(file, base).casefold() for file in FILES}
+    others = {file_name(file, place.base) for file in FILES}
+    if any(name.casefold() in names and name not in others for name in files.listing(root, folder_of(place), "")):
+        return None
+    for file in FILES:
+        with suppress(FileNotFoundError):
+            if not rename.move_away(root, path_of(place._replace(file=file)), file_name(file, base)):
+                return None
+    return after
 
 
 def update_rows(

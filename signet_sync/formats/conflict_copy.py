@@ -10,12 +10,16 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import page_agent
 
 _COPY = late(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[^\w].*\.).*?(\.md|\.jsonl)", re.ASCII | re.DOTALL)
+_OF_SPEAKING = late(r"(.+?)(?: \(|\.sync-conflict-|[ ._-]+conflict| (?=\d{1,3}\.md$))[^/]*(\.md)", re.IGNORECASE)
 
 
 def original_of(path: str) -> str | None:
-    """Returns the page, entity file or event log that a path is a conflict copy of; None for any other path."""
+    """Returns the page, entity file or event log that a path is a conflict copy of; None for any other path.
+
+    In the folder of an entity it may as well be a note of a person's (`formats.entity_paths.states_id`).
+    """
     folder, slash, name = path.rpartition("/")
-    match = _COPY.fullmatch(name)
+    match = _COPY.fullmatch(name) or _OF_SPEAKING.fullmatch(name)
     if match is None or not has_conflict_mark(name.removesuffix(match[2])):
         return None
     original = f"{folder}{slash}{match[1]}{match[2]}"

@@ -7,8 +7,10 @@ import unicodedata
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
+from signet_sync.formats.file_names import is_reserved, readable_name
+from signet_sync.formats.filename import has_conflict_mark
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT, agent_folder
+from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, OF_AGENT, agent_folder
 
 Kind = Literal["user", "part", "relationship"]
 File = Literal["profile", "notes"]
@@ -21,16 +23,21 @@ FOLDERS: dict[Kind, str] = {"user": "user", "part": "parts", "relationship": "re
 FILES: tuple[File, ...] = ("profile", "notes")
 SCHEMA_VERSION = 1
 SLUG_LENGTH = 60
+BASE_LENGTH = 60  # characters of a file's name without its ending
 EVIDENCE_CAP = 7
 
+_PLAIN: dict[str, File] = {f"{file}.md": file for file in FILES}
 _KIND_OF_LETTER: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
 _KIND_OF_FOLDER: dict[str, Kind] = {folder: kind for kind, folder in FOLDERS.items()}
 ENTITY_ID = late(r"[upr]-[a-z2-7]{12}", re.ASCII)
 _FILE = late(
-    rf"{OF_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/(profile|notes)\.md",
+    rf"{OF_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/([^/.\x00-\x1f][^/\x00-\x1f]*)\.md",
     re.ASCII,
 )
 _LEDGER = late(rf"{OF_AGENT}entities/ledger/(\d{{4}}-(?:0[1-9]|1[0-2]))\.jsonl", re.ASCII)
+_OF_NOTES = " notes"  # ends the name of the notes behind that of the profile: `Jo.md`, `Jo notes.md`
+_HEAD = 4096  # bytes that have the id of a file
+_ID_LINE = re.compile(rb"^id:[ \t]*[\"']?([upr]-[a-z2-7]{12})[\"']?[ \t]*\r?$", re.MULTILINE)
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 
@@ -71,13 +78,18 @@ NOTES: tuple[Shape, ...] = tuple(_narrative(heading, 600) for heading in ("Inbox
 
 
 class EntityPlace(NamedTuple):
-    """The entity to which a path belongs: `file` is `profile` or `notes`."""
+    """The entity to which a path belongs: `file` is `profile` or `notes`.
+
+    `base` is what the names of its files begin with: `Jo` of `Jo.md` and `Jo notes.md`; empty for `profile.md` and
+    `notes.md`.
+    """
 
     agent_id: str
     kind: Kind
     slug: str
     id: str
     file: File
+    base: str = ""
 
 
 def shapes(kind: Kind, file: File = "profile") -> tuple[Shape, ...]:
@@ -113,14 +125,52 @@ def entity_folder(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
     return f"{agent_folder(agent_id)}entities/{FOLDERS[kind]}/{slug}--{entity_id}"
 
 
-def profile_path(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
+def base_of(title: str, kind: Kind) -> str:
+    """Returns what the names of a new entity's files begin with: its title, as every file system and link allows it.
+
+    Never that of other files: what would be read as notes, a conflict copy or a device gets the kind behind it.
+    """
+    base = readable_name(title, BASE_LENGTH) or kind.capitalize()
+    folded = base.casefold()
+    is_taken = folded in FILES or folded.endswith(_OF_NOTES) or is_reserved(base)
+    return f"{base} {kind}" if is_taken or has_conflict_mark(base) else base
+
+
+def file_name(file: File, base: str) -> str:
+    """Returns the name of one of an entity's files."""
+    if not base:
+        return f"{file}.md"
+    return f"{base}{_OF_NOTES if file == 'notes' else ''}.md"
+
+
+def read_name(name: str) -> tuple[File, str] | None:
+    """Returns which file of an entity may have this name, and the base in it; None for names that none has."""
+    plain = _PLAIN.get(name)
+    if plain is not None:
+        return plain, ""
+    stem = name.removesuffix(".md")
+    if stem == name or stem.startswith(".") or not stem.isprintable() or has_conflict_mark(stem):
+        return None
+    if "Z" in stem and KEPT_COPY.fullmatch(name):
+        return None
+    return ("notes", stem[: -len(_OF_NOTES)]) if stem.endswith(_OF_NOTES) else ("profile", stem)
+
+
+def states_id(raw: bytes, entity_id: str) -> bool:
+    """Returns whether a file says in its frontmatter that it is of this entity; its first bytes are enough."""
+    head = raw[:_HEAD].removeprefix(b"\xef\xbb\xbf")
+    found = _ID_LINE.search(head) if head.startswith(b"---") else None
+    return found is not None and found[1].decode("ascii") == entity_id
+
+
+def profile_path(agent_id: str, kind: Kind, slug: str, entity_id: str, base: str = "") -> str:
     """Returns the path of an entity's profile."""
-    return f"{entity_folder(agent_id, kind, slug, entity_id)}/profile.md"
+    return f"{entity_folder(agent_id, kind, slug, entity_id)}/{file_name('profile', base)}"
 
 
-def notes_path(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
+def notes_path(agent_id: str, kind: Kind, slug: str, entity_id: str, base: str = "") -> str:
     """Returns the path of an entity's notes."""
-    return f"{entity_folder(agent_id, kind, slug, entity_id)}/notes.md"
+    return f"{entity_folder(agent_id, kind, slug, entity_id)}/{file_name('notes', base)}"
 
 
 def ledger_page(agent_id: str, month: str) -> str:
@@ -129,15 +179,18 @@ def ledger_page(agent_id: str, month: str) -> str:
 
 
 def parse_path(path: str) -> EntityPlace | None:
-    """Parses the path of a profile or notes; None for every other path, and if folder and id are of two kinds."""
+    """Parses the path of a profile or notes; None for every other path, and if folder and id are of two kinds.
+
+    Another Markdown file in the folder of an entity may be a note of a person's: what it says decides (`states_id`).
+    """
     match = _FILE.fullmatch(path)
     if match is None:
         return None
-    agent_id, folder, slug, entity_id, file = match.groups()
-    kind = _KIND_OF_FOLDER[folder]
-    if kind_of(entity_id) != kind:
+    agent_id, folder, slug, entity_id, name = match.groups()
+    kind, read = _KIND_OF_FOLDER[folder], read_name(f"{name}.md")
+    if kind_of(entity_id) != kind or read is None:
         return None
-    return EntityPlace(agent_id or DEFAULT_AGENT, kind, slug, entity_id, "profile" if file == "profile" else "notes")
+    return EntityPlace(agent_id or DEFAULT_AGENT, kind, slug, entity_id, *read)
 
 
 def parse_ledger_page(path: str) -> tuple[str, str] | None:

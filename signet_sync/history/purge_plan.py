@@ -9,13 +9,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from signet_sync.errors import SignetSyncError, WorkspaceError, sentence_of
-from signet_sync.formats.entity_paths import parse_ledger_page, parse_path
+from signet_sync.formats.entity_paths import parse_ledger_page, parse_path, states_id
 from signet_sync.formats.filename import artifact_name, carried_token
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import lines_without, without_lines
-from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
+from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent, session_note
 from signet_sync.history import purge, store
 from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.history.git.rewrite import RewriteRules
@@ -136,7 +136,12 @@ class PurgeRules:
 
     def _cleaned(self, path: str, raw: bytes) -> bytes:
         name = artifact_name(path.rpartition("/")[2])
-        if (name is not None and name.kind == "manifest") or is_kept_page(path) or _is_of_entity(path):
+        if (
+            (name is not None and name.kind == "manifest")
+            or is_kept_page(path)
+            or session_note(path)
+            or _is_of_entity(path, raw)
+        ):
             caught = self._sieve.caught(raw)
             return b"\n".join(lines_without(raw.split(b"\n"), lambda line: self._line_goes(line, caught)))
         if page_agent(path) is not None:
@@ -148,9 +153,12 @@ class PurgeRules:
         return any(needle in line for needle in caught) or not self._handles.isdisjoint(_HANDLE.findall(line))
 
 
-def _is_of_entity(path: str) -> bool:
+def _is_of_entity(path: str, raw: bytes) -> bool:
     """Returns whether a file is an entity's, or a page of the event log: it may rest on a removed session."""
-    return parse_path(path) is not None or parse_ledger_page(path) is not None
+    place = parse_path(path)
+    if place is not None:
+        return not place.base or states_id(raw, place.id)
+    return parse_ledger_page(path) is not None
 
 
 def is_kept_page(path: str) -> bool:

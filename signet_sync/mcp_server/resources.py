@@ -49,7 +49,7 @@ def templates(memory: ServedMemory) -> list[ResourceTemplate]:
     entities = f"{agent_folder(memory.agent_id)}entities/{{kind}}/{{folder}}/{{file}}"
     return [
         _template("artifact", "memory/{name}", "A file of a session: see session_open for names."),
-        _template("entity file", entities, "An entity's profile.md or notes.md: see entity_read for its path."),
+        _template("entity file", entities, "An entity's profile or notes: see entity_read for their paths."),
     ]
 
 

@@ -44,7 +44,7 @@ def find(root: str) -> list[Copy]:
     """Returns every conflict copy outside `memory/` and `.signet/`, without reading any."""
     found = []
     for path in tree(root):
-        original = copied_file(path)
+        original = copied_file(root, path)
         if original is not None:
             owner = AGENT_FOLDER.match(path)
             found.append(Copy(path, original, owner[1] if owner else DEFAULT_AGENT))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.conflict_copy import original_of
+from signet_sync.formats.entity_paths import parse_path, states_id
 from signet_sync.formats.filename import has_conflict_mark
 from signet_sync.formats.paths import KEPT_COPY
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
@@ -17,7 +18,7 @@ from signet_sync.sync.workspace import Workspace
 AGENT_FOLDER = re.compile(r"agents/([^/]+)/")
 # Folders of the workspace, and of an agent, that have pages or entity files. No other folder is read.
 _DEEPER = re.compile(
-    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
+    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|sessions(?:/\d{4})?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
     re.ASCII,
 )
 
@@ -33,12 +34,17 @@ def tree(root: str, folder: str = "") -> Iterator[str]:
 
 def copies(root: str) -> list[str]:
     """Lists the copies that we kept of displaced pages, and those that sync services made."""
-    return [path for path in tree(root) if KEPT_COPY.fullmatch(path) or copied_file(path) is not None]
+    return [path for path in tree(root) if KEPT_COPY.fullmatch(path) or copied_file(root, path) is not None]
 
 
-def copied_file(path: str) -> str | None:
+def copied_file(root: str, path: str) -> str | None:
     """Returns the page, entity file or event log that a sync service copied to this path; None for any other path."""
-    return original_of(path) if has_conflict_mark(path.rpartition("/")[2].rpartition(".")[0]) else None
+    original = original_of(path) if has_conflict_mark(path.rpartition("/")[2].rpartition(".")[0]) else None
+    place = parse_path(original) if original is not None else None
+    if place is not None and place.base:
+        found = files.read(root, path, PAGE_LIMIT)
+        return original if isinstance(found, Found) and states_id(found.raw, place.id) else None
+    return original
 
 
 def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:

@@ -30,11 +30,7 @@ def compose(
     best = max(content, key=lambda p: (weight(p.source_kind, p.noise), p.captured_us, p.source_path))
     if best.noise:
         return None
-    newest: dict[str, Part] = {}
-    for part in parts:
-        other = newest.get(part.source_kind)
-        if other is None or (part.captured_us, part.source_path) > (other.captured_us, other.source_path):
-            newest[part.source_kind] = part
+    newest = newest_parts(parts)
     links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
     sentence = flatten(sentence_of_session or best.sentence or "")
     session = flatten_cell(best.session_key or best.session_id)
@@ -53,6 +49,16 @@ def compose(
         best.source_path,
         best.source_kind,
     )
+
+
+def newest_parts(parts: Sequence[Part]) -> dict[str, Part]:
+    """Returns the newest artifact of each kind."""
+    newest: dict[str, Part] = {}
+    for part in parts:
+        other = newest.get(part.source_kind)
+        if other is None or (part.captured_us, part.source_path) > (other.captured_us, other.source_path):
+            newest[part.source_kind] = part
+    return newest
 
 
 def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:

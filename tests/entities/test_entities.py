@@ -31,8 +31,10 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import files as event_log_files
 from signet_sync.entities.event_log.agent_log import EventLog
 from signet_sync.entities.observe import Observations
+from signet_sync.entities.repository import path_of
 from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import file_name, parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, rename, state_dir
@@ -81,6 +83,13 @@ def quotable(work: Workspace, *said: str, number: int = 1) -> dict[str, str]:
     return {words: f"{path}#{lines.index(words) + 1}" for words in said}
 
 
+def notes_beside(path: str) -> str:
+    """The path of the notes of a profile."""
+    place = parse_path(path)
+    assert place is not None
+    return path_of(place._replace(file="notes"))
+
+
 def file_of(work: Workspace, made: EntityResult) -> Path:
     return Path(work.root) / reports.show(work, ME, made.id, now_us=NOW_US).path
 
@@ -113,7 +122,7 @@ def in_step(work: Workspace, agent_id: str = ME) -> None:
             told = reports.replay(work, agent_id, row.id)
             assert told.findings == ()
             for file, text in told.texts.items():
-                path = row.path.replace("profile.md", f"{file}.md")
+                path = notes_beside(row.path) if file == "notes" else row.path
                 assert (Path(work.root) / path).read_bytes().decode() == text
     assert [one.state for one in reports.log(work, agent_id) if one.state not in ("committed", "failed")] == []
 
@@ -123,7 +132,7 @@ def in_step(work: Workspace, agent_id: str = ME) -> None:
 
 def test_an_entity_is_made_with_its_profile_and_notes(work: Workspace) -> None:
     made = part(work)
-    assert made.path == f"entities/parts/inner-critic--{made.id}/profile.md" and made.id.startswith("p-")
+    assert made.path == f"entities/parts/inner-critic--{made.id}/Inner Critic.md" and made.id.startswith("p-")
     shown = reports.show(work, ME, "inner critic", now_us=NOW_US)
     assert [one.name for one in shown.sections] == [
         "identity", "role", "concerns", "needs", "highlights", "evidence", "open-questions", "change-log",
@@ -173,7 +182,7 @@ def test_sections_are_set_and_added_to_and_items_are_pruned(work: Workspace) -> 
     assert "- 2026-03-29T12:00:01.000Z — Identity rewritten" in text, "the first words were no rewriting"
     (event,) = [one.event for one in reports.log(work, ME, made.id) if one.event.id == gone.event_id]
     assert event.reason == "said twice" and (event.payload or {})["gone"] == "Strict."
-    assert "Ask about school." in file_of(work, made).with_name("notes.md").read_text()
+    assert "Ask about school." in file_of(work, made).with_name("Inner Critic notes.md").read_text()
     refused("section-form", put, work, made, "highlights", "All of them")
     refused("section-form", operations.prune, work, ME, made.id, "role", "1", reason="x y", now_us=NOW_US)
     refused("item-unknown", operations.prune, work, ME, made.id, "highlights", "9", reason="x y", now_us=NOW_US)
@@ -211,7 +220,7 @@ def test_a_rename_moves_the_folder_and_links_follow(work: Workspace) -> None:
         work, ME, "relationship", "Both", relation="protects", between=[one.id, other.id], now_us=NOW_US
     )
     done = operations.rename(work, ME, one.id, "The Judge", now_us=NOW_US)
-    assert done.id == one.id and done.path == f"entities/parts/the-judge--{one.id}/profile.md"
+    assert done.id == one.id and done.path == f"entities/parts/the-judge--{one.id}/Inner Critic.md"
     assert not (Path(work.root) / one.path).parent.exists()
     assert f"[[{done.path}|The Judge]]" in text_of(work, edge) and "inner-critic" not in text_of(work, edge)
     assert put(work, one, "role", "It judges.").path == done.path
@@ -454,11 +463,11 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
     moved = folder.with_name(f"harsh-voice--{made.id}")
     folder.rename(moved)
     look(work)
-    assert put(work, made, "role", "It guards.").path == f"entities/parts/{moved.name}/profile.md"
+    assert put(work, made, "role", "It guards.").path == f"entities/parts/{moved.name}/Inner Critic.md"
     in_step(work)
     copy = moved.with_name(f"copy--{made.id}")
     shutil.copytree(moved, copy)
-    assert look(work).drifted == [f"entities/parts/{copy.name}/profile.md"]
+    assert look(work).drifted == [f"entities/parts/{copy.name}/Inner Critic.md"]
     refused("entity-drifted", put, work, made, "role", "It hides.")
     shutil.rmtree(copy)
     look(work)
@@ -610,7 +619,7 @@ def test_notes_whose_event_was_cut_off_are_made_by_the_next_command(tmp_path: Pa
             assert part(work, key="once").id == made.id
             in_step(work)
             assert {path.name: path.read_text() for path in folder.iterdir()} == {
-                f"{file}.md": text for file, text in texts.items()
+                file_name(file, "Inner Critic"): text for file, text in texts.items()
             }
 
 
@@ -621,7 +630,7 @@ def test_notes_that_the_disk_refused_are_made_by_the_next_command(
         real = files.create_once
 
         def full(root: str, path: str, data: bytes) -> Any:
-            if path.endswith("/notes.md"):
+            if path.endswith(" notes.md"):
                 raise OSError(errno.ENOSPC, "full")
             return real(root, path, data)
 
@@ -629,7 +638,7 @@ def test_notes_that_the_disk_refused_are_made_by_the_next_command(
         with pytest.raises(OSError, match="full"):
             part(work, key="once")
     made = part(work, key="once")
-    assert made.replayed and file_of(work, made).with_name("notes.md").exists()
+    assert made.replayed and file_of(work, made).with_name("Inner Critic notes.md").exists()
     in_step(work)
 
 

@@ -111,7 +111,7 @@ def test_a_pass_over_nothing_changed_reads_no_entity_file_and_writes_nothing(vau
     with names_opened() as heard:
         vault.reindex()
     assert "entities" in heard
-    assert [name for name in heard if name.endswith((".jsonl", "profile.md", "notes.md"))] == []
+    assert [name for name in heard if name.endswith((".jsonl", ".md")) and name != "DREAMS.md"] == []
     assert tree(vault.root) == before
 
 
@@ -177,9 +177,10 @@ def test_what_cannot_be_looked_into_is_not_taken_for_gone(vault, tmp_path):
 def test_hints_of_entities_are_worth_a_look_and_others_are_not(vault):
     _, path = made(vault)
     folder = path.rpartition("/")[0]
-    hinted = {path, f"{folder}/notes.md", folder, "entities", "agents/scout/entities/parts"}
+    hinted = {path, f"{folder}/notes.md", f"{folder}/Other.md", folder, "entities", "agents/scout/entities/parts"}
     hinted |= {"entities/ledger/2026-03.jsonl"}
-    others = {f"{folder}/.profile.md.swp", "entities/readme.md", "entities/ledger", "src/entities/user.py"}
+    others = {f"{folder}/.{name}" for name in ("profile.md.swp", "Other.md")} | {f"{folder}/Other.txt"}
+    others |= {"entities/readme.md", "entities/ledger", "src/entities/user.py"}
     with at_work(vault) as workspace:
         assert relevant(workspace, frozenset(hinted | others)) == hinted
 

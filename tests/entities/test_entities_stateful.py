@@ -40,7 +40,7 @@ from signet_sync.entities.event_log.agent_log import EventLog
 from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.event_log.replay import fold
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats.entity_paths import parse_path
+from signet_sync.formats.entity_paths import parse_path, read_name
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, rename, state_dir
@@ -153,7 +153,7 @@ HANDS: dict[str, Callable[[str, str, int], str]] = {
     "cuts it": lambda text, said, number: text[: len(text) * (number + 1) // 7],
     "empties it": lambda text, said, number: "",
 }
-FOLDERS = ["goes", "is moved", "is copied", "loses its notes", "loses its profile", "bytes"]
+FOLDERS = ["goes", "is moved", "is copied", "loses its notes", "loses its profile", "is called otherwise", "bytes"]
 
 
 def marks(raw: bytes) -> set[str]:
@@ -457,7 +457,7 @@ class EntityMachine(RuleBasedStateMachine):
 
     @rule(
         number=NUMBERS,
-        file=st.sampled_from(["profile.md", "profile.md", "notes.md"]),
+        file=st.sampled_from(["profile", "profile", "notes"]),
         act=st.sampled_from(list(HANDS)),
         shape=SHAPES,
         place=st.integers(0, 9),
@@ -465,10 +465,15 @@ class EntityMachine(RuleBasedStateMachine):
     def edit(self, number: int, file: str, act: str, shape: str, place: int) -> None:
         """Somebody saves a file. What they take out before anybody looked is theirs to take."""
         text, made = self.said(shape)
-        for path in (self.root / "entities").glob(f"*/*--{self.ref(number)}/{file}"):
+        for path in self.files(self.ref(number), file):
             with suppress(UnicodeDecodeError):
                 path.write_bytes(HANDS[act](path.read_bytes().decode(), text, place).encode())
         self.kept = (self.kept | set(made)) & self.standing()
+
+    def files(self, name: str, file: str) -> list[Path]:
+        """The profiles or notes in the folders whose name ends so."""
+        found = (self.root / "entities").glob(f"*/*{name}/*.md")
+        return sorted(path for path in found if (read := read_name(path.name)) is not None and read[0] == file)
 
     @rule(number=NUMBERS, act=st.sampled_from(FOLDERS))
     def handle(self, number: int, act: str) -> None:
@@ -482,9 +487,15 @@ class EntityMachine(RuleBasedStateMachine):
             elif act == "is copied" and not other.exists():
                 shutil.copytree(profile, other)
             elif act.startswith("loses"):
-                profile.joinpath("notes.md" if "notes" in act else "profile.md").unlink(missing_ok=True)
+                for path in self.files(profile.name, "notes" if "notes" in act else "profile"):
+                    path.unlink()
+            elif act == "is called otherwise":
+                for path in self.files(profile.name, "profile")[:1]:
+                    if not path.with_name("Other.md").exists():
+                        path.rename(path.with_name("Other.md"))
             elif act == "bytes":
-                profile.joinpath("profile.md").write_bytes(b"\xff\xfe broken")
+                for path in self.files(profile.name, "profile"):
+                    path.write_bytes(b"\xff\xfe broken")
         self.kept &= self.standing()
 
     # ── what the agent does by itself ──
@@ -581,7 +592,7 @@ def test_a_folder_called_by_what_is_removed_gets_another_name_while_its_files_wa
     machine = EntityMachine()
     machine.start(kind="part")
     machine.change(actor="person", at=5, how="whole", name="Mina", number=1, what="rename")
-    machine.edit(act="loses a section", file="profile.md", number=1, place=8, shape="{}")
+    machine.edit(act="loses a section", file="profile", number=1, place=8, shape="{}")
     machine.look()
     assert entities_store.drift(machine.work.database, ME)
     machine.erase(at=4, how="whole", number=2)

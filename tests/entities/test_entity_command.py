@@ -72,7 +72,7 @@ def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_entity_is_made_and_shown(vault: EntityVault) -> None:
     made = vault.done("create", "user", "Mira", "--key", "first")
     assert {"id", "path", "event_id"} <= made.keys()
-    assert made["path"] == f"entities/user/mira--{made['id']}/profile.md"
+    assert made["path"] == f"entities/user/mira--{made['id']}/Mira.md"
     assert ULID.fullmatch(made["event_id"]) and TOKEN.fullmatch(made["token"])
     shown = vault.done("show", "mira")
     assert {"id", "path", "sections", "pins", "locks", "status"} <= shown.keys()
@@ -113,7 +113,7 @@ def test_text_comes_from_stdin_and_goes_to_notes(
 ) -> None:
     typed("First line.\n\n- and a list\n", monkeypatch)
     done = vault.done("set", critic, "notes/focus", "--text", "-")
-    assert done["path"].endswith("/notes.md")
+    assert done["path"].endswith(" notes.md")
     assert "First line.\n\n- and a list" in (vault / done["path"]).read_text("utf-8")
     typed("", monkeypatch)
     assert vault.refused("set", critic, "notes/focus", "--text", "-") == (2, "text-empty")
@@ -294,7 +294,7 @@ def test_what_happened_is_logged_verified_and_told_again(vault: EntityVault, cri
     vault.done("set", critic, "identity", "--text", "Reads every draft.")
     vault.done("status", critic, "dormant", "--reason", "quiet since the release")
     renamed = vault.done("rename", critic, "Kind Critic")
-    assert renamed["path"] == f"entities/parts/kind-critic--{critic}/profile.md"
+    assert renamed["path"] == f"entities/parts/kind-critic--{critic}/Inner Critic.md"
     log = vault.entity("log", critic, "--json").json
     assert log["ok"] and [event["op"] for event in log["events"]][:3] == ["rename", "status", "set"]
     assert {event["state"] for event in log["events"]} == {"committed"}

@@ -110,7 +110,9 @@ def test_a_new_profile_as_it_is_written():
     assert render(document) == (
         '---\nkind: "relationship"\nid: "r-abcdefghijkl"\nagent_id: "default"\nschema_version: 1\ntype: "ally"\n'
         'participants:\n  - "p-a"\n  - "p-b"\ncreated_at: "2026-03-28T22:34:06.792Z"\n'
-        'updated_at: "2026-03-28T22:34:06.792Z"\nstatus: "active"\npins:\nlocks:\n---\n# Ada & Grace\n\n'
+        'updated_at: "2026-03-28T22:34:06.792Z"\nstatus: "active"\npins:\nlocks:\n'
+        'aliases:\n  - "Ada & Grace"\ntags:\n  - "entity/relationship"\n'
+        'cssclasses:\n  - "signet-entity"\n---\n# Ada & Grace\n\n'
         f"{bodies}## Extensions\n<!-- section extensions -->\n"
     )
 

@@ -338,7 +338,7 @@ def appends(walk: Walk, machine: Machine) -> None:
 
 
 def edits_entity(walk: Walk, machine: Machine) -> None:
-    profiles = sorted(machine.root.glob("entities/parts/*/profile.md"))
+    profiles = sorted(one for one in machine.root.glob("entities/parts/*/*.md") if not one.stem.endswith(" notes"))
     if profiles:
         path = str(walk.random.choice(profiles).relative_to(machine.root))
         anchor = b"<!-- section identity -->\n"
@@ -576,7 +576,7 @@ def test_a_copy_of_a_page_keeps_only_what_people_wrote(tmp_path: Path) -> None:
     assert not vault.problems(vault.reindex()) and not conflict_copies(contents(vault.root))
 
 
-@pytest.mark.parametrize("place", ["MEMORY.md", "memory/*--manifest.md", "entities/ledger/*.jsonl", "**/profile.md"])
+@pytest.mark.parametrize("place", ["MEMORY.md", "memory/*--manifest.md", "entities/ledger/*.jsonl", "**/Jo.md"])
 def test_a_copy_that_arrives_before_what_displaced_its_original(walk: Walk, place: str) -> None:
     one, two = walk.machines
     one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
@@ -635,7 +635,7 @@ def test_an_edit_that_both_machines_saw_is_told_once(walk: Walk) -> None:
     one, two = walk.machines
     one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
     walk.settle()
-    (profile,) = one.root.glob("entities/parts/*/profile.md")
+    (profile,) = one.root.glob("entities/parts/*/Jo.md")
     path = str(profile.relative_to(one.root))
     edited = (one.read(path) or b"") + b"\n## Mine\n\nA line.\n"
     for machine in (one, two):

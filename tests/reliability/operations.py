@@ -411,6 +411,23 @@ _ALL = (
         ),
         ("migrate claude-mem",),
     ),
+    # ── Obsidian ──
+    Operation(
+        "obsidian setup", "settings of Obsidian edited, files of entities and links to them renamed",
+        vaults.to_set_up_for_obsidian,
+        lambda _: Scenario(
+            told_to("obsidian", "setup", "--plugin", "--rename", "--links", "--yes", "--now", NOW),
+            piecemeal=True, tidies=True,
+        ),
+        ("obsidian setup",),
+    ),
+    Operation(
+        "obsidian undo", "what was set up for Obsidian is taken back", vaults.set_up_for_obsidian,
+        lambda _: Scenario(
+            told_to("obsidian", "undo", "--links", "--yes", "--now", NOW), piecemeal=True, tidies=True
+        ),
+        ("obsidian undo",),
+    ),
     # ── entities ──
     Operation(
         "entity creation", "a part with its profile and its notes", vaults.garden,

@@ -174,6 +174,9 @@ COMMAND_LINES: dict[str, Line] = {
     "service uninstall": SERVES,
     "extras list": reads(),
     "extras add": reads("mcp --dry-run"),
+    "obsidian setup": Line("--yes"),
+    "obsidian status": reads(),
+    "obsidian undo": Line("--yes"),
     "eject": Line("--yes"),
     "logs": reads(),
     "telemetry reset": Line("--yes"),
@@ -260,7 +263,7 @@ def furnish(vault: Vault) -> None:
     proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json", *at).json["event_id"]
     vault.call("entity", "unlock", entity, "role", *at)
     drifted = vault.call("entity", "create", "part", "Judge", "--json", *at).json["id"]
-    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/profile.md")
+    (profile,) = vault.root.glob(f"entities/parts/*{drifted}/Judge.md")
     profile.write_text(profile.read_text().replace("id:", "identity:", 1))
     vault.call("entity", "set", entity, "extensions", "--text", "### Mood\n\nCalm.", *at)
     (folder / "transcript.jsonl").write_text(

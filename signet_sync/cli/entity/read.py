@@ -204,7 +204,7 @@ def verify(context: Context) -> int:
 @click.command(cls=Command, short_help="Rebuild an entity's text from its events.")
 @_entity
 @click.option("--check", is_flag=True, help="Only report whether the files match the events.")
-@click.option("--notes", is_flag=True, help="Print notes.md (default: profile.md).")
+@click.option("--notes", is_flag=True, help="Print the notes (default: the profile).")
 @agent_option
 @json_option
 @pass_context

@@ -234,7 +234,7 @@ _maintainer = click.option("--actor", type=click.Choice(ACTORS), required=True, 
 @click.command(cls=Command, short_help="Settle a file that drifted.")
 @_entity
 @click.option("--keep", type=click.Choice(["file", "events"]), required=True, help="Which of the two is right.")
-@click.option("--notes", is_flag=True, help="Settle notes.md (default: profile.md).")
+@click.option("--notes", is_flag=True, help="Settle the notes (default: the profile).")
 @_maintainer
 @agent_option
 @now_option

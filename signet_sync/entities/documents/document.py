@@ -153,6 +153,10 @@ def blank(
     if file == "profile":
         fields |= {"status": "active", "pins": [], "locks": []}
     name = fit_title(title)
+    # For Obsidian: by which names links and the quick switcher find it, and how it may be styled.
+    is_profile = file == "profile"
+    fields |= {"aliases": [name if is_profile else f"{name} notes"], "tags": [f"entity/{kind if is_profile else file}"]}
+    fields |= {"cssclasses": ["signet-entity"]}
     wanted = shapes(kind, file) if sections is None else sections
     return EntityDocument(
         f"{serialize(fields)}\n",

@@ -22,7 +22,7 @@ from signet_sync.entities.results import (
     SectionView,
 )
 from signet_sync.entities.store import EntityFile
-from signet_sync.formats.entity_paths import anchor_of
+from signet_sync.formats.entity_paths import anchor_of, parse_path
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
@@ -190,7 +190,8 @@ def entity(request: ViewRequest) -> WebPage:
 
 def _drifted(request: ViewRequest, remark: EntityFinding) -> Drifted:
     """Composes the commands, which name the notes or the event log if the drift is there."""
-    notes = ["--notes"] if remark.path.endswith("/notes.md") else []
+    place = parse_path(remark.path)
+    notes = ["--notes"] if place is not None and place.file == "notes" else []
     keep_file, keep_events = (
         command_line(request, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
         for keep in ("file", "events")

@@ -16,6 +16,8 @@ from signet_sync.admin.doctor.installation import Installation, access_command
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.formats.snapshot import Found
+from signet_sync.host import obsidian_settings
+from signet_sync.host.obsidian_settings import APP
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
 from signet_sync.pages.store import beside_signet
 from signet_sync.settings import model
@@ -24,7 +26,6 @@ from signet_sync.storage.locations import base, identified, read_id, user_file
 from signet_sync.sync.store import counts
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
-OBSIDIAN = ".obsidian/app.json"
 _OBSIDIAN_LIMIT = 1 << 20  # bytes
 
 
@@ -248,17 +249,16 @@ def obsidian(target: Installation) -> list[Finding]:
     if opened is None:
         return []
     app = _app_settings(opened) or {}
-    if app.get("alwaysUpdateLinks") is True:
-        words = f"Obsidian rewrites links by itself ({os.path.join(opened, OBSIDIAN)}), in sealed files, too"
-        remedy = "Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
-        return [warning("obsidian", words, remedy)]
     inside = os.path.relpath(real, opened)
-    place = "" if inside == "." else f"{inside}/"
-    ignored = app.get("userIgnoreFilters")
-    ignored = ignored if isinstance(ignored, list) else []
-    shown = [f"{place}{name}/" for name in (MEMORY, "ledger") if not _covers(ignored, f"{place}{name}/")]
-    if shown:
-        remedy = f"Obsidian: Settings, Files and links, Excluded files: add {' and '.join(shown)}"
+    # Settings outside the workspace are the person's to change.
+    by_itself = f"{target.command('obsidian setup')}, or in " if inside == "." else ""
+    if obsidian_settings.rewrites_links(app):
+        words = f"Obsidian rewrites links by itself ({os.path.join(opened, APP)}), in sealed files, too"
+        remedy = f"{by_itself}Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
+        return [warning("obsidian", words, remedy)]
+    working = f"{MEMORY}/" if inside == "." else f"{inside}/{MEMORY}/"
+    if not obsidian_settings.hides(app, working):
+        remedy = f"{by_itself}Obsidian: Settings, Files and links, Excluded files: add {working}"
         return [fine("obsidian", "search and graph would be quieter without its working files", remedy)]
     return [fine("obsidian", "it leaves links alone, and its search and graph exclude working files")]
 
@@ -273,7 +273,7 @@ def _vaults(real: str, home: str) -> Iterator[str]:
 
 
 def _app_settings(place: str) -> dict[str, object] | None:
-    found = files.read(place, OBSIDIAN, _OBSIDIAN_LIMIT)
+    found = files.read(place, APP, _OBSIDIAN_LIMIT)
     if not isinstance(found, Found):
         return None
     try:
@@ -281,7 +281,3 @@ def _app_settings(place: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return {}
     return app if isinstance(app, dict) else {}
-
-
-def _covers(ignored: list[object], path: str) -> bool:
-    return any(isinstance(one, str) and one and path.startswith(one.removeprefix("/")) for one in ignored)

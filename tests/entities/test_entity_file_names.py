@@ -1,0 +1,130 @@
+"""The names of an entity's files: as the disk has them, and nobody else's file is taken for one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from workbench import Vault
+
+from signet_sync.app.workspace import opened
+from signet_sync.entities import operations, reports
+from signet_sync.entities.drift_resolution import resolve
+from signet_sync.entities.erase import erase
+from signet_sync.entities.observe import observe
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.sync.workspace import Workspace
+
+ME = "default"
+NOW_US = 1_774_785_600_000_000
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Workspace]:
+    with opened(str(Vault(tmp_path / "vault").root), Settings()) as workspace:
+        yield workspace
+
+
+def jo(work: Workspace, name: str = "Jo") -> Path:
+    """The profile of a new part."""
+    return Path(work.root) / operations.create(work, ME, "part", name, now_us=NOW_US).path
+
+
+def put(work: Workspace, ref: str, section: str, text: str) -> Path:
+    return Path(work.root) / operations.set_section(work, ME, ref, section, text, now_us=NOW_US).path
+
+
+def look(work: Workspace) -> list[str]:
+    """What waits for a maintainer after a look at all files."""
+    with state_dir.workspace_lock(work.state):
+        observe(work, ME, None, NOW_US)
+    return [one.code for one in reports.drift(work, ME)]
+
+
+def names(profile: Path) -> list[str]:
+    return sorted(path.name for path in profile.parent.iterdir())
+
+
+def old_names(profile: Path) -> None:
+    """The files as versions before this one called them."""
+    profile.with_name(f"{profile.stem} notes.md").rename(profile.with_name("notes.md"))
+    profile.rename(profile.with_name("profile.md"))
+
+
+def test_files_of_earlier_versions_stay_what_they_are(work: Workspace) -> None:
+    profile = jo(work)
+    old_names(profile)
+    assert look(work) == []
+    assert put(work, "jo", "role", "Reviews.").name == "profile.md"
+    assert put(work, "jo", "notes/inbox", "Ask.").name == "notes.md"
+    assert names(profile) == ["notes.md", "profile.md"] and look(work) == []
+
+
+def test_notes_follow_a_profile_that_a_person_renamed(work: Workspace) -> None:
+    profile = jo(work)
+    profile.rename(profile.with_name("Johanna.md"))
+    assert look(work) == []
+    assert names(profile) == ["Johanna notes.md", "Johanna.md"]
+    assert put(work, "jo", "role", "Reviews.").name == "Johanna.md"
+    profile.with_name("Johanna.md").rename(profile.with_name("profile.md"))
+    assert look(work) == [] and names(profile) == ["notes.md", "profile.md"]
+
+
+def test_a_new_index_finds_the_files_by_what_they_say(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    with opened(str(vault.root), Settings()) as work:
+        profile = jo(work)
+        profile.rename(profile.with_name("Zed.md"))
+        (profile.parent / "A note.md").write_text("# Mine\n")
+        look(work)
+    shutil.rmtree(os.environ["SIGNET_STATE"])
+    vault.reindex()
+    (found,) = vault.call("entity", "list", "--json").json["entities"]
+    assert found["path"].endswith("/Zed.md") and (profile.parent / "A note.md").read_text() == "# Mine\n"
+
+
+def test_a_persons_note_in_the_folder_is_no_profile_and_is_not_overwritten(work: Workspace) -> None:
+    profile = jo(work)
+    mine = profile.with_name("A.md")
+    mine.write_text("---\nkind: part\n---\n# Mine\n")
+    assert look(work) == []
+    profile.unlink()
+    assert look(work) == ["file-missing"]
+    resolve(work, ME, "jo", "events", actor="maintainer", now_us=NOW_US)
+    assert profile.exists() and mine.read_text() == "---\nkind: part\n---\n# Mine\n" and look(work) == []
+
+
+def test_a_retitled_entity_keeps_its_file_and_gets_the_alias(work: Workspace) -> None:
+    profile = jo(work)
+    done = operations.rename(work, ME, "jo", "Johanna", now_us=NOW_US)
+    renamed = Path(work.root) / done.path
+    assert renamed.name == profile.name and renamed.parent.name.startswith("johanna--")
+    assert 'aliases:\n  - "Johanna"\n' in renamed.read_text()
+
+
+def test_a_removal_takes_its_words_out_of_the_names_of_files(work: Workspace) -> None:
+    profile = jo(work, "The zzlantern")
+    other = jo(work, "Jo")
+    operations.append(work, ME, "jo", "highlights", f"[[{profile.relative_to(work.root)}]]", now_us=NOW_US)
+    operations.rename(work, ME, "the-zzlantern", "Wick", now_us=NOW_US)  # the folder has another name by now
+    (at,) = Path(work.root).glob("entities/parts/wick--*/The zzlantern.md")
+    assert at.name in other.read_text()
+    with state_dir.workspace_lock(work.state):
+        erase(work, ME, paths=(), needles=[b"zzlantern"], tombstone="memory/tombstones/x.md", now_us=NOW_US)
+    for path in Path(work.root, "entities").rglob("*"):
+        assert "zzlantern" not in path.name and (path.is_dir() or b"zzlantern" not in path.read_bytes())
+    assert names(at) == ["Part notes.md", "Part.md"]
+    assert look(work) == []
+
+
+def test_a_former_path_still_leads_to_the_entity(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    path = vault.call("entity", "create", "part", "Jo", "--json").json["path"]
+    for former in (path.replace("/Jo.md", "/profile.md"), path.replace("/jo--", "/joe--").removesuffix(".md")):
+        assert vault.call("expand", former, "--json").code == 0, former
