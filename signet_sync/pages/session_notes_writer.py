@@ -33,12 +33,15 @@ def update(run: Pass, agent_id: str) -> None:
     workspace, database = run.workspace, run.database
     if deriving.waits(database, workspace.pipeline, SessionLog.name):
         return
-    states = {path: one for path, one in pages.page_states(database, agent_id).items() if session_note(path)}
+    folder = session_notes_folder(agent_id)
+    days = None if run.outcome.full else {day for agent, day in run.outcome.change.days if agent == agent_id}
+    states: dict[str, PageState] = {}
+    for prefix in [f"{folder}/"] if days is None else [f"{folder}/{day[:4]}/{day} " for day in days]:
+        states |= pages.page_states_below(database, prefix)
     wanted = workspace.settings.session_notes
     if not (wanted or states or run.outcome.full):
         return
-    days = None if run.outcome.full else {day for agent, day in run.outcome.change.days if agent == agent_id}
-    on_disk = list(_paths(workspace.root, session_notes_folder(agent_id), days))
+    on_disk = list(_paths(workspace.root, folder, days))
     there = {note: path for path in reversed(on_disk) if (note := session_note(path)) is not None}
     present = files.signatures(workspace.root, on_disk)
     folders: set[str] = set()

@@ -404,18 +404,6 @@ def test_the_shape_of_remove(vault):
     assert answer.json["git_history"] == "no-repository" and answer.json["removed_rows"] == 3
 
 
-def test_every_command_that_prints_data_prints_one_document(vault, tmp_path):
-    for words in (
-        ("reindex",), ("check",), ("render",), ("status",), ("search", "x"), ("open", numbered(1)["session_id"]),
-        ("violations", "list"), ("violations", "restore", "--all"), ("telemetry", "show"),
-        ("telemetry", "reset", "--yes"), ("doctor",), ("service", "status"), ("logs",), ("init",),
-        ("remove", numbered(1)["session_id"], "--dry-run"), ("demo", str(tmp_path / "demo")),
-    ):  # fmt: skip
-        answer = vault.call(*words, "--json")
-        assert answer.code in (0, 1) and isinstance(answer.json, dict), (words, answer)
-        assert answer.err == "", (words, answer.err)
-
-
 def test_text_goes_to_people_and_quiet_says_less(vault):
     answer = vault.call("reindex", "--now", NOW)
     assert "9 of 9 files indexed (9 unchanged)" in answer.out

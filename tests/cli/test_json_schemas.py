@@ -74,11 +74,19 @@ def test_a_schema_is_well_formed_and_closed(path: Path) -> None:
     assert len(open_ones) == {"error": 1, "entity-log": 1, "open": 1}.get(path.stem, 0)
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_what_a_command_prints_is_as_its_schema_says(vault: Vault, name: str) -> None:
-    own = {flag for parameter in EVERY[name].params for flag in parameter.opts}
-    for flag in (*own.intersection(FORMS), ""):
-        answer = run(vault, name, "--json", *filter(None, [flag]))
+def forms(name: str) -> set[str]:
+    return {flag for parameter in EVERY[name].params for flag in parameter.opts}.intersection(FORMS)
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [*((name, "") for name in RUN)]
+    + [pytest.param(name, flag, marks=pytest.mark.slow) for name in RUN for flag in sorted(forms(name))],
+)
+def test_what_a_command_prints_is_as_its_schema_says(vault: Vault, name: str, flag: str) -> None:
+    for words in ([flag], []) if flag else ([],):  # then as usual, on what the form has left
+        answer = run(vault, name, "--json", *words)
+        assert answer.err == "" or answer.code > 1, answer
         if name == "export":  # that of its line goes to a file; what goes to stdout is JSON Lines
             assert answer.json["path"]
         hold(name, answer)

@@ -147,6 +147,7 @@ def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(wor
     assert EVIL not in log.read_text("utf-8") and "restore" in world.vault.call("logs", "ui").out
 
 
+@pytest.mark.slow
 def test_what_changed_while_one_looked_is_told_and_not_done(world: World) -> None:
     with world.visit(violation(world.vault, 3)) as visit:
         page = visit.page
@@ -262,6 +263,7 @@ def test_while_another_process_works_the_page_says_so(world: World) -> None:
         assert [fault for fault in visit.faults if "503" not in fault] == []
 
 
+@pytest.mark.slow
 def test_another_page_of_this_machine_cannot_act(world: World) -> None:
     """A form at another port comes with the strict cookie, because ports are one site, and is refused."""
     with world.visit("/do/remember") as visit:

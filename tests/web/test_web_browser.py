@@ -159,7 +159,7 @@ def shown(world: World) -> dict[str, Shown]:
     with world.visit() as visit:
         for view in travel(visit):
             words = visit.words()
-            faults = [*visit.grid(axe=view == "session"), *visit.faults]
+            faults = [*(visit.grid(axe=True) if view == "session" else ()), *visit.faults]
             found[view] = Shown(visit.page.url, visit.page.title(), words, faults)
             visit.faults.clear()
     return found

@@ -39,6 +39,11 @@ def page_states(database: Database, agent_id: str | None = None) -> dict[str, Pa
     )
 
 
+def page_states_below(database: Database, prefix: str) -> dict[str, PageState]:
+    """Returns the pages that we wrote whose paths begin with an ASCII prefix, by path."""
+    return dict(_states(database, " where path >= ? and path < ?", (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1))))
+
+
 def page_state(database: Database, path: str) -> PageState | None:
     """Returns one page as we left it."""
     return dict(_states(database, " where path = ?", (path,))).get(path)
