@@ -32,7 +32,7 @@ def digest(context: Context, span: str, since: str | None, project: str | None, 
     """Print what happened, by project: sessions, decisions, blockers, what was remembered and promoted.
 
     Days are in UTC. --into replaces its own text in the file, between two marks, and leaves the rest; removing a
-    session or a memory later deletes its lines there, too.
+    session or a memory later deletes its lines there, too. Private memories are printed, and never written into a file.
     """
     require_agent(context.agent)
     to_us = (context.now_us // DAY + 1) * DAY
@@ -42,7 +42,7 @@ def digest(context: Context, span: str, since: str | None, project: str | None, 
         if began is None or began >= to_us:
             raise UsageError("--since is no day up to today", hint="write it as 2026-03-28", code="bad-date")
         from_us = began
-    seen = period_operations.read(context.place(), context.agent, from_us, to_us, project)
+    seen = period_operations.read(context.place(), context.agent, from_us, to_us, project, private=into is None)
     document = period.document(context.agent, seen)
     if into is not None:
         path, wrote = period_operations.write(context.place(), into, period.text_of(seen, level=2), context.now_us)

@@ -44,6 +44,7 @@ class PeriodMemory(NamedTuple):
     type: str
     at_us: int
     text: str
+    is_private: bool
     is_promoted: bool = False
 
 
@@ -105,7 +106,10 @@ def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
             {**_about(one), "project": one.project, "aspect": one.aspect, "over": bool(one.is_over)}
             for one in seen.facts
         ],
-        "memories": [{**_about(one), "type": one.type, "promoted": bool(one.is_promoted)} for one in seen.memories],
+        "memories": [
+            {**_about(one), "type": one.type, "private": bool(one.is_private), "promoted": bool(one.is_promoted)}
+            for one in seen.memories
+        ],
     }
 
 
@@ -181,12 +185,13 @@ def _fact(fact: PeriodFact, seen: PeriodInputs) -> str:
 
 
 def _memory(memory: PeriodMemory, seen: PeriodInputs) -> str:
-    return f"- {memory.type}: {plain(memory.text)} ({_day(memory.at_us, seen)}) {short_handle(memory.id)}"
+    kind = f"{memory.type} (private)" if memory.is_private else memory.type
+    return f"- {kind}: {plain(memory.text)} ({_day(memory.at_us, seen)}) {short_handle(memory.id)}"
 
 
 def _cut(lines: list[str]) -> list[str]:
     over = len(lines) - _MOST
-    return lines if over <= 1 else [*lines[:_MOST], f"- and {over} more"]
+    return lines if over <= 1 else [*lines[:_MOST], f"- and {over} more (signet-sync digest --json)"]
 
 
 def _day(at_us: int, seen: PeriodInputs) -> str:

@@ -17,8 +17,12 @@ from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.text.sentences import basename
 
 
-def read(place: IndexPlace, agent_id: str, from_us: int, to_us: int, project: str | None = None) -> PeriodInputs:
+def read(
+    place: IndexPlace, agent_id: str, from_us: int, to_us: int, project: str | None = None, *, private: bool = True
+) -> PeriodInputs:
     """Returns what happened from `from_us` up to, but not at, `to_us`, of all projects or one (name, path or origin).
+
+    Private memories are left out without `private`.
 
     Raises `UsageError` for a project without sessions, `WorkspaceError`, `DatabaseError`.
     """
@@ -38,7 +42,7 @@ def read(place: IndexPlace, agent_id: str, from_us: int, to_us: int, project: st
                     code="unknown-project",
                 )
             belongs = chosen.__contains__
-        return period_inputs.period_inputs(database, agent_id, from_us, to_us, belongs)
+        return period_inputs.period_inputs(database, agent_id, from_us, to_us, belongs, private=private)
 
 
 def write(place: IndexPlace, file: str, text: str, now_us: int) -> tuple[str, bool]:

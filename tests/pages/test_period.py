@@ -35,8 +35,8 @@ def test_a_week_by_project() -> None:
             PeriodFact("f-eeeeeeeeeeee", "/home/ada/other", AT, "constraint", "Nothing runs at night."),
         ],
         [
-            PeriodMemory("m-aaaaaaaaaaaa", "preference", AT, "Ada counts in millimetres."),
-            PeriodMemory("m-bbbbbbbbbbbb", "note", AT, "The lamp is lit.", is_promoted=True),
+            PeriodMemory("m-aaaaaaaaaaaa", "preference", AT, "Ada counts in millimetres.", False),
+            PeriodMemory("m-bbbbbbbbbbbb", "note", AT, "The lamp is lit.", True, is_promoted=True),
         ],
     )
     assert (
@@ -80,7 +80,7 @@ Solved:
 
 ## Promoted
 
-- note: The lamp is lit. (Mar 29) ^m-bbbbbbbbbbbb"""
+- note (private): The lamp is lit. (Mar 29) ^m-bbbbbbbbbbbb"""
     )
     assert counts_of(seen)["sessions"] == 3
 
@@ -89,7 +89,7 @@ def test_a_long_list_is_cut_and_an_empty_day_says_so() -> None:
     many = [PeriodSession(f"s-{'abcdefghijkl'[n] * 12}", MILL, AT + n, "done", f"Step {n} is done.") for n in range(9)]
     lines = text_of(PeriodInputs(AT, TO, many), level=2).splitlines()
     assert lines[0] == "## What happened on 2026-03-29" and lines[4] == "### mill: 9 sessions"
-    assert "Step 8 " in lines[6] and lines[-1] == "- and 3 more"
+    assert "Step 8 " in lines[6] and lines[-1] == "- and 3 more (signet-sync digest --json)"
     assert text_of(PeriodInputs(AT, TO)) == "# What happened on 2026-03-29\n\n0 sessions"
 
 
@@ -160,6 +160,15 @@ def test_a_note_keeps_the_persons_words(vault: Vault) -> None:
     digest(vault, "--into", str(note))
     (kept,) = note.parent.glob("2026-03-29.user-*.md")
     assert "my own words of step 3" in kept.read_text()
+
+
+def test_private_memories_are_printed_and_in_no_note(vault: Vault) -> None:
+    vault.call("remember", "Ada trims the wick.", "--private", "--now", NOW)
+    vault.call("remember", "The lamp is lit.", "--now", NOW)
+    assert "- note (private): Ada trims the wick." in vault.call("digest", "--day", "--now", NOW).out
+    answer = digest(vault, "--day", "--into", "Daily/team.md")
+    assert [memory["text"] for memory in answer["memories"]] == ["The lamp is lit."]
+    assert "wick" not in (vault / "Daily/team.md").read_text()
 
 
 def test_a_removal_reaches_the_notes_and_their_copies(vault: Vault) -> None:

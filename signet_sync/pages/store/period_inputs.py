@@ -28,22 +28,29 @@ _ENDED = f"""
     and f.agent_id = ?1 and f.aspect = 'blocker'
     order by a.membership_us, f.id"""
 _REMEMBERED = """
-    select id, type, created_at, content from memories where agent_id = ?1 and created_at >= ?2 and created_at < ?3
+    select id, type, created_at, content, private from memories
+    where agent_id = ?1 and created_at >= ?2 and created_at < ?3 and private <= ?4
     order by created_at, id"""
 _PROMOTED = """
-    select m.id, m.type, s.at_us, m.content, 1 from dream_sweeps s
+    select m.id, m.type, s.at_us, m.content, m.private, 1 from dream_sweeps s
     cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id
     cross join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
-    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3
+    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3 and m.private <= ?4
     order by s.at_us, m.id"""
 
 
 def period_inputs(
-    database: Database, agent_id: str, from_us: int, to_us: int, belongs: Callable[[str | None], bool] | None = None
+    database: Database,
+    agent_id: str,
+    from_us: int,
+    to_us: int,
+    belongs: Callable[[str | None], bool] | None = None,
+    *,
+    private: bool = True,
 ) -> PeriodInputs:
     """Returns what happened from `from_us` up to, but not at, `to_us`; of one project only if `belongs` is given.
 
-    Memories belong to no project.
+    Memories belong to no project; private ones are read only with `private`.
     """
     span = agent_id, from_us, to_us
     sessions = [PeriodSession(*row) for row in database.execute(_SESSIONS, span)]
@@ -52,12 +59,12 @@ def period_inputs(
         sessions = [session for session in sessions if belongs(session.project)]
         facts = [fact for fact in facts if belongs(fact.project)]
         return PeriodInputs(from_us, to_us, sessions, facts)
-    written = agent_id, iso(from_us), iso(to_us)
+    written = agent_id, iso(from_us), iso(to_us), private
     memories = [
-        PeriodMemory(one, kind, parse_instant(at) or from_us, text)
-        for one, kind, at, text in database.execute(_REMEMBERED, written)
+        PeriodMemory(one, kind, parse_instant(at) or from_us, text, is_private)
+        for one, kind, at, text, is_private in database.execute(_REMEMBERED, written)
     ]
-    memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, span)]
+    memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, (*span, private))]
     return PeriodInputs(from_us, to_us, sessions, facts, memories)
 
 
