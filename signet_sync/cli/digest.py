@@ -9,7 +9,7 @@ from signet_sync.cli.parsing import Command, Named
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY, parse_since
-from signet_sync.pages import period, period_operations
+from signet_sync.pages import notes, period, period_operations
 
 
 @click.command(cls=Command)
@@ -45,7 +45,7 @@ def digest(context: Context, span: str, since: str | None, project: str | None, 
     seen = period_operations.read(context.place(), context.agent, from_us, to_us, project, private=into is None)
     document = period.document(context.agent, seen)
     if into is not None:
-        path, wrote = period_operations.write(context.place(), into, period.text_of(seen, level=2), context.now_us)
+        path, wrote = notes.write(context.place(), into, period.text_of(seen, level=2), context.now_us)
         document |= {"path": path, "changed": wrote}
         context.answer(document, lambda: context.say(f"{path} {'written' if wrote else 'unchanged'}"))
         return 0

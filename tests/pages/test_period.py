@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, Vault
+from workbench import NOW, Vault, numbered
 
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.pages.period import PeriodFact, PeriodInputs, PeriodMemory, PeriodSession, counts_of, text_of
@@ -220,3 +220,14 @@ def test_eject_leaves_plain_text(vault: Vault) -> None:
     assert vault.call("eject", "--yes").code == 0
     assert "signet:" not in (vault / "week.md").read_text() and "step number 1 " in (vault / "week.md").read_text()
     assert not (vault / ".signet").exists()
+
+
+def test_the_page_under_another_name_follows_removals_and_leaves_a_persons_words(vault: Vault) -> None:
+    note = vault / "OURS.md"
+    note.write_text("Mine.\n")
+    assert vault.call("signet", "yield", "--yes").code == 0
+    assert "OURS.md written" in vault.call("render", "--into", "OURS.md", "--now", NOW).err
+    assert note.read_text().startswith("Mine.\n\n<!-- signet:begin -->\n# Working Memory")
+    assert "step number 1 " in note.read_text() and vault.call("render", "--into", "MEMORY.md").code == 2
+    vault.call("remove", numbered(1)["session_id"], "--reason", "asked", "--yes", "--quoting", "keep")
+    assert "step number 1 " not in note.read_text() and note.read_text().startswith("Mine.\n")
