@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 # `[00:01:02]` is a time in a transcript, `[x]` and `[>]` are marks of a task.
-_OBSERVATION = re.compile(r"\[(?P<category>[^\[\]()]{1,100})\]\s+(?P<text>.+)")
+_OBSERVATION = re.compile(r"\[(?P<category>[^\[\]()]+)\]\s+(?P<text>.+)")
 _NO_CATEGORY = re.compile(r"[xX]?|\W|[\d:.,\s-]*:[\d:.,\s-]*")
+_TASK = re.compile(r"\[[ x-]\]")
+_LINK = re.compile(r"(?<!\\)\[\[(?P<target>[^\[\]|]+)(?:\|[^\[\]]*)?\]\]")
+# basic-memory takes unquoted types of several words for prose, and keeps that there is a link.
 _RELATION = re.compile(
-    r"(?:\"(?P<quoted>[^\"]+)\"|'(?P<single>[^']+)'|(?P<word>[^\s\[]+))\s+\[\[(?P<target>[^\[\]]+)\]\]"
-    r"\s*(?:\((?P<context>[^()]*)\))?"
+    rf"(?:\"(?P<quoted>[^\"]+)\"|'(?P<single>[^']+)'|(?P<words>[^\[]+))\s+{_LINK.pattern}\s*(?:\((?P<context>[^()]*)\))?"
 )
+_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
+_DIRECTIVE = re.compile(r"\s+#bm:links_to$")
+_NOT_LISTED = "a link in a task, or in text that is in no list"
+_HEADING = "a heading with a tag"
 
 
 def read(path: str, now_us: int) -> Iterator[Item | LeftFile]:
@@ -42,34 +48,60 @@ def _items(note: MarkdownFile, now_us: int) -> Iterator[Item]:
     given = [_text(note, "type") or "note", *_tags(note)]
     times = (parse_since(_text(note, name)) for name in ("created", "modified", "date"))
     at_us = min(max(next((at for at in times if at is not None), note.changed_us), 0), now_us)
-    for said in _list_items(note.body):
+    for where, said in _paragraphs(note.body):
         observed = _OBSERVATION.fullmatch(said)
         category = observed["category"].strip() if observed else ""
-        if observed and _NO_CATEGORY.fullmatch(category):
-            continue
+        is_marked = observed is not None and _NO_CATEGORY.fullmatch(category) is not None
         tags = _TAG.findall(said)
-        related = None if observed else _RELATION.fullmatch(said)
-        if related:
-            how = (related["quoted"] or related["single"] or related["word"]).replace("_", " ")
-            context = f" ({related['context']})" if related["context"] else ""
-            text = f"{title} {how} {related['target'].partition('|')[0].strip()}{context}"
-            yield Item("relations", f"{place}\n{text}", text, at_us, tags=tuple(given))
-        elif observed or tags:
-            text = f"{title}: {observed['text'] if observed else said}"
-            named = tuple(one for one in (category, *given, *tags) if one != "note")
+        is_observed = (observed and not is_marked) or (tags and not _TASK.match(said))
+        if is_observed and where == "heading":
+            yield Item("observations", "", "", at_us, left=_HEADING, name=note.path)
+        elif is_observed and where != "quote":
+            text = f"{title}: {observed['text'] if observed and not is_marked else said}"
+            named = tuple(one for one in ("" if is_marked else category, *given, *tags) if one != "note")
             yield Item("observations", f"{place}\n{category}\n{text}", text, at_us, kind_of(category), named)
+        elif where == "list" and not is_marked and _linked(said):
+            text = _relation(title, said)
+            yield Item("relations", f"{place}\n{text}", text, at_us, tags=tuple(given))
+        else:
+            for _ in _linked(said):
+                yield Item("relations", "", "", at_us, left=_NOT_LISTED, name=note.path)
 
 
-def _list_items(body: str) -> Iterator[str]:
-    """Yields the paragraphs in lists, each on one line, without those in quotes, which are callouts."""
+def _linked(said: str) -> list[str]:
+    """Returns the targets of the links of a line, without what stands in code."""
+    return [found["target"].strip() for found in _LINK.finditer(_CODE.sub("", said))]
+
+
+def _relation(title: str, said: str) -> str:
+    """Returns the sentence of a list's line that links to other notes."""
+    related = _RELATION.fullmatch(said)
+    if related:
+        how = related["quoted"] or related["single"] or related["words"].replace("_", " ").strip()
+        context = f" ({related['context']})" if related["context"] else ""
+        return f"{title} {how} {related['target'].strip()}{context}"
+    if not any(map(str.isalnum, _LINK.sub("", said))):
+        return f"{title} links to {', '.join(_linked(said))}"
+    return f"{title}: {_LINK.sub(lambda found: found['target'].strip(), said)}"
+
+
+def _paragraphs(body: str) -> Iterator[tuple[str, str]]:
+    """Yields the paragraphs and headings, each on one line, and where it is: `list`, `quote`, `heading` or `text`.
+
+    What is in quotes is a callout.
+    """
     lists = quotes = 0
+    is_heading = False
     for token in _parser().parse(body):
         if token.type in ("list_item_open", "list_item_close"):
             lists += token.nesting
         elif token.type in ("blockquote_open", "blockquote_close"):
             quotes += token.nesting
-        elif token.type == "inline" and lists and not quotes:
-            yield " ".join(token.content.split())
+        elif token.type in ("heading_open", "heading_close"):
+            is_heading = token.nesting > 0
+        elif token.type == "inline":
+            where = "quote" if quotes else "heading" if is_heading else "list" if lists else "text"
+            yield where, _DIRECTIVE.sub("", " ".join(token.content.split()))
 
 
 @cache

@@ -14,7 +14,7 @@ class Item(NamedTuple):
     """A thing that another program remembers; it is sanitized, for good, when it is brought.
 
     `account` is its table or file in the report, `id` what it is in the other program. `left` says why it is not
-    brought.
+    brought, `name` what the report calls it then.
     """
 
     account: str
@@ -26,6 +26,7 @@ class Item(NamedTuple):
     agent_id: str = DEFAULT_AGENT
     private: bool = False
     left: str = ""
+    name: str = ""
 
 
 class LeftFile(NamedTuple):

@@ -188,6 +188,24 @@ def test_memories_of_mem0_with_one_id_are_two_things(vault: Vault, tmp_path: Pat
     assert counted(migrate(vault, "mem0-export", place), "here") == 2
 
 
+@pytest.mark.parametrize(
+    ("line", "observations", "relations"),  # as basic-memory 0.24.1 counts them, but for several links of one line
+    [
+        ("- it's drunk by [[Bob]]", 0, 1), ("- [[Cup]]", 0, 1), ("- a [[B]], [[C]]", 0, 1), ("1. in [[N]]", 0, 1),
+        ("- type [[X]] (a (b) c)", 0, 1), ("- rel [[X]] #bm:links_to", 0, 1), ("- [[X]] #tag", 1, 0),
+        ("- [ ] task [[T]]", 0, 1), ("- [>] task #tag", 1, 0), ("- [x] done #tag", 0, 0), ("[fact] no list", 1, 0),
+        ("- [00:01:02] talk #idea", 1, 0), ("# Head #tag", 1, 0), ("> quote [[C]] #tag", 0, 1), ("- `[[c]]`", 0, 0),
+        ("text [[P]] and [[Q]]", 0, 2), (f"- [{'c' * 120}] long", 1, 0), ("- \\[[e]]", 0, 0), ("- plain", 0, 0),
+    ],
+)  # fmt: skip
+def test_what_basic_memory_takes_of_a_line_is_accounted_for(
+    tmp_path: Path, line: str, observations: int, relations: int
+) -> None:
+    (tmp_path / "note.md").write_text(f"{line}\n")
+    found = [one.account for one in basic_memory.read(str(tmp_path), NOW_US) if not isinstance(one, LeftFile)]
+    assert (found.count("observations"), found.count("relations")) == (observations, relations)
+
+
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path

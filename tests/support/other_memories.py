@@ -106,8 +106,12 @@ created: 2026-01-02
 
 - pairs_with [[Dark Chocolate]] (at dinner)
 - "grown in" [[Ethiopia|the place]]
+- drunk by [[Bob]]
 - some prose with [[A Link]] in it
-- [[A Link]]
+- [[Cup]]
+- [ ] wash the [[Cup]]
+
+Prose with [[A Link]].
 """
 
 
@@ -211,10 +215,13 @@ SOURCES: dict[str, Source] = {
             ),
             Memory("Coffee: A line with a #tag alone", "note", (*_GUIDE, "tag"), "2026-01-02"),
             Memory("broken: From a broken head", "note", ("fact",), TODAY),
+            Memory("Coffee drunk by Bob", "note", _GUIDE, "2026-01-02"),
+            Memory("Coffee: some prose with A Link in it", "note", _GUIDE, "2026-01-02"),
+            Memory("Coffee links to Cup", "note", _GUIDE, "2026-01-02"),
             Memory("Coffee pairs with Dark Chocolate (at dinner)", "note", _GUIDE, "2026-01-02"),
             Memory("Coffee grown in Ethiopia", "note", _GUIDE, "2026-01-02"),
         ),
-        {"observations": 4, "relations": 2, "files": 1},
+        {"observations": 4, "relations": 7, "files": 1},
     ),
     "openclaw-memory": Source(
         _openclaw,
