@@ -59,10 +59,12 @@ def _items(note: MarkdownFile, now_us: int) -> Iterator[Item]:
         elif is_observed and where != "quote":
             text = f"{title}: {observed['text'] if observed and not is_marked else said}"
             named = tuple(one for one in ("" if is_marked else category, *given, *tags) if one != "note")
-            yield Item("observations", f"{place}\n{category}\n{text}", text, at_us, kind_of(category), named)
+            yield Item(
+                "observations", f"{place}\n{category}\n{text}", text, at_us, kind_of(category), named, name=note.path
+            )
         elif where == "list" and not is_marked and _linked(said):
             text = _relation(title, said)
-            yield Item("relations", f"{place}\n{text}", text, at_us, tags=tuple(given))
+            yield Item("relations", f"{place}\n{text}", text, at_us, tags=tuple(given), name=note.path)
         else:
             for _ in _linked(said):
                 yield Item("relations", "", "", at_us, left=_NOT_LISTED, name=note.path)

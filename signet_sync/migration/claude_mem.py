@@ -45,7 +45,16 @@ def read(path: str, now_us: int) -> Iterator[Item]:
                     *_listed(row, "concepts"),
                 )
                 left = TOO_LONG if row.get("bytes") else ""
-                yield Item(table, _id_of(row), words(row), _time_of(row, now_us), kind_of(kind), tags, left=left)
+                yield Item(
+                    table,
+                    _id_of(row),
+                    words(row),
+                    _time_of(row, now_us),
+                    kind_of(kind),
+                    tags,
+                    left=left,
+                    name=row["id"] or "",
+                )
 
 
 def _id_of(row: Row) -> str:

@@ -15,14 +15,17 @@ from signet_sync.migration.markdown_folder import read_named
 from signet_sync.migration.signet_rows import time_of
 
 MOST_BYTES = 64 * 1024 * 1024
+UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
 _NAMING = ("category", "type", "topic", "project")
 
 
 def read(path: str, now_us: int) -> Iterator[Item]:
     """Yields the memories of an export, which is read whole before. Raises `HarnessError`."""
     path = os.path.realpath(os.path.expanduser(path))
-    for row in _rows(path):
-        yield _item(row, now_us) if isinstance(row, dict) else Item("memories", "", "", 0, left="no memory of mem0")
+    for place, row in enumerate(_rows(path), 1):
+        name = f"row {place}"
+        left = Item("memories", "", "", 0, left=UNKNOWN, name=name)
+        yield _item(row, name, now_us) if isinstance(row, dict) else left
 
 
 def _rows(path: str) -> list[Any]:
@@ -45,7 +48,7 @@ def _unknown(path: str, what: str) -> HarnessError:
     return HarnessError(what, path=path, hint=hint, code="export-unknown")
 
 
-def _item(row: Mapping[str, Any], now_us: int) -> Item:
+def _item(row: Mapping[str, Any], place: str, now_us: int) -> Item:
     text = _text(row, "memory")
     about = row.get("metadata")
     about = about if isinstance(about, dict) else {}
@@ -56,9 +59,10 @@ def _item(row: Mapping[str, Any], now_us: int) -> Item:
     times = {name: _text(row, name) for name in ("created_at", "updated_at")}
     at_us = time_of(times, *times, now_us=now_us)
     ends = parse_since(_text(row, "expiration_date"))
-    left = "expired in mem0" if ends is not None and ends < now_us else ""
+    left = "expired in mem0" if ends is not None and ends < now_us else "" if "memory" in row else UNKNOWN
     agent_id = _text(row, "agent_id") or DEFAULT_AGENT
-    return Item("memories", _text(row, "id") or text, text, at_us, kind, tuple(tags), agent_id, left=left)
+    own = _text(row, "id")
+    return Item("memories", own or text, text, at_us, kind, tuple(tags), agent_id, left=left, name=own or place)
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

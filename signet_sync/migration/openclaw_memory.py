@@ -43,7 +43,13 @@ def _items(source: MarkdownFile, now_us: int) -> Iterator[Item]:
     account = source.path if is_own else "memory/"
     for text in pieces(source.body):
         yield Item(
-            account, f"{source.path}\n{text}", text, min(max(at_us, 0), now_us), tags=("openclaw",), private=is_own
+            account,
+            f"{source.path}\n{text}",
+            text,
+            min(max(at_us, 0), now_us),
+            tags=("openclaw",),
+            private=is_own,
+            name=source.path,
         )
 
 

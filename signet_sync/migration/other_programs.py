@@ -65,7 +65,7 @@ def _account(report: Report, memories: MemoryBringer, program: str, found: Item 
     try:
         is_new = _bring(memories, program, found)
     except Left as why:
-        report.left(found.account, str(why))
+        report.left(found.account, str(why), called=found.name)
     else:
         (report.brought if is_new else report.here)(found.account)
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from signet_sync.text.sanitizer import sanitize_line
+
+# Of what is left for one reason, so many are named.
+MOST_NAMED = 5
 
 
 @dataclass(slots=True)
 class Account:
-    """What became of the rows of one table or file."""
+    """What became of the rows of one table or file; `named` are the first that were left, by reason."""
 
     rows: int = 0
     brought: int = 0
     here: int = 0
     left: Counter[str] = field(default_factory=Counter)
+    named: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def accounted(self) -> int:
@@ -54,12 +60,21 @@ class Report:
         account.rows += number
         account.here += number
 
-    def left(self, name: str, why: str, number: int = 1) -> None:
-        """Counts rows that are left, and why."""
+    def left(self, name: str, why: str, number: int = 1, *, called: str = "") -> None:
+        """Counts rows that are left, and why; `called` is the name of one."""
         if number:
             account = self.of(name)
             account.rows += number
             account.left[why] += number
+            names = account.named.setdefault(why, []) if called else []
+            shown = " ".join(sanitize_line(called).split())[:80]
+            if shown and shown not in names and len(names) < MOST_NAMED:
+                names.append(shown)
+
+    @property
+    def is_new(self) -> bool:
+        """Returns whether anything came that was not here."""
+        return bool(self.proposals or self.reworded or any(one.brought for one in self.accounts.values()))
 
     def document(self) -> dict[str, Any]:
         """Returns the JSON document of the report."""
@@ -79,7 +94,8 @@ class Report:
 
 def _document(account: Account) -> dict[str, Any]:
     left = dict(sorted(account.left.items()))
-    return {"rows": account.rows, "brought": account.brought, "here": account.here, "left": left}
+    named = dict(sorted(account.named.items()))
+    return {"rows": account.rows, "brought": account.brought, "here": account.here, "left": left, "left_named": named}
 
 
 def lines(report: Report) -> Iterator[str]:
@@ -90,7 +106,7 @@ def lines(report: Report) -> Iterator[str]:
         said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number) or "empty"
         yield f"  {name:<{wide}}  {account.rows:>7,}  {said}"
         for why, number in account.left.most_common():
-            yield f"  {'':<{wide}}  {number:>7,}  left: {why}"
+            yield f"  {'':<{wide}}  {number:>7,}  left: {why}{_named(account.named.get(why, ()), number)}"
     more = (
         (report.pins, "pinned"),
         (report.reworded, "worded otherwise since: the new words take the place of those brought before"),
@@ -105,6 +121,12 @@ def lines(report: Report) -> Iterator[str]:
         yield f"  not read, because it follows from the rest: {_listed(report.not_read)}"
     for note in report.notes:
         yield f"  {note}"
+
+
+def _named(names: Sequence[str], number: int) -> str:
+    """Returns the names of what was left, and whether there is more."""
+    more = ", …" if len(names) == MOST_NAMED < number else ""
+    return f" ({', '.join(names)}{more})" if names else ""
 
 
 def _listed(rows: Mapping[str, int]) -> str:

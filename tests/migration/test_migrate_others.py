@@ -206,6 +206,19 @@ def test_what_basic_memory_takes_of_a_line_is_accounted_for(
     assert (found.count("observations"), found.count("relations")) == (observations, relations)
 
 
+def test_what_is_left_is_named(vault: Vault, tmp_path: Path) -> None:
+    place = tmp_path / "export.json"
+    strange = [{"text": "Delta zebra"}, 7, {"id": SECRET, "text": "x"}, *({"id": f"n{n}"} for n in range(4))]
+    place.write_text(json.dumps([{"memory": "One"}, {"id": "e", "memory": " "}, *strange]))
+    (table,) = migrate(vault, "mem0-export", place, "--dry-run")["tables"].values()
+    why = "no `memory` in it: not of an export of mem0 that we know"
+    assert table["left"] == {why: 7, "no words in it": 1}
+    mark = "[REDACTED:github]"
+    assert table["left_named"] == {why: ["row 3", "row 4", mark, "n0", "n1"], "no words in it": ["e"]}
+    shown = vault.call("migrate", "mem0-export", str(place), "--now", NOW).out
+    assert f"left: {why} (row 3, row 4, {mark}, n0, n1, …)\n" in shown and "left: no words in it (e)\n" in shown
+
+
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path
@@ -296,7 +309,9 @@ def test_links_pipes_and_files_of_ours_are_left(vault: Vault, tmp_path: Path, mo
         (place / path.name).write_bytes(path.read_bytes())
     monkeypatch.setattr(markdown_folder, "MOST_BYTES", 1_400)
     done = migrate(vault, "basic-memory", place)
-    assert done["tables"]["observations"] == {"rows": 1, "brought": 1, "here": 0, "left": {}}
+    assert done["tables"]["observations"] == {
+        "rows": 1, "brought": 1, "here": 0, "left": {}, "left_named": {},
+    }  # fmt: skip
     assert done["tables"]["files"]["left"] == {
         "1,500 bytes, more than 1,400": 1, "it is a link": 2, "it is a named pipe": 1, "it is not UTF-8": 1,
         "it is an artifact of signet-sync": 1,

@@ -283,7 +283,13 @@ def test_sessions_of_one_key_are_told_apart(vault: Vault) -> None:
     (vault / _LINES).write_text("\n".join(lines) + "\n")
     done = migrate(vault)
     assert done["tables"]["memories"]["left"] == {"its session was removed": 1}
-    assert done["tables"][_LINES] == {"rows": 2, "brought": 1, "here": 0, "left": {"its session was removed": 1}}
+    assert done["tables"][_LINES] == {
+        "rows": 2,
+        "brought": 1,
+        "here": 0,
+        "left": {"its session was removed": 1},
+        "left_named": {},
+    }
     assert vault.hits("zqxlineone") == [] and vault.hits("zqxlinetwo") and vault.hits("zqxshared") == []
 
 
@@ -439,7 +445,13 @@ def test_what_a_person_did_wins_over_new_words(vault: Vault) -> None:
     vault.call("remember", f"Ada keeps {word('mem', 2)}.", "--now", NOW)
     reworded(made, *((f"mem-{number}", f"Ada has zqxnew{'abc'[number - 1]}.") for number in (1, 2, 3)))
     done = migrate(vault)
-    assert done["tables"]["memories"] == {"rows": 4, "brought": 2, "here": 1, "left": {"forgotten here": 1}}
+    assert done["tables"]["memories"] == {
+        "rows": 4,
+        "brought": 2,
+        "here": 1,
+        "left": {"forgotten here": 1},
+        "left_named": {},
+    }
     said = "Ada keeps {2}. Ada keeps {3}. Ada has zqxnewb. Ada has zqxnewc."
     said = said.replace("{2}", word("mem", 2)).replace("{3}", word("mem", 3))  # mem-4 still says it
     assert {one for (one,) in vault.rows("select content from memories")} == set(said.replace(". ", ".|").split("|"))
