@@ -60,6 +60,7 @@ DELETED = "forgotten in Signet"
 OF_REMOVED = "its session was removed"
 FORGOTTEN_HERE = "forgotten here"
 EMPTY = "no words in it"
+NOTHING_ELSE = "nothing but a secret"
 TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
 NO_AGENT = "its agent has a name that is not allowed here"
 NOT_ACTIVE = "superseded or archived in Signet"
@@ -170,7 +171,7 @@ def said(
         except UsageError:  # nothing but secrets or signs
             continue
     if not parts:
-        raise Left(EMPTY)
+        raise Left(NOTHING_ELSE if redactions else EMPTY)
     return Statement(agent_id, kind, tuple(parts), _tags(tags), private, iso(at_us), redactions)
 
 

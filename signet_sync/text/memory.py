@@ -16,7 +16,13 @@ LONGEST = 4_000  # characters: a memory is a thought, a document belongs in a fi
 MOST_TAGS = 32
 
 _TAG = re.compile(r"[\w/-]{1,64}")
-_REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
+_REDACTED = re.compile(r"\[REDACTED:([^\]]*)\]")
+_WORD = re.compile(r"[^\W_]+")
+# Beside a secret these only say that it is one.
+_OF_SECRETS = frozenset(
+    "a an the my our this that it is here access api auth credential credentials key keys apikey passwd password pwd"
+    " secret secrets token tokens".split()
+)
 
 
 def memory_id(agent_id: str, kind: str, content: str) -> str:
@@ -35,12 +41,20 @@ def cleaned(text: str) -> tuple[str, dict[str, int]]:
     content = content.strip()
     if len(content) > LONGEST:
         raise _too_long(len(content))
-    if not any(map(str.isalnum, _REDACTED.sub("", content))):
+    if not _says_something(content):
         what, hint = "there are no words in it", 'for example: signet-sync remember "Ada wants short answers"'
         if redactions:
             what, hint = "it is a secret and nothing else", "say in words what it is for, and where it is kept"
         raise UsageError(f"this cannot be remembered: {what}", hint=hint, code="memory-empty")
     return content, redactions
+
+
+def _says_something(content: str) -> bool:
+    """Returns whether a text says more than that there is a secret."""
+    rules = _REDACTED.findall(content)
+    words = {word.casefold() for word in _WORD.findall(_REDACTED.sub(" ", content))}
+    known = {word.casefold() for rule in rules for word in _WORD.findall(rule)} | _OF_SECRETS if rules else set()
+    return not words <= known
 
 
 def _too_long(length: int) -> UsageError:

@@ -127,6 +127,7 @@ def test_line_breaks_stay(vault: Vault) -> None:
         ((" \n ",), "memory-empty"),
         (("...",), "memory-empty"),
         ((SECRET,), "memory-empty"),
+        ((f"my GitHub token: {SECRET}",), "memory-empty"),
         (("x" * (LONGEST + 1),), "memory-too-long"),
         (("x" * 100_000,), "memory-too-long"),
         (("fine", "--tag", "a b|c"), "tag-invalid"),

@@ -206,6 +206,15 @@ def test_what_basic_memory_takes_of_a_line_is_accounted_for(
     assert (found.count("observations"), found.count("relations")) == (observations, relations)
 
 
+def test_a_secret_alone_is_left(vault: Vault, tmp_path: Path) -> None:
+    place = tmp_path / "export.json"
+    said = [SECRET, f"key {SECRET}", f"The GitHub token is {SECRET}", f"{SECRET} opens the gate"]
+    place.write_text(json.dumps([{"memory": text} for text in said]))
+    (table,) = migrate(vault, "mem0-export", place)["tables"].values()
+    assert table["brought"] == 1 and table["left"] == {"nothing but a secret": 3}
+    assert {one.text for one in remembered(vault)} == {"[REDACTED:github] opens the gate"}
+
+
 def test_what_is_left_is_named(vault: Vault, tmp_path: Path) -> None:
     place = tmp_path / "export.json"
     strange = [{"text": "Delta zebra"}, 7, {"id": SECRET, "text": "x"}, *({"id": f"n{n}"} for n in range(4))]

@@ -571,7 +571,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     done = migrate(vault)
     assert_accounted(done, made)
     assert done["tables"]["memories"] == {
-        "rows": 9, "brought": 5, "here": 0,
+        "rows": 9, "brought": 5, "here": 0, "left_named": {},
         "left": {
             "its agent has a name that is not allowed here": 1, "longer than 64,000 characters": 1, "no words in it": 2,
         },
