@@ -103,11 +103,12 @@ def _looking(context: Context) -> Iterator[Workspace]:
 
 
 def _show(found: Report, program: str = "signet") -> None:
-    click.echo(f"{'Would bring' if found.dry_run else 'Brought'} from {display(found.place)}:")
+    did = ("Would bring from" if found.dry_run else "Brought from") if found.is_new else "Nothing new in"
+    click.echo(f"{did} {display(found.place)}:")
     for line in report.lines(found):
         click.echo(display(line))
     show_redactions(found.redactions)
-    if not found.dry_run:
+    if found.is_new and not found.dry_run:
         click.echo(f"To take it back: signet-sync migrate {program} --undo")
 
 
@@ -165,7 +166,7 @@ PATH is the answer of `get_all`, saved as JSON. Memories of a mem0 agent come to
 
 def _add(program: str) -> None:
     @migrate.command(program, help=f"{_HELPS[program]}\n{_EVERY}", short_help=_HELPS[program].partition("\n")[0])
-    @click.argument("path", required=False)
+    @click.argument("path", required=False, metavar="PATH")
     @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
     @click.option("--undo", "undone", is_flag=True, help="Take back what was brought; without PATH.")
     @yes_option

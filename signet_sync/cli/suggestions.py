@@ -167,8 +167,9 @@ def _nearest(wanted: str, found: Sequence[Name]) -> tuple[list[str], list[str]]:
 
 
 def alike(word: str, known: Sequence[str]) -> list[str]:
-    """Returns those of some names that are spelled nearly like a word, the best first."""
+    """Returns those of some names that begin with a word or are spelled nearly like it, the best first."""
     from rapidfuzz import fuzz, process
 
     found = process.extract(word, known, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_SHOWN)
-    return [one for one, *_ in found]
+    begun = [one for one in known if len(word) > 2 and one.startswith(word)]
+    return list(dict.fromkeys([*begun, *(one for one, *_ in found)]))[:_SHOWN]

@@ -26,6 +26,7 @@ _RELATION = re.compile(
 _CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _DIRECTIVE = re.compile(r"\s+#bm:links_to$")
+NOTHING_STATED = "no observation or relation in it"
 _NOT_LISTED = "a link in a task, or in text that is in no list"
 _HEADING = "a heading with a tag"
 
@@ -39,7 +40,7 @@ def read(path: str, now_us: int) -> Iterator[Item | LeftFile]:
         items = list(_items(found, now_us))
         yield from items
         if not items:
-            yield LeftFile(found.path, "no observation or relation in it")
+            yield LeftFile(found.path, NOTHING_STATED)
 
 
 def _items(note: MarkdownFile, now_us: int) -> Iterator[Item]:

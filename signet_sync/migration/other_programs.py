@@ -40,6 +40,8 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
         _finish(workspace, memories, report, now_us)
         raise
     _finish(workspace, memories, report, now_us)
+    if "files" in report.accounts and report.accounts["files"].left[basic_memory.NOTHING_STATED]:
+        report.notes.append("to keep what such a file says: signet-sync remember TEXT")
     report.redactions.update(memories.redactions)
     report.reworded = memories.reworded
     return report
