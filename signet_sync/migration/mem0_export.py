@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signet_sync.errors import HarnessError
@@ -13,6 +13,7 @@ from signet_sync.formats.timestamps import parse_since
 from signet_sync.migration.items import Item, kind_of
 from signet_sync.migration.markdown_folder import read_named
 from signet_sync.migration.signet_rows import time_of
+from signet_sync.text.memory import memory_id
 
 MOST_BYTES = 64 * 1024 * 1024
 UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
@@ -22,10 +23,28 @@ _NAMING = ("category", "type", "topic", "project")
 def read(path: str, now_us: int) -> Iterator[Item]:
     """Yields the memories of an export, which is read whole before. Raises `HarnessError`."""
     path = os.path.realpath(os.path.expanduser(path))
+    items = []
     for place, row in enumerate(_rows(path), 1):
         name = f"row {place}"
         left = Item("memories", "", "", 0, left=UNKNOWN, name=name)
-        yield _item(row, name, now_us) if isinstance(row, dict) else left
+        items.append(_item(row, name, now_us) if isinstance(row, dict) else left)
+    yield from _alike(items)
+
+
+def _alike(items: Sequence[Item]) -> Iterator[Item]:
+    """Yields items; those of an agent with equal words have one type, the earliest time and the tags of all."""
+    equal: dict[str, list[Item]] = {}
+    for item in items:
+        if not item.left:
+            equal.setdefault(memory_id(item.agent_id, "", item.text), []).append(item)
+    for item in items:
+        same = equal.get(memory_id(item.agent_id, "", item.text), [])
+        if item.left or len(same) == 1:
+            yield item
+            continue
+        kind = next((one.kind for one in same if one.kind != "note"), "note")
+        tags = tuple(dict.fromkeys(tag for one in same for tag in one.tags))
+        yield item._replace(kind=kind, at_us=min(one.at_us for one in same), tags=tags)
 
 
 def _rows(path: str) -> list[Any]:

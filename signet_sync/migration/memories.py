@@ -16,7 +16,7 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import tags as text_tags
-from signet_sync.text.memory import memory_id
+from signet_sync.text.memory import TYPES, memory_id
 
 BATCH = 500
 
@@ -128,15 +128,22 @@ class MemoryBringer:
         return [
             Memory(
                 said.agent_id,
-                memory_id(said.agent_id, said.kind, part),
-                said.kind,
+                memory_id(said.agent_id, kind, part),
+                kind,
                 part,
                 said.tags,
                 said.private,
                 said.created_at,
             )
             for part in dict.fromkeys(said.parts)
+            for kind in [self._kind(said, part)]
         ]
+
+    def _kind(self, said: Statement, part: str) -> str:
+        """Returns the type of a memory: words of none are those of a memory with a type that is here."""
+        agent_id = said.agent_id
+        alike = ("note", *TYPES) if said.kind == "note" else ()
+        return next((kind for kind in alike if self._is_here((agent_id, memory_id(agent_id, kind, part)))), said.kind)
 
     def _is_here(self, key: tuple[str, str]) -> bool:
         return key in self._decided or memories.get(self.workspace.database, *key) is not None

@@ -231,6 +231,21 @@ def test_the_beginning_of_a_program_is_enough_to_be_told_its_name(vault: Vault) 
     assert "[PATH]" not in vault.call("migrate", "mem0-export", "--help").out
 
 
+def test_equal_words_of_two_users_are_one_memory(vault: Vault, tmp_path: Path) -> None:
+    place = tmp_path / "export.json"
+    bob: dict[str, Any] = {"id": "2", "memory": "Tea  before code", "user_id": "bob"}
+    ann = {"id": "1", "memory": "Tea before code", "user_id": "ann", "created_at": "2026-01-05T08:00:00Z"}
+    place.write_text(json.dumps([bob, ann | {"metadata": {"category": "preference"}}]))
+    done = migrate(vault, "mem0-export", place)
+    assert (counted(done, "brought"), counted(done, "here")) == (1, 1)
+    place.write_text(json.dumps([bob | {"id": "3"}]))  # of another export
+    assert counted(migrate(vault, "mem0-export", place), "here") == 1
+    (found,) = remembered(vault)
+    assert found[1:4] == ("preference", ("preference", "user-ann", "user-bob"), "2026-01-05")
+    assert migrate(vault, "mem0-export", "--undo", "--yes")["memories"] == 1
+    assert remembered(vault) == set()
+
+
 def test_what_is_left_is_named(vault: Vault, tmp_path: Path) -> None:
     place = tmp_path / "export.json"
     strange = [{"text": "Delta zebra"}, 7, {"id": SECRET, "text": "x"}, *({"id": f"n{n}"} for n in range(4))]
