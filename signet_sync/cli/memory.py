@@ -32,7 +32,7 @@ _REMEMBER = f"""Remember a text: MEMORY.md shows it from now on, and recall find
 
 \b
 TEXT is what to remember, or - to read it from stdin; at most {LONGEST:,} characters. Secrets are
-redacted before anything is written. Equal texts are kept once, with the tags of all.
+redacted before anything is written. Equal texts of one type are kept once, with the tags of all.
 
 \b
 --type decides the section of MEMORY.md:
