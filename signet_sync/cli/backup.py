@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import click
 
 from signet_sync.admin.sizes import human
-from signet_sync.backup import incoming
+from signet_sync.backup import incoming, merge
 from signet_sync.backup import operations as backup_operations
 from signet_sync.backup.bundle_format import LONGEST_LINE
 from signet_sync.backup.incoming import DroppedRows, Incoming
@@ -250,7 +250,8 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 def _bring_in(
     context: Context, rows: Incoming, source: str, *, absent: bool, yes: bool, dry_run: bool = False, **more: object
 ) -> None:
-    """Adds rows after a person agreed, and prints what was added."""
+    """Adds rows after a person agreed, and prints what was read and what was added."""
+    contains = merge.counts(rows.rows)
     with context.opened(touch_nothing=dry_run, lasting=True) as workspace:
         coming = backup_operations.preview_merge(workspace, rows, context.now_us, absent=absent)
         if rows.workspace and rows.workspace != workspace.state.key:
@@ -261,17 +262,18 @@ def _bring_in(
     added = coming if dry_run else done.rows
     document = {
         "source": source,
+        "contains": contains,
         "rows": added,
         "total": sum(added.values()),
         "left_out": _left_out_document(rows.dropped),
         "removed_files": list(rows.dropped.goes),
     }
     if dry_run:
-        context.answer({"dry_run": True, **document, **more}, lambda: _show_preview(coming, rows.dropped))
+        context.answer({"dry_run": True, **document, **more}, lambda: _show_preview(document, rows.dropped))
         return
     if done.waiting:
         context.say(f"pages are updated by the next pass: {done.waiting}")
-    context.answer({**document, "before": done.before, **more}, lambda: _show_brought(done, rows.dropped))
+    context.answer({**document, "before": done.before, **more}, lambda: _show_brought(document, done, rows.dropped))
 
 
 def _confirm(context: Context, coming: dict[str, int], sifted: DroppedRows, *, yes: bool) -> None:
@@ -287,15 +289,24 @@ def _confirm(context: Context, coming: dict[str, int], sifted: DroppedRows, *, y
         confirm(context, f"add {_in_words(coming)}?", yes=yes)
 
 
-def _show_preview(coming: dict[str, int], sifted: DroppedRows) -> None:
-    click.echo(f"would be added: {_in_words(coming) or 'nothing new'}")
+def _show_read(document: dict[str, Any]) -> None:
+    # Of an empty file a person must see that it has no memories, not only that nothing of it is new.
+    contains = document["contains"]
+    missing = [f"0 {_NOUNS[table][1]}" for table in ("memories", "pins") if not contains.get(table)]
+    click.echo(f"read {display(document['source'])}: {', '.join([*missing, *filter(None, [_in_words(contains)])])}")
+
+
+def _show_preview(document: dict[str, Any], sifted: DroppedRows) -> None:
+    _show_read(document)
+    click.echo(f"would be added: {_in_words(document['rows']) or 'nothing new'}")
     _show_left_out(sifted)
     for path in sifted.goes:
         click.echo(f"would be deleted, its session was removed elsewhere: {path}")
     click.echo("nothing was changed (--dry-run)")
 
 
-def _show_brought(done: RestoreResult, sifted: DroppedRows) -> None:
+def _show_brought(document: dict[str, Any], done: RestoreResult, sifted: DroppedRows) -> None:
+    _show_read(document)
     click.echo(f"added: {_in_words(done.rows) or 'nothing new'}")
     _show_left_out(sifted)
     if done.before is not None:

@@ -142,6 +142,15 @@ def test_the_newest_backup_is_taken_where_none_is_named_and_any_by_its_name(vaul
     assert error["code"] == "no-backup" and "backup list" in error["hint"]
 
 
+def test_the_answer_names_the_file_that_was_read_and_what_is_in_it(vault: Vault, file: Path, tmp_path: Path) -> None:
+    assert f"read {file}: " in native_rows.done(vault.call("backup", "restore", str(file), "--now", LATER)).out
+    new = Vault(tmp_path / "new")
+    native_rows.done(new.call("backup", "create", "--now", LATER))
+    answer = native_rows.done(new.call("backup", "restore", "--now", LATER))
+    assert f"read {new.state}/backups/native-" in answer.out and ": 0 memories, 0 pins\n" in answer.out and "nothing new" in answer.out
+    assert restore(new).json["contains"]["memories"] == 0
+
+
 # ── what was removed ──
 
 
