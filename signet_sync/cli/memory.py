@@ -19,6 +19,8 @@ from signet_sync.cli.main import (
     show_redactions,
 )
 from signet_sync.cli.parsing import Command, Named
+from signet_sync.formats.paths import display
+from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ _PIN = """Pin something to the top of MEMORY.md: neither decay nor budget remove
 
 \b
 HANDLE is an id that MEMORY.md, recall or expand shows (^t-…, ^f-…, ^m-…, s-…), the path of an
-file of a session, or a session (its summary).
+file of a session, or a session (its summary). Without it, what is pinned is listed.
 """
 
 _UNPIN = """Remove a pin: decay and budget decide again.
@@ -145,15 +147,18 @@ def _show_forgotten(done: ForgetResult) -> None:
         click.secho(f"  to rewrite it: signet-sync forget {done.id} --purge-history", fg="yellow")
 
 
-@click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md.")
-@click.argument("handle", type=Named("handle"))
+@click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md, or list what is pinned.")
+@click.argument("handle", type=Named("handle"), required=False)
 @agent_option
 @now_option
 @json_option
 @pass_context
-def pin(context: Context, handle: str) -> None:
+def pin(context: Context, handle: str | None) -> None:
     from signet_sync.recall import pinning
 
+    if handle is None:
+        _answer_pins(context)
+        return
     with context.opened(lasting=True) as workspace:
         done = pinning.pin(workspace, context.agent, handle, context.now_us)
     _answer_pinned(context, done, True, "pinned", "already pinned:")
@@ -171,6 +176,21 @@ def unpin(context: Context, handle: str) -> None:
     with context.opened(lasting=True) as workspace:
         done = pinning.unpin(workspace, context.agent, handle, context.now_us)
     _answer_pinned(context, done, False, "unpinned", "was not pinned:")
+
+
+def _answer_pins(context: Context) -> None:
+    from signet_sync.recall import pinning
+
+    with reading(context.place()) as database:
+        found = pinning.pinned(database, context.agent)
+
+    def show() -> None:
+        for one in found:
+            click.echo(click.style(f"^{one.id}", fg="cyan") + f"  {display(one.text or '(no longer exists)')}")
+        if not found:
+            context.say(f"nothing is pinned; to pin something: {context.command_line('pin HANDLE')}")
+
+    context.answer({"pins": [one._asdict() for one in found]}, show)
 
 
 def _answer_pinned(context: Context, done: Pinned, pinned: bool, changed: str, unchanged: str) -> None:

@@ -1,18 +1,21 @@
-"""Pins and unpins what a handle refers to, and updates the agent's MEMORY.md."""
+"""Pins and unpins what a handle refers to, updates the agent's MEMORY.md, and lists what is pinned."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
 from signet_sync.formats.handle import LETTERS
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import iso
+from signet_sync.graph.store import passages
 from signet_sync.memories import operations
 from signet_sync.memories.store import pins
 from signet_sync.recall.store import references
 from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.workspace import Workspace
 
 
@@ -46,9 +49,30 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
                 hint=f"signet-sync entity pin {found} prevents agents from changing it",
                 code="not-pinnable",
             )
+        if references.is_left_out(workspace.database, agent_id, found):
+            raise UsageError(
+                f"{found} is of a session that MEMORY.md does not list: without content, a test, or in a temporary folder",
+                hint="signet-sync remember TEXT keeps what matters of it",
+                code="not-pinnable",
+            )
         with workspace.database.transaction(durable=True):
             changed = pins.pin(workspace.database, agent_id, found, iso(now_us))
         return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))
+
+
+class Pin(NamedTuple):
+    """A pinned thing, one line about it (None if it no longer exists), and since when it is pinned (ISO 8601 UTC)."""
+
+    id: str
+    text: str | None
+    pinned_at: str
+
+
+def pinned(database: Database, agent_id: str) -> list[Pin]:
+    """Returns what an agent has pinned, the newest first."""
+    found = pins.pinned(database, agent_id)
+    texts = passages.labels(database, agent_id, list(found))
+    return [Pin(one, texts.get(one), at) for one, at in found.items()]
 
 
 def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:

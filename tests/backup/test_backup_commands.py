@@ -147,7 +147,8 @@ def test_the_answer_names_the_file_that_was_read_and_what_is_in_it(vault: Vault,
     new = Vault(tmp_path / "new")
     native_rows.done(new.call("backup", "create", "--now", LATER))
     answer = native_rows.done(new.call("backup", "restore", "--now", LATER))
-    assert f"read {new.state}/backups/native-" in answer.out and ": 0 memories, 0 pins\n" in answer.out and "nothing new" in answer.out
+    assert f"read {new.state}/backups/native-" in answer.out
+    assert ": 0 memories, 0 pins\nadded: nothing new\n" in answer.out
     assert restore(new).json["contains"]["memories"] == 0
 
 

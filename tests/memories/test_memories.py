@@ -447,6 +447,28 @@ def test_a_name_has_no_line_to_be_pinned(vault: Vault) -> None:
     assert answer.code == 2 and answer.json["error"]["code"] == "not-pinnable"
 
 
+def test_without_a_handle_what_is_pinned_is_listed(vault: Vault) -> None:
+    vault.session(1)
+    vault.reindex()
+    assert "nothing is pinned" in vault.call("pin").err
+    memory = remember(vault, TEXT)["id"]
+    for handle, now in ((memory, NOW), (ID, "2026-03-30T12:00:00.000Z")):
+        assert vault.call("pin", handle, "--now", now).code == 0
+    first, second = vault.call("pin", "--json").json["pins"]
+    assert first["id"].startswith("s-") and first["text"] and (second["id"], second["pinned_at"]) == (memory, NOW)
+    assert TEXT[:60] in second["text"] and f"^{memory}  {second['text']}\n" in vault.call("pin").out
+    assert vault.call("pin", "--agent", "scout", "--json").json == {"pins": []}
+
+
+def test_a_session_that_no_page_lists_cannot_be_pinned(vault: Vault) -> None:
+    paths = vault.session(1, project="/tmp/lantern")
+    vault.reindex()
+    for handle in (ID, paths["summary"], paths["transcript"]):
+        answer = vault.call("pin", handle, "--json")
+        assert answer.code == 2 and answer.json["error"]["code"] == "not-pinnable", answer
+    assert vault.rows("select id from pins") == []
+
+
 def test_what_is_gone_can_still_be_unpinned(vault: Vault) -> None:
     vault.reindex()
     with vault.database(readonly=False) as database, database.transaction():

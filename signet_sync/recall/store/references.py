@@ -183,6 +183,12 @@ def thread_of(database: Database, ref: SessionRef) -> str | None:
     return thread
 
 
+def is_left_out(database: Database, agent_id: str, node_id: str) -> bool:
+    """Returns whether a node is of a session that no page shows: noise, which has no thread."""
+    threadless = "select thread_id is null from session_summaries where agent_id = ? and id = ?"
+    return bool(database.value(threadless, (agent_id, node_id)))
+
+
 def thread_behind(database: Database, agent_id: str, handle: str) -> str:
     """Returns the thread that a handle means or that its node or fact belongs to. Raises `UsageError` as `resolve`.
 
