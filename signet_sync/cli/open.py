@@ -60,19 +60,23 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
 def _list(context: Context) -> int:
     with reading(context.place()) as database:
         found = session_list.page(database, context.agent, SessionFilter(), limit=_LISTED)
+        left_out = session_list.left_out(database, context.agent)
     fields = ("session_token", "session_id", "session_key", "day", "project", "harness", "sentence")
     document = {
         "sessions": [{name: getattr(one, name) for name in fields} for one in found.entries],
         "more": found.more,
+        "left_out": left_out,
     }
 
     def show() -> None:
         for one in found.entries:
             click.echo(click.style(one.session_token, fg="yellow") + f"  {one.day}  {display(one.sentence)}")
-        if not found.entries:
+        if not (found.entries or left_out):
             context.say("no sessions yet")
         if found.more:
             context.say("older ones: signet-sync search finds sessions by their words")
+        if left_out:
+            context.say(f"{left_out:,} more left out: no content (a few words only), a test, or a temporary folder")
 
     context.answer(document, show)
     return 0

@@ -51,7 +51,7 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
             )
         if references.is_left_out(workspace.database, agent_id, found):
             raise UsageError(
-                f"{found} is of a session that MEMORY.md does not list: without content, a test, or in a temporary folder",
+                f"{found} is of a session that MEMORY.md leaves out: no content, a test, or a temporary folder",
                 hint="signet-sync remember TEXT keeps what matters of it",
                 code="not-pinnable",
             )

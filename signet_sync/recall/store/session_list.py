@@ -243,6 +243,16 @@ def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
     ]
 
 
+def left_out(database: Database, agent_id: str) -> int:
+    """Returns how many sessions of an agent have no line in the session log: noise."""
+    others: int = database.value(
+        "select count(*) from (select session_token, session_id from memory_artifacts where agent_id = ?1"
+        " and source_kind <> 'manifest' except select session_token, session_id from ledger_rows where agent_id = ?1)",
+        (agent_id,),
+    )
+    return others
+
+
 def harnesses(database: Database, agent_id: str) -> list[str]:
     """Returns the harnesses of an agent's sessions."""
     return [
