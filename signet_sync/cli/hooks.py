@@ -218,7 +218,7 @@ def _show_files(outcome: HookOutcome) -> None:
 
 def _show_condition(condition: Condition, signs: Signs) -> None:
     if condition.installed:
-        word = "hooks are installed"
+        word = "hooks are installed" if condition.trusted is not False else "hooks are installed, not trusted yet"
     elif condition.events:
         word = "some hooks are installed"
     else:

@@ -17,6 +17,7 @@ from signet_sync.cli.reindex import progress_bar
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
 from signet_sync.formats.paths import AGENT_ID, display
+from signet_sync.storage.state_dir import run_lock_holder
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     skipped, unless PATH names them.
     """
     document = bring(context, harness, path, agent, again=again)
-    context.answer(document, lambda: _show(document, path))
+    context.answer(document, lambda: _show(context, document, path))
     if document["failed"]:
         click.get_current_context().exit(1)
 
@@ -140,7 +141,7 @@ def _document(
     }
 
 
-def _show(document: dict[str, Any], path: str | None) -> None:
+def _show(context: Context, document: dict[str, Any], path: str | None) -> None:
     if not document["transcripts"]:
         where = path or f"the folder of {document['harness']}"
         click.echo(f"No transcripts in {display(where)}.")
@@ -159,3 +160,5 @@ def _show(document: dict[str, Any], path: str | None) -> None:
     if len(document["failed"]) > _SHOWN:
         click.echo(f"  … and {len(document['failed']) - _SHOWN} more", err=True)
     show_redactions(document["redactions"])
+    if (document["segments"] or document["compactions"]) and not run_lock_holder(context.state()):
+        click.echo(f"to index them: {context.command_line('reindex')}, or {context.command_line('run')} from now on")

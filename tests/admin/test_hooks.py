@@ -355,6 +355,8 @@ def test_codex_trusts_only_when_asked(home: Path, vault: Vault) -> None:
     assert config.read_text() == 'model = "gpt"\n'
     condition = conditions()["codex"]
     assert condition["trusted"] is False and codes(condition) == ["untrusted"]
+    told = call("hooks", "status", "codex").out
+    assert "hooks are installed, not trusted yet" in told.splitlines()[0]
 
     answer = good(call("hooks", "install", "codex", "--trust"))
     state_of = tomllib.loads(config.read_text())["hooks"]["state"]
@@ -509,7 +511,8 @@ def test_status_says_what_came_of_the_hooks(home: Path, vault: Vault) -> None:
     turn = {"type": "user", "uuid": "u1", "parentUuid": None, "isSidechain": False, "sessionId": "s-1", "cwd": "/w"}
     said = {"timestamp": "2026-03-28T10:00:00.000Z", "message": {"role": "user", "content": "Fix the queue"}}
     transcript = put(home / ".claude/projects/-w/s-1.jsonl", json.dumps(turn | said) + "\n")
-    good(call("import", "claude-code", str(transcript)))
+    assert "to index them: signet-sync reindex" in good(call("import", "claude-code", str(transcript))).out
+    assert "to index them" not in good(call("import", "claude-code", str(transcript))).out
     put(vault.state / "logs" / "hook.log", "T1 claude-code: first\nT2 codex: other\nT3 claude-code: last: one\n")
     found = conditions()["claude-code"]
     assert (found["transcripts_read"], found["last_trouble"]) == (1, "T3 last: one")
