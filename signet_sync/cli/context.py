@@ -16,6 +16,12 @@ from signet_sync.pages.sections import plain
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
+_NOTHING = "no context yet: nothing is remembered, and there is no identity file in the workspace"
+_NOTHING_SHARED = (
+    "no context: with --scope shared it is the identity files only, and the workspace has none;"
+    " --prompt TEXT prints memories that are not private"
+)
+
 
 @click.command(cls=Command)
 @agent_option
@@ -24,7 +30,7 @@ from signet_sync.text.phrases import counted
     type=click.Choice(["main", "shared"]),
     default="main",
     show_default=True,
-    help="shared: without MEMORY.md, for a place that others can read.",
+    help="shared: for a place that others can read: identity files, with --prompt also memories that are not private.",
 )
 @click.option(
     "--prompt", metavar="TEXT", help="Print what memory contains about TEXT instead of the context at the start."
@@ -48,7 +54,7 @@ def context(
     """Print the context that an agent's session gets at its start.
 
     First what memory holds of the project, then preferences and what was remembered, other projects in a line each, and
-    the workspace's identity files. Without an index, MEMORY.md instead.
+    the workspace's identity files. Without an index, MEMORY.md instead. With --scope shared, the identity files only.
     """
     require_agent(context.agent)
     require_root(context.root)
@@ -74,8 +80,7 @@ def context(
         elif prompt is not None:
             context.say("memory contains nothing about this")
         else:
-            missing = "no identity file" if shared else "nothing is remembered, and there is no identity file"
-            context.say(f"no context yet: {missing} in the workspace")
+            context.say(_NOTHING_SHARED if shared else _NOTHING)
 
     context.answer(pages_operations.document(context.agent, composed, shared=shared), show)
     return 0

@@ -30,7 +30,8 @@ _SHORTEST = 16  # characters of a token chosen by a person
     type=click.Choice(["main", "shared"]),
     default="main",
     show_default=True,
-    help="shared: nothing private and no MEMORY.md, for a place that others can read.",
+    help="shared: for a place that others can read: only memories that are not private and the identity files, by the "
+    "tool recall alone (--tools all: and context).",
 )
 @click.option("--read-only", is_flag=True, help="Leave out the tools that write.")
 @click.option(
@@ -38,7 +39,8 @@ _SHORTEST = 16  # characters of a token chosen by a person
     type=click.Choice(["core", "all"]),
     default="core",
     show_default=True,
-    help="core: recall, expand, remember, forget, open. all: also search, context, history, entities and others.",
+    help="core: recall, expand, remember, forget, open. all: also search, context, history, entities and others. "
+    "--scope shared leaves out all but recall and context.",
 )
 @click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The port of --http (default: any free port).")

@@ -205,6 +205,11 @@ def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
     answer = vault.call("context")
     assert (answer.code, answer.out) == (0, "")
     assert "no context yet" in answer.err
+    vault.call("remember", "Releases go out on Thursdays", "--type", "constraint")
+    shared = vault.call("context", "--scope", "shared")
+    assert shared.out == "" and "--prompt TEXT prints memories that are not private" in shared.err
+    asked = vault.call("context", "--scope", "shared", "--prompt", "When do releases go out?")
+    assert "Thursdays" in asked.out
     assert Vault(tmp_path / "vault").call("-q", "context").err == ""
     assert vault.call("--workspace", str(tmp_path / "none"), "context").code == 3
 
