@@ -15,6 +15,7 @@ from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.llm.token_budget import spent
+from signet_sync.pages import other_machine
 from signet_sync.pages.signet_daemon import HOLD, replaced
 from signet_sync.sessions import journal
 from signet_sync.storage import state_dir
@@ -108,7 +109,12 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
         return "there is no such workspace: signet-sync init makes it, --workspace names another one"
     if state_dir.is_inaccessible(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
-    return index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
+    if not os.path.exists(path):
+        return "; ".join(filter(None, [index.trouble, other_machine.advice(root, folder.backups, indexed=False)]))
+    found = index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
+    if not found and not (index.rows["memories"] or index.rows["pins"]):
+        return other_machine.advice(root, folder.backups, indexed=True)
+    return found
 
 
 def _settings_trouble(root: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +13,7 @@ import click
 from signet_sync.app import unchanged
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, Named, SharedOption
+from signet_sync.pages import other_machine
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -65,7 +67,10 @@ def passed(
     from signet_sync.cli import reindex_pass  # the pass: not loaded if nothing has changed, nor by the help
 
     progress = progress_bar("indexing", show=not context.as_json and not context.quiet)
-    return reindex_pass.run(context, current, progress, full, index_only, agent, accept_removals)
+    is_new = context.chosen_database is None and not os.path.exists(context.database_path())
+    elsewhere = other_machine.advice(context.root, context.state().backups, indexed=False) if is_new else ""
+    document = reindex_pass.run(context, current, progress, full, index_only, agent, accept_removals)
+    return document | {"trouble": [*document["trouble"], elsewhere]} if elsewhere else document
 
 
 def show(document: dict[str, Any]) -> None:

@@ -210,6 +210,7 @@ def _index(context: Context) -> Step:
             raise ConfigError(document["halted"]["message"], hint=document["halted"]["hint"], code="halted")
         counts, pages = document["counts"], document["agents"].values()
         step.text = f"{counted(counts['indexed'], 'file')} indexed"
+        step.left += tuple(document["trouble"])
         if wrong := counts["invalid"] + counts["violation"]:
             step.left += (f"{counted(wrong, 'file')} with a problem: {context.command_line('doctor')}",)
         same = was_there and counts["unchanged"] == counts["scanned"] and not any(page["changed"] for page in pages)

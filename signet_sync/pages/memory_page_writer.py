@@ -12,9 +12,11 @@ from signet_sync.formats.paths import SETTINGS, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import day_start
-from signet_sync.pages import page_files, sections, signet_daemon
+from signet_sync.pages import page_files, sections, signet_daemon, signet_texts
 from signet_sync.pages.budget import shares
+from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.pages.memory_page import Projection, Rendered, render, window
+from signet_sync.pages.other_machine import lines_of_rows
 from signet_sync.pages.page_lease import page_lease
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
@@ -199,6 +201,8 @@ def _write(
         ):
             signature = found.signature
         else:
+            if before is None and isinstance(found, Found):
+                _keep_other_rows(workspace, agent_id, found.raw, known.at_us)
             folders: set[str] = set()
             signature, changed = page_files.write(workspace, path, text, known.at_us, folders, lease)
             files.sync_folders(workspace.root, folders)
@@ -210,6 +214,20 @@ def _write(
             composed.store(database, agent_id, known if followed else None)
             lease.release()
     return changed
+
+
+def _keep_other_rows(workspace: Workspace, agent_id: str, page: bytes, now_us: int) -> None:
+    """Keeps beside a page, which we write for the first time, its lines of another machine's memories and pins.
+
+    They are in no file, so that a workspace that was copied has them nowhere else.
+    """
+    text = managed_block.generated(page)
+    if text is None or not pages.is_without_rows(workspace.database, agent_id):
+        return
+    shown = "".join(f"{line}\n" for line in lines_of_rows(text)).encode()
+    kept = signet_texts.without_removed(workspace, head_page(agent_id), shown)
+    if kept.strip() and not page_files.shows_removed(workspace, agent_id, kept):
+        keep_copy(workspace, head_page(agent_id), "user", kept, now_us)
 
 
 def _shows(workspace: Workspace, path: str, text: str) -> bool:

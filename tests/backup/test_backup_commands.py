@@ -86,6 +86,36 @@ def test_copied_workspace_and_file_are_all_that_a_new_machine_needs(
     assert restore(moved, file, now=NOW).json["total"] == 0, "a second time nothing is left to come"
 
 
+def test_a_copied_workspace_without_the_file_says_what_is_not_here(
+    vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [line for line in vault.page().splitlines() if "^m-" in line or line.startswith("- 📌")]
+    assert "of another machine" not in str(vault.call("status", "--json").json["trouble"])
+    monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "new/state"))
+    missing = "of another machine, which are not here: signet-sync backup create FILE there"
+    trouble = vault.call("status", "--json").json["trouble"]
+    assert trouble.startswith("there is no index yet: signet-sync reindex; MEMORY.md shows ") and missing in trouble
+    only_index = ("--no-hooks", "--no-import", "--no-service")
+    assert missing in native_rows.done(vault.call("setup", "--yes", *only_index)).out
+    (kept,) = vault.root.glob("MEMORY.user-*.md")
+    assert kept.read_text().splitlines() == lines != [] and not any(line in vault.page() for line in lines)
+    assert vault.reindex("--full")["trouble"] == [] and [*vault.root.glob("MEMORY.user-*.md")] == [kept]
+    assert f"{kept.name} shows" in vault.call("status", "--json").json["trouble"]
+    restore(vault, file)
+    assert vault.call("status", "--json").json["trouble"] is None
+
+
+def test_a_lost_database_is_no_other_machine(vault: Vault) -> None:
+    page = vault.page()
+    native_rows.done(vault.call("backup", "create", "--now", LATER))
+    for path in vault.state.glob("signet-sync.db*"):
+        path.unlink()
+    assert vault.call("status", "--json").json["trouble"] == "there is no index yet: signet-sync reindex"
+    (said,) = vault.reindex()["trouble"]
+    assert "came back from the backup" in said and vault.page() == page
+    assert not [*vault.root.glob("MEMORY.user-*.md")]
+
+
 def test_a_backup_tells_nothing_of_the_home_that_it_was_made_in(_made: tuple[Path, Path, Path]) -> None:
     root, _, file = _made
     assert os.fsencode(root.parent) not in file.read_bytes()

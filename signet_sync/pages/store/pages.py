@@ -282,3 +282,13 @@ def stated_by(database: Database, row: LedgerRow, aspect: str) -> list[str]:
         (row.agent_id, row.session_token, row.session_id, aspect),
     )
     return list(dict.fromkeys(text for (text,) in found))
+
+
+def is_without_rows(database: Database, agent_id: str) -> bool:
+    """Returns whether an agent has no memory and no pin, and no memory was ever forgotten here."""
+    some: int = database.value(
+        "select exists(select 1 from memories where agent_id = ?1) or exists(select 1 from pins where agent_id = ?1)"
+        " or exists(select 1 from forgotten_memories)",
+        (agent_id,),
+    )
+    return not some
