@@ -105,6 +105,22 @@ def test_a_copied_workspace_without_the_file_says_what_is_not_here(
     assert vault.call("status", "--json").json["trouble"] is None
 
 
+def test_a_copied_workspace_without_sessions_keeps_the_memories_that_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = Vault(tmp_path / "vault")
+    native_rows.done(vault.call("remember", "Ada wants short answers", "--now", NOW))
+    monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "new/state"))
+    (said,) = vault.reindex()["trouble"]
+    assert said.startswith("MEMORY.md shows 1 memory of another machine")
+    assert "Ada wants short answers" in vault.page(), "without a session no page is written"
+    vault.session(1)
+    vault.reindex()
+    assert "Ada wants short answers" not in vault.page()
+    (kept,) = vault.root.glob("MEMORY.user-*.md")
+    assert "Ada wants short answers" in kept.read_text()
+
+
 def test_a_lost_database_is_no_other_machine(vault: Vault) -> None:
     page = vault.page()
     native_rows.done(vault.call("backup", "create", "--now", LATER))
