@@ -50,7 +50,7 @@ def test_a_note_is_called_by_its_sentence_and_links_its_files(vault: Vault) -> N
     for kind in ("summary", "transcript", "manifest"):
         path = found[kind].removeprefix("[[").partition("|")[0]
         assert (vault / path).is_file() and found[kind].endswith(f"|{kind}]]")
-    assert (found["project"], found["tags"]) == ("[[lantern]]", ["session"])
+    assert (found["project"], found["tags"]) == ("lantern", ["session"])
     assert (found["decisions"], found["blockers"]) == (["The queue stops at five."], ["Waits for Ada."])
     relative = str(note.relative_to(vault.root))
     assert session_note(relative) and page_agent(relative) == "default"
