@@ -199,8 +199,8 @@ unlock = _guard_command("unlock", "unlocked", "Remove a lock.", "Remove a lock: 
 def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
     """Submit a change for approval, for a section that an agent may not write.
 
-    If approved, it replaces the text of a narrative section, or is added to a list. The event_id of the answer
-    identifies the proposal.
+    If approved, it replaces the whole text of a narrative section, or is added to a list as an item; the answer says
+    which. Its event_id identifies the proposal.
     """
     from signet_sync.entities import protection
 
