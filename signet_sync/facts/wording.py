@@ -79,7 +79,8 @@ _QUESTION = late(
 )
 # The heading of a next step, said again. "Next release needs a tag" keeps its word.
 _NEXT = late(
-    r"^\W*next(?: steps?| up)?(?:\W{0,2}\s*[:：]\W{0,2}\s*|,\s+|\s+[–—-]\s+|\s+(?=(?:we|i|you|they|let['’]s)\b))(?=\S)", re.IGNORECASE
+    r"^\W*next(?: steps?| up)?(?:\W{0,2}\s*[:：]\W{0,2}\s*|,\s+|\s+[–—-]\s+|\s+(?=(?:we|i|you|they|let['’]s)\b))(?=\S)",
+    re.IGNORECASE,
 )
 _DECISION = late(
     r"^\W*(?:(?:key )?decisions?|decided|entscheidung|entschieden|beschlossen|decisión|decidido|décision|décidé|decisione|deciso"
