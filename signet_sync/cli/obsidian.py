@@ -44,10 +44,11 @@ def setup(
 ) -> int:
     """Write what a vault needs for Obsidian, after showing it: what exists otherwise stays, byte for byte.
 
-    Sealed sessions leave search and graph (Excluded files, a filter of the graph), links in them are not rewritten, and
-    Memory.base has views of sessions, decisions, blockers and entities; those of decisions and blockers show session
-    notes, which are written with session_notes = true in section [obsidian] of signet-sync.toml. The plugin opens handles, shows what changed
-    after it was sealed, and searches memory in a pane; it runs signet-sync, on the desktop only.
+    Sealed sessions leave search and graph (Excluded files, a filter of the graph), links in them are not rewritten,
+    and Memory.base has views of sessions, decisions, blockers and entities; those of decisions and blockers show
+    session notes, which are written with session_notes = true in section [obsidian] of signet-sync.toml. The plugin
+    opens handles, shows what changed after it was sealed, and searches memory in a pane; it runs signet-sync, on the
+    desktop only.
 
     --rename gives entity files of earlier versions (profile.md, notes.md) the names that new ones have (Jo.md); links
     in other entities follow, those in your own notes only if you agree. Sealed sessions are never changed; expand

@@ -14,7 +14,8 @@ class EntityResult(NamedTuple):
     """A recorded operation: entity, event, its `ev:…`, and the file it concerns.
 
     `before` and `after` are hashes of the section (None without one). `replayed`: it was done earlier under the same
-    idempotency key. `waiting` is the reason why MEMORY.md does not show it yet, `effect` what approving a proposal does.
+    idempotency key. `waiting` is the reason why MEMORY.md does not show it yet, `effect` what approving a
+    proposal does.
     """
 
     id: str

@@ -59,8 +59,8 @@ def test_a_next_step_does_not_say_next_again():
         "Next release needs a tag": "Next release needs a tag",
         "Next.js 15 breaks the build": "Next.js 15 breaks the build",
     }
-    for given, kept in steps.items():
-        assert [text for _, text in said(f"## Next\n\n- {given}\n")] == [kept]
+    for step, kept in steps.items():
+        assert [text for _, text in said(f"## Next\n\n- {step}\n")] == [kept]
 
 
 def test_what_only_points_is_no_rule():

@@ -175,16 +175,16 @@ pin = _guard_command(
     "pin",
     "pinned",
     "Pin a section: agents may only propose changes.",
-    "Pin a section (without SECTION: the whole entity) because it matters as it is: agents may only propose changes.\n\n"
-    "A lock does the same to agents; it says that only people write the section, and each is removed by itself.",
+    "Pin a section (without SECTION: the whole entity) because it matters as it is: agents may only propose changes."
+    "\n\nA lock does the same to agents; it says that only people write the section, and each is removed by itself.",
 )
 unpin = _guard_command("unpin", "unpinned", "Remove a pin.", "Remove a pin: agents may write again.")
 lock = _guard_command(
     "lock",
     "locked",
     "Lock a section against writes by agents.",
-    "Lock a section (without SECTION: the whole entity) because only people write it: agents may only propose changes.\n\n"
-    "A pin does the same to agents; it says that the section matters as it is, and each is removed by itself.",
+    "Lock a section (without SECTION: the whole entity) because only people write it: agents may only propose changes."
+    "\n\nA pin does the same to agents; it says that the section matters as it is, and each is removed by itself.",
 )
 unlock = _guard_command("unlock", "unlocked", "Remove a lock.", "Remove a lock: agents may write again.")
 

@@ -118,13 +118,13 @@ _GUARDS: dict[str, tuple[str, str, str]] = {
     "pin": (
         "Pin this entity?",
         "Pin it",
-        "It matters as it is: agents may only propose changes from now on, until the pin is removed.",
+        "It matters as it is: agents may only propose changes from now on.",
     ),
     "unpin": ("Remove the pin of this entity?", "Remove the pin", "Agents may change it again, unless it is locked."),
     "lock": (
         "Lock this entity?",
         "Lock it",
-        "Only people write it: agents may only propose changes, until the lock is removed; a pin does not count.",
+        "Only people write it: agents may only propose changes from now on.",
     ),
     "unlock": (
         "Remove the lock of this entity?",
