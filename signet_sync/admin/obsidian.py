@@ -141,6 +141,24 @@ def missing(root: str, state: StateFolder) -> list[str]:
     return gone
 
 
+def conditions(root: str, state: StateFolder) -> dict[str, str]:
+    """Returns how each file stands that the setup wrote or set something in: words for a person, by path."""
+    known = record(state)
+    found: dict[str, str] = {}
+    for path in known.settings:
+        try:
+            gone = in_words(obsidian_settings.with_ours(path, _decoded(path, _read(root, path)))[1])
+        except SignetSyncError as error:
+            found[path] = str(error)
+        else:
+            found[path] = f"not there any more: {'; '.join(gone)}" if gone else "set, besides what is yours"
+    for path, ours in known.files.items():
+        now = _read(root, path)
+        is_ours = now is not None and sha256(now).hexdigest() == ours
+        found[path] = "as it was set up" if is_ours else "changed since, now yours" if now else "not there any more"
+    return found
+
+
 def record(state: StateFolder) -> ObsidianRecord:
     """Returns what was set up; a damaged record counts as none."""
     known = state_dir.read_json(state.obsidian) or {}

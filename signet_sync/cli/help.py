@@ -35,6 +35,6 @@ def help_(ctx: click.Context, words: tuple[str, ...], everything: bool, as_manua
             raise click.UsageError(f"{found.command_path} has no commands", found)
         name, below, _ = command.resolve_command(found, [word])
         if below is None:
-            raise click.UsageError(f"{found.command_path} has no command {word!r}", found)
+            raise click.UsageError(f"no command {word!r}", found)
         found = click.Context(below, info_name=name, parent=found)
     click.echo(found.get_help())

@@ -62,7 +62,7 @@ pushed or cloned are yours to clean. The history of a memory that was forgotten 
 _PIN = """Pin something to the top of MEMORY.md: neither decay nor budget removes it.
 
 \b
-HANDLE is an id that MEMORY.md, recall or expand shows (^t-…, ^f-…, ^m-…, s-…), the path of an
+HANDLE is an id that MEMORY.md, recall or expand shows (^t-…, ^f-…, ^m-…, s-…), the path of a
 file of a session, or a session (its summary). Without it, what is pinned is listed.
 """
 

@@ -44,9 +44,11 @@ def setup(
 ) -> int:
     """Write what a vault needs for Obsidian, after showing it: what exists otherwise stays, byte for byte.
 
-    Sealed sessions leave search and graph (Excluded files, a filter of the graph), links in them are not rewritten, and
-    Memory.base has views of sessions, decisions, blockers and entities. The plugin opens handles, shows what changed
-    after it was sealed, and searches memory in a pane; it runs signet-sync, on the desktop only.
+    Sealed sessions leave search and graph (Excluded files, a filter of the graph), links in them are not rewritten,
+    and Memory.base has views of sessions, decisions, blockers and entities; those of decisions and blockers show
+    session notes, which are written with session_notes = true in section [obsidian] of signet-sync.toml. The plugin
+    opens handles, shows what changed after it was sealed, and searches memory in a pane; it runs signet-sync, on the
+    desktop only.
 
     --rename gives entity files of earlier versions (profile.md, notes.md) the names that new ones have (Jo.md); links
     in other entities follow, those in your own notes only if you agree. Sealed sessions are never changed; expand
@@ -72,7 +74,7 @@ def setup(
 @json_option
 @pass_context
 def status(context: Context) -> int:
-    """Show what was set up, and what of it is not there any more: Obsidian writes its settings, too."""
+    """Show what was set up, file by file, and whether it still is: Obsidian writes its settings, too."""
     require_root(context.root)
     state = context.state()
     known = vault.record(state)
@@ -81,10 +83,10 @@ def status(context: Context) -> int:
     def show() -> None:
         if known.is_empty:
             click.echo(f"not set up; to do it: {context.command_line('obsidian setup')}")
-        for path in (*known.settings, *known.files):
-            click.echo(f"  {path}")
-        for what in gone:
-            click.echo(display(f"  not there any more: {what}"))
+        for path, condition in vault.conditions(context.root, state).items():
+            click.echo(display(f"  {path}: {condition}"))
+        if not known.is_empty:
+            _show_notes(context)
 
     document = {"settings": sorted(known.settings), "files": sorted(known.files), "missing": gone}
     context.answer(document, show)
@@ -183,8 +185,16 @@ def _show_plan(plan: ObsidianPlan) -> None:
         click.echo(f"  {edit.path}: {edit.kind}" + (f" ({'; '.join(what)})" if what else ""))
 
 
+def _show_notes(context: Context) -> None:
+    if not context.settings().session_notes:
+        click.echo("Session notes are off, so Decisions and Blockers of Memory.base are empty. To have them,")
+        click.echo(f"write into signet-sync.toml, then run {context.command_line('reindex')}:")
+        click.echo("  [obsidian]\n  session_notes = true")
+
+
 def _show_next(context: Context, plugin: bool) -> None:
     click.echo(_RELOAD)
+    _show_notes(context)
     if plugin:
         click.echo("To enable the plugin: Settings, Community plugins, Turn on community plugins, signet-sync.")
     click.echo(f"to undo: {context.command_line('obsidian undo')}")

@@ -96,7 +96,7 @@ def unknown_command(ctx: click.Context, group: Group, name: str) -> UsageError:
     if ctx.parent is None:
         below = [f"{one} {name}" for one in known if name in getattr(group.get_command(ctx, one), "commands", ())]
         meant = below or meant
-    error = UsageError(f"{ctx.command_path} has no command {name[:60]!r}", hint=f"see {ctx.command_path} --help")
+    error = UsageError(f"{words}{': ' if words else ''}no command {name[:60]!r}", hint=f"see {ctx.command_path} --help")
     return proposing(error, list(dict.fromkeys(meant)))
 
 

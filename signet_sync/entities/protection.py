@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 
 from signet_sync.entities import operations, proposals, section_edits
 from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import text_of
 from signet_sync.entities.event_log.events import Event, Operation
 from signet_sync.entities.evidence import token_for
 from signet_sync.entities.execute import Caller, EntityRequest, Writer, edit_entity, load, run_request
@@ -20,6 +21,7 @@ from signet_sync.entities.write_ahead import EditPlan, write
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
 
 Guard = Literal["pin", "unpin", "lock", "unlock"]
 
@@ -66,8 +68,12 @@ def propose(
     """
     request, said = operations.text_request("propose", writer, ref, section, text)
 
+    effect = ""
+
     def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        nonlocal effect
         where = section_edits.find_target(repo, entity, section)
+        effect = _effect(where)
         wanted: Operation = "set" if where.form == "narrative" else "append_item"
         # Planning the change now reports errors that approval would meet.
         if wanted == "set":
@@ -77,7 +83,15 @@ def propose(
         extra = {"op": wanted, "text": said.text, "source": said.evidence}
         return replace(plan, op="propose", after=None, lint=(), extra=extra)
 
-    return edit_entity(workspace, agent_id, ref, request, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)._replace(effect=effect)
+
+
+def _effect(where: TargetSection) -> str:
+    """Returns what approving a proposal for a section does."""
+    if where.form != "narrative":
+        return "adds an item"
+    lines = sum(bool(line.strip()) for line in text_of(where.section).splitlines())
+    return f"replaces {counted(lines, 'line')}" if lines else "writes the first text"
 
 
 def approve(workspace: Workspace, agent_id: str, proposal: str, **caller: Unpack[Caller]) -> EntityResult:

@@ -14,7 +14,8 @@ class EntityResult(NamedTuple):
     """A recorded operation: entity, event, its `ev:…`, and the file it concerns.
 
     `before` and `after` are hashes of the section (None without one). `replayed`: it was done earlier under the same
-    idempotency key. `waiting` is the reason why MEMORY.md does not show it yet.
+    idempotency key. `waiting` is the reason why MEMORY.md does not show it yet, `effect` what approving a
+    proposal does.
     """
 
     id: str
@@ -28,10 +29,11 @@ class EntityResult(NamedTuple):
     replayed: bool
     redactions: Mapping[str, int]
     waiting: str = ""
+    effect: str = ""
 
     def document(self) -> dict[str, Any]:
         """Returns the JSON document of the result."""
-        return {name: value for name, value in self._asdict().items() if name != "waiting"}
+        return {name: value for name, value in self._asdict().items() if name not in ("waiting", "effect")}
 
 
 class ItemView(NamedTuple):

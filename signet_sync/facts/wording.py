@@ -77,6 +77,11 @@ _QUESTION = late(
     r"\W{0,2}\s*[:：]\W{0,2}\s*(?=\S)",
     re.IGNORECASE,
 )
+# The heading of a next step, said again. "Next release needs a tag" keeps its word.
+_NEXT = late(
+    r"^\W*next(?: steps?| up)?(?:\W{0,2}\s*[:：]\W{0,2}\s*|,\s+|\s+[–—-]\s+|\s+(?=(?:we|i|you|they|let['’]s)\b))(?=\S)",
+    re.IGNORECASE,
+)
 _DECISION = late(
     r"^\W*(?:(?:key )?decisions?|decided|entscheidung|entschieden|beschlossen|decisión|decidido|décision|décidé|decisione|deciso"
     r"|decisão|решение|решено|决定|決定)\W{0,2}\s*[:：]\W{0,2}\s*(?=\S)",
@@ -159,7 +164,10 @@ def classified(aspect: Aspect, text: str) -> tuple[Aspect, str, bool]:
         label = _DECISION.match(text)
         if label is not None:
             return "decision", text[label.end() :], False
-    if aspect == "next" and _DECIDED.match(text):
-        return "decision", text, False
+    if aspect == "next":
+        if _DECIDED.match(text):
+            return "decision", text, False
+        label = _NEXT.match(text)
+        return aspect, text[label.end() :] if label is not None else text, False
     done = aspect == "blocker" and _DID.match(text)
     return aspect, text, bool(done) and not _LEAVES.search(text)

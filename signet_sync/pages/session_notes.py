@@ -45,7 +45,7 @@ def properties(row: LedgerRow, parts: Sequence[Part], stated: Mapping[str, Seque
         "aliases": [row.sentence],
         "tags": ["session"],
         "date": row.day,
-        "project": wikilink(project) if project else None,
+        "project": project or None,
         **links,
         **{name: list(stated.get(name, ())) for name in ASPECTS},
     }

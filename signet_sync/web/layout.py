@@ -22,6 +22,13 @@ NAVIGATION = (
     ("recall", "Recall", "r"),
     ("entities", "Entities", "e"),
 )
+# What can be done from a view, by its name: words to find it by.
+DOES = {
+    "sessions": "open or remove a session",
+    "violations": "restore or accept changed files",
+    "recall": "pin, unpin or forget a memory",
+    "entities": "pin or lock an entity, approve or reject a proposal",
+}
 _WELL = ("watching", "polling", "reconciling", "starting")
 
 

@@ -81,6 +81,27 @@ def test_status_says_what_obsidian_took_out(there: Vault) -> None:
     assert answer.json["missing"] == ["Memory.base", "Files and links, Excluded files: memory/"]
 
 
+def test_setup_and_status_say_how_each_file_stands_and_what_fills_the_views(there: Vault) -> None:
+    there.call("obsidian", "setup", "--plugin", "--yes")
+    (there.root / ".obsidian/app.json").write_text("{}")
+    (there.root / "Memory.base").write_text("views: []\n")
+    (there.root / ".obsidian/plugins/signet-sync/main.js").unlink()
+    said = there.call("obsidian", "status").out
+    for path, condition in (
+        ("app.json", "not there any more: Files and links, Excluded files: memory/"),
+        ("graph.json", "set, besides what is yours"),
+        ("Memory.base", "changed since, now yours"),
+        ("main.js", "not there any more"),
+        ("manifest.json", "as it was set up"),
+    ):
+        assert f"{path}: {condition}\n" in said, said
+    lines = said.partition("reindex:\n")[2]
+    (there.root / "signet-sync.toml").write_text("".join(line.strip() + "\n" for line in lines.splitlines()[:2]))
+    assert "Session notes are off" not in there.call("obsidian", "status").out
+    there.reindex()
+    assert [*there.root.glob("sessions/*/*.md")]
+
+
 @pytest.mark.parametrize("content", ["// a comment\n{}", "[]", "{", "\udcff"])
 def test_settings_that_cannot_be_edited_are_left_alone(there: Vault, content: str) -> None:
     app = there.root / ".obsidian/app.json"

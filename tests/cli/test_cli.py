@@ -69,7 +69,8 @@ def test_help_lists_all_commands_by_group_and_explains_each():
     for words in (("open",), ("entity", "set"), ("entity", "schema", "promote"), ("history",)):
         assert call("help", *words).out == call(*words, "--help").out
     assert call("help", "show").out == call("open", "--help").out
-    assert "has no command 'pinn'" in call("help", "entity", "pinn").err
+    assert call("help", "entity", "pinn").err.startswith("signet-sync: entity: no command 'pinn' ")
+    assert call("recal").err.startswith("signet-sync: no command 'recal' — did you mean recall?")
     assert "has no commands" in call("help", "open", "x").err and "--all" in call("help", "--all", "x").err
 
 

@@ -169,6 +169,17 @@ def test_what_is_proposed_waits_for_a_person(vault: EntityVault, critic: str) ->
     assert vault.refused("approve", second["event_id"]) == (2, "unknown-proposal")
 
 
+def test_a_proposal_says_what_approving_it_does(vault: EntityVault, critic: str) -> None:
+    vault.done("set", critic, "identity", "--text", "One.\n\nTwo.")
+    for section, does in (
+        ("identity", "replaces 2 lines"),
+        ("role", "writes the first text"),
+        ("highlights", "adds an item"),
+    ):
+        said = vault.entity("propose", critic, section, "--text", "Softer.")
+        assert said.out.startswith(f"proposed for {section}; approving it {does}\n"), said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

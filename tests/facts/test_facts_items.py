@@ -51,6 +51,18 @@ def test_a_value_that_is_reported_as_new_is_a_decision():
     }
 
 
+def test_a_next_step_does_not_say_next_again():
+    steps = {
+        "Next we need to write docs.": "we need to write docs.",
+        "**Next:** trim the wicks": "trim the wicks",
+        "Next steps: fill the lamps": "fill the lamps",
+        "Next release needs a tag": "Next release needs a tag",
+        "Next.js 15 breaks the build": "Next.js 15 breaks the build",
+    }
+    for step, kept in steps.items():
+        assert [text for _, text in said(f"## Next\n\n- {step}\n")] == [kept]
+
+
 def test_what_only_points_is_no_rule():
     body = "## Decisions\n\n- Leave it there until she has.\n- Skip the lamps\n- Never put it in this log\n"
     assert said(body) == [("decision", "Skip the lamps"), ("decision", "Never put it in this log")]

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from workbench import Vault, contents, tree
 
+from signet_sync.formats.file_names import readable_name
 from signet_sync.formats.paths import page_agent, session_note
 
 SUMMARY = (
@@ -50,10 +51,22 @@ def test_a_note_is_called_by_its_sentence_and_links_its_files(vault: Vault) -> N
     for kind in ("summary", "transcript", "manifest"):
         path = found[kind].removeprefix("[[").partition("|")[0]
         assert (vault / path).is_file() and found[kind].endswith(f"|{kind}]]")
-    assert (found["project"], found["tags"]) == ("[[lantern]]", ["session"])
+    assert (found["project"], found["tags"]) == ("lantern", ["session"])
     assert (found["decisions"], found["blockers"]) == (["The queue stops at five."], ["Waits for Ada."])
     relative = str(note.relative_to(vault.root))
     assert session_note(relative) and page_agent(relative) == "default"
+
+
+def test_a_name_ends_with_a_word_and_has_no_bracket_that_lost_its_sign() -> None:
+    for text, name in (
+        ("The archive moved to the bucket in 368 batches", "The archive moved to the bucket in 368"),
+        ("(#219) src/slug.rs keeps dots", "src slug.rs keeps dots"),
+        ("Keeps (see `x`) it", "Keeps (see x) it"),
+        ("The archive moved over night (as was asked for)", "The archive moved over night"),
+        ("a" * 50, "a" * 40),
+        ("short enough, as it is (yes)", "short enough, as it is (yes)"),
+    ):
+        assert readable_name(text, 40) == name
 
 
 def test_nothing_is_written_again_whatever_is_forgotten(vault: Vault) -> None:

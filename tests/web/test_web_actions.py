@@ -216,6 +216,7 @@ def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
     for op, told in (("unpin", "Pin removed"), ("lock", "Locked"), ("unlock", "Lock removed"), ("pin", "Pinned")):
         form = Form(someone, "guard", entity=jo, op=op)
         assert flatten("Jo <b>M</b>") in Elements(form.page.text).text and told in form.send().text
+        assert {"pin": "matters as it is", "lock": "Only people write it"}.get(op, "") in form.page.text
     # It is pinned again, as it was when that form was made.
     assert "Pin removed" in late.send().text
     events = vault.call("entity", "log", jo, "--json").json["events"]

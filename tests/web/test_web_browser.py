@@ -351,7 +351,32 @@ def test_the_palette_leads_anywhere_and_copies_commands(world: World) -> None:
         with page.expect_navigation():
             page.keyboard.press("Enter")
         expect(page.get_by_role("heading", level=1)).to_have_text("Mira")
+        # One Escape closes it, whatever is typed; the next key is for the page again.
+        page.keyboard.press("Control+k")
+        page.keyboard.type("remember")
+        expect(palette.get_by_role("option", name="Remember something…")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(palette).to_be_hidden()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
         assert visit.faults == []
+
+
+@pytest.mark.slow
+def test_by_touch_a_button_opens_the_palette_and_fields_choose_the_days(world: World) -> None:
+    with world.visit(has_touch=True, is_mobile=True) as visit:
+        visit.page.set_viewport_size({"width": 390, "height": 844})
+        page = visit.enter()
+        for name in ("From", "To"):
+            expect(page.locator(".days").get_by_label(name, exact=True)).to_be_visible()
+        expect(page.get_by_text("or tap a day of the calendar")).to_be_visible()
+        page.get_by_role("button", name="Go to").first.tap()
+        page.keyboard.type("remember")
+        with page.expect_navigation():
+            page.get_by_role("option", name="Remember something…").tap()
+        assert page.url.endswith("/do/remember") and visit.faults == []
+        page.goto(f"{visit.origin}/sessions")
+        expect(page.get_by_text("Choose days with From and To")).to_be_visible()
 
 
 @pytest.mark.slow

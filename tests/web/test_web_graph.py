@@ -16,7 +16,7 @@ import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ui_pages import Elements
+from ui_pages import Elements, visitor
 from workbench import Vault, place_of
 
 from signet_sync import web
@@ -355,9 +355,11 @@ def test_an_entity_is_linked_to_its_relationships_and_to_the_project_of_its_name
     request = ViewRequest(Site(place_of(vault.root), "default"), "default", {}, {}, NOW)
     found = {(one.kind, one.label): one for one in network.network(request).data["nodes"]}
     ids = {(kind, label): one.id for (kind, label), one in found.items()}
-    assert ids["thread", "lantern"] in found["entity", "lantern"].links
+    assert ids["thread", "lantern (project)"] in found["entity", "lantern (entity)"].links
     relationship = next(one for one in found.values() if one.kind == "relationship")
-    assert set(relationship.links) == {ids["entity", "Jo"], ids["entity", "lantern"]}
+    assert set(relationship.links) == {ids["entity", "Jo"], ids["entity", "lantern (entity)"]}
+    keys = re.findall(r'<li data-kind="(\w+)"( hidden)?>', visitor(vault.root).get("/graph/network").text)
+    assert {kind for kind, hidden in keys if not hidden} == {kind for kind, _ in found} < {kind for kind, _ in keys}
 
 
 def test_the_library_of_the_network_is_the_one_that_was_published() -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, Vault, cast, contents
+from workbench import NOW, Vault, call, cast, contents
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
-from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
+from starlette.testclient import TestClient
+from ui_pages import BESIDE, HOSTILE, asked, harmless, run, site, visitor
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import UsageError
@@ -23,6 +24,7 @@ from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
+from signet_sync.web.app import make
 from signet_sync.web.views import choices, recall
 from signet_sync.web.views.recall import PromotingSweep, Quiet
 
@@ -235,7 +237,7 @@ def test_choices_are_a_fragment_of_bounded_size(vault: Vault) -> None:
         for of in ("places", "answers"):
             shown = harmless(guest.get("/choices", params={"q": query, "of": of}).text)
             options = [one for _, one in shown.found if one.get("role") == "option"]
-            assert len(options) <= 5 * choices.FEW, (query, of)
+            assert len(options) <= 6 * choices.FEW, (query, of)
     places = harmless(guest.get("/choices", params={"q": "problems", "of": "places"}).text)
     assert "/violations" in places.links
     commands = [one["data-copy"] or "" for _, one in places.found if "data-copy" in one]
@@ -250,6 +252,26 @@ def test_the_palette_finds_projects_sessions_and_entities_of_its_agent_alone(vau
     }
     assert [one.text for one in found["Entities"]] == ["Harbour office"]
     project = choices.choices(asked(vault.root, of="places")).data["groups"]
-    assert {"Views", "Projects", "Sessions", "Entities", "Copy a command"} == {group.heading for group in project}
+    assert {"Views", "Do", "Projects", "Sessions", "Entities", "Copy a command"} == {group.heading for group in project}
     others = choices.choices(asked(vault.root, "scout", of="places")).data["groups"]
-    assert {"Views", "Copy a command"} == {group.heading for group in others}
+    assert {"Views", "Do", "Copy a command"} == {group.heading for group in others}
+
+
+def test_the_palette_finds_actions_of_the_page_and_commands_by_name(vault: Vault) -> None:
+    guest = visitor(vault.root)
+    for words, link in (
+        ("remember", "/do/remember"),
+        ("full pass", "/do/reindex"),
+        ("pin", "/recall"),
+        ("forget", "/recall"),
+    ):
+        assert link in harmless(guest.get("/choices", params={"q": words, "of": "places"}).text).links
+    for _, given in choices._COMMANDS:
+        assert call("help", *(word for word in given if word != "…" and word[0] != "-")).code == 0
+        shown = harmless(guest.get("/choices", params={"q": given[0], "of": "places"}).text)
+        copied = [one["data-copy"] or "" for _, one in shown.found if "data-copy" in one]
+        assert any(f" {given[0]}" in one for one in copied[:-1]) and " recall " in copied[-1]
+    only = TestClient(make(site(vault.root), "t", 8124, read_only=True), base_url="http://127.0.0.1:8124")
+    only.get("/", params={"token": "t"})
+    shown = harmless(only.get("/choices", params={"q": "remember", "of": "places"}).text)
+    assert "/do/" not in "".join(shown.links) and "Remember something" in shown.text

@@ -82,7 +82,8 @@ def answer_done(context: Context, done: EntityResult, title: str) -> None:
 
     def show() -> None:
         again = "; this key was used before, nothing was written" if done.replayed else ""
-        click.echo(" ".join(filter(None, [title, done.section])) + again)
+        approving = f"; approving it {done.effect}" if done.effect else ""
+        click.echo(" ".join(filter(None, [title, done.section])) + approving + again)
         click.secho(f"  {display(done.path)}\n  {done.token}", dim=True)
         for warning in done.warnings:
             click.secho(f"  {warning}", fg="yellow")

@@ -175,14 +175,16 @@ pin = _guard_command(
     "pin",
     "pinned",
     "Pin a section: agents may only propose changes.",
-    "Pin a section (without SECTION: the whole entity) because it matters as it is: agents may only propose changes.",
+    "Pin a section (without SECTION: the whole entity) because it matters as it is: agents may only propose changes."
+    "\n\nA lock does the same to agents; it says that only people write the section, and each is removed by itself.",
 )
 unpin = _guard_command("unpin", "unpinned", "Remove a pin.", "Remove a pin: agents may write again.")
 lock = _guard_command(
     "lock",
     "locked",
     "Lock a section against writes by agents.",
-    "Lock a section (without SECTION: the whole entity) against writes by agents: they may only propose changes.",
+    "Lock a section (without SECTION: the whole entity) because only people write it: agents may only propose changes."
+    "\n\nA pin does the same to agents; it says that the section matters as it is, and each is removed by itself.",
 )
 unlock = _guard_command("unlock", "unlocked", "Remove a lock.", "Remove a lock: agents may write again.")
 
@@ -197,8 +199,8 @@ unlock = _guard_command("unlock", "unlocked", "Remove a lock.", "Remove a lock: 
 def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
     """Submit a change for approval, for a section that an agent may not write.
 
-    If approved, it replaces the text of a narrative section, or is added to a list. The event_id of the answer
-    identifies the proposal.
+    If approved, it replaces the whole text of a narrative section, or is added to a list as an item; the answer says
+    which. Its event_id identifies the proposal.
     """
     from signet_sync.entities import protection
 

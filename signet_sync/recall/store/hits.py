@@ -259,7 +259,8 @@ _MATCHED = {
         cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'
         cross join recall_lines l on l.agent_id = g.agent_id and l.id = g.id order by j.key, g.path desc""",
     "thread": """select h.thread_id, 'thread', h.label, l.text,
-        h.label || ': ' || h.sample || coalesce(' Next: ' || nullif(h.next_action, ''), ''), h.source_ref, h.latest_us,
+        iif(substr(h.sample, 1, length(h.label) + 1) = h.label || ':', '', h.label || ': ') || h.sample
+        || coalesce(' Next: ' || nullif(h.next_action, ''), ''), h.source_ref, h.latest_us,
         (select iif(count(*) = 1, json_array(session_token, session_id), null) from thread_sessions s
         where s.agent_id = h.agent_id and s.thread_id = h.thread_id)
         from json_each(?2) j cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value

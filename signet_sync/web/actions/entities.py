@@ -115,9 +115,17 @@ def _result(call: ActionCall, done: EntityResult, title: str) -> ActionResult:
 # ── what agents may change ──
 
 _GUARDS: dict[str, tuple[str, str, str]] = {
-    "pin": ("Pin this entity?", "Pin it", "Agents may only propose changes from now on: it matters as it is."),
+    "pin": (
+        "Pin this entity?",
+        "Pin it",
+        "It matters as it is: agents may only propose changes from now on.",
+    ),
     "unpin": ("Remove the pin of this entity?", "Remove the pin", "Agents may change it again, unless it is locked."),
-    "lock": ("Lock this entity?", "Lock it", "Agents may only propose changes from now on."),
+    "lock": (
+        "Lock this entity?",
+        "Lock it",
+        "Only people write it: agents may only propose changes from now on.",
+    ),
     "unlock": (
         "Remove the lock of this entity?",
         "Remove the lock",

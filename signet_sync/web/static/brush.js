@@ -69,5 +69,8 @@ document.addEventListener('keydown', (event) => { if (event.key === 'Escape' && 
 document.addEventListener('dragstart', (event) => { if (event.target.closest?.('[data-brush]')) event.preventDefault(); });
 
 for (const kind of ['input', 'swapped', 'popstate']) addEventListener(kind, () => setTimeout(follow));
-for (const hint of document.querySelectorAll('[data-hint]')) hint.hidden = false;
+for (const hint of document.querySelectorAll('[data-hint]')) {
+  if (!matchMedia('(any-pointer: fine)').matches) hint.textContent = hint.dataset.touch;
+  hint.hidden = false;
+}
 follow();

@@ -93,7 +93,10 @@ const attach = (field) => {
     } else if (event.key === 'Enter' && selected()) {
       event.preventDefault();
       follow(selected());
-    } else if (event.key === 'Escape' && !inDialog) {
+    } else if (event.key === 'Escape' && inDialog) {
+      event.preventDefault();  // a search field would take the first Escape to empty itself
+      inDialog.close();
+    } else if (event.key === 'Escape') {
       if (!list.hidden) { event.preventDefault(); open(false); } else field.blur();
     }
   });

@@ -60,6 +60,8 @@ const add = (nodes, around) => {
       }
     }
   }
+  const kinds = new Set(graph.nodes().map((one) => one.data('kind')));
+  for (const key of frame.querySelectorAll('.legend [data-kind]')) key.hidden = !kinds.has(key.dataset.kind);
   return fresh;
 };
 

@@ -12,7 +12,7 @@ from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
 from signet_sync.web.answers import answers
 from signet_sync.web.commands import WORDS, command_line
-from signet_sync.web.layout import NAVIGATION
+from signet_sync.web.layout import DOES, NAVIGATION
 from signet_sync.web.link_targets import LinkTarget
 from signet_sync.web.request import View, ViewRequest, WebPage
 from signet_sync.web.words import KINDS
@@ -28,8 +28,26 @@ _COMMANDS = (
     ("Look for trouble", ("doctor",)),
     ("Promote memories now", ("dream",)),
     ("Remember something", ("remember", WORDS)),
+    ("Pin to the top of MEMORY.md", ("pin", WORDS)),
+    ("Remove a pin", ("unpin", WORDS)),
+    ("Forget a memory", ("forget", WORDS)),
     ("List changed files", ("violations", "list")),
+    ("Show what a handle leads to", ("expand", WORDS)),
+    ("Show a session's files", ("open", WORDS)),
+    ("Remove a session", ("remove", WORDS)),
+    ("Print what a session starts with", ("context",)),
+    ("What happened this week", ("digest", "--week")),
+    ("Count what is known", ("stats",)),
+    ("Save memories and pins", ("backup", "create")),
+    ("See whether hooks are installed", ("hooks", "status")),
+    ("Start the agent with every login", ("service", "install")),
+    ("Set up the vault of Obsidian", ("obsidian", "setup")),
+    ("Read the log", ("logs",)),
 )
+# Those that take `--agent`.
+_OWN_AGENT = ("dream", "remember", "pin", "unpin", "forget", "expand", "open", "remove", "context", "digest", "stats")
+# What the page itself does; each leads to its confirmation.
+_ACTIONS = (("Remember something…", "remember"), ("Start a full pass…", "reindex"))
 
 
 class Choice(NamedTuple):
@@ -65,7 +83,14 @@ def _answers(database: Database, request: ViewRequest, words: str) -> list[Choic
 
 def _places(database: Database, request: ViewRequest, words: str) -> list[ChoiceGroup]:
     fits = _fitting(words)
-    views = [Choice(label, "", LinkTarget(view, {})) for view, label, _ in NAVIGATION if fits(label)]
+    views = [
+        Choice(label, DOES.get(view, "") if words else "", LinkTarget(view, {}))
+        for view, label, _ in NAVIGATION
+        if fits(f"{label} {DOES.get(view, '')}")
+    ]
+    actions = [
+        Choice(does, "", LinkTarget("do", {"action": name})) for does, name in _ACTIONS if fits(f"{does} {name}")
+    ]
     listed = session_list.page(database, request.agent, session_list.SessionFilter(words), limit=FEW)
     sessions = [
         Choice(
@@ -87,21 +112,24 @@ def _places(database: Database, request: ViewRequest, words: str) -> list[Choice
     )
     return [
         ChoiceGroup("Views", views),
+        ChoiceGroup("Do", actions),
         ChoiceGroup("Projects", _first(projects)),
         ChoiceGroup("Entities", entities),
         ChoiceGroup("Sessions", sessions),
-        ChoiceGroup("Copy a command", _first(_commands(request, words, fits))),
+        ChoiceGroup("Copy a command", _commands(request, words, fits)),
     ]
 
 
-def _commands(request: ViewRequest, words: str, fits: Callable[[str], bool]) -> Iterable[Choice]:
-    if words:
-        yield Choice("Recall this in a terminal", command := command_line(request, "recall", words), None, command)
+def _commands(request: ViewRequest, words: str, fits: Callable[[str], bool]) -> list[Choice]:
+    found = []
     for does, given in _COMMANDS:
-        own_agent = given[0] in ("dream", "remember")
-        command = command_line(request, *given, own_agent=own_agent)
         if fits(f"{does} {' '.join(given)}"):
-            yield Choice(does, command, None, command)
+            command = command_line(request, *given, own_agent=given[0] in _OWN_AGENT)
+            found.append(Choice(does, command, None, command))
+    if words:
+        command = command_line(request, "recall", words)
+        return [*found[: FEW - 1], Choice("Recall this in a terminal", command, None, command)]
+    return found[:FEW]
 
 
 def _fitting(words: str) -> Callable[[str], bool]:

@@ -47,7 +47,8 @@ def network(request: ViewRequest) -> WebPage:
             title = f"Network around {nodes[0].label}"
         else:
             nodes, title = [*_threads(database, request.agent), *_entities(database, request.agent)], "Network"
-    return WebPage("network", title, {"nodes": _named_alike(nodes), "asked": asked})
+    kinds = {node.kind for node in nodes}
+    return WebPage("network", title, {"nodes": _named_alike(nodes), "asked": asked, "kinds": kinds})
 
 
 def _threads(database: Database, agent_id: str) -> list[NetworkNode]:
@@ -104,14 +105,19 @@ def _kind(node_id: str) -> str:
 
 
 def _named_alike(nodes: list[NetworkNode]) -> list[NetworkNode]:
-    """Links each entity to the thread of the project that has its name."""
+    """Links each entity to the thread of the project that has its name; the labels of both get their kind."""
     threads = {basename(one.label).casefold(): one.id for one in nodes if one.kind == "thread"}
-    return [
-        one._replace(links=[*one.links, threads[name]])
-        if one.kind == "entity" and (name := one.label.casefold()) in threads
-        else one
-        for one in nodes
-    ]
+    named = {one.label.casefold() for one in nodes if one.kind == "entity"} & threads.keys()
+    both = {threads[name] for name in named}
+
+    def told_apart(one: NetworkNode) -> NetworkNode:
+        if one.id in both:
+            return one._replace(label=f"{one.label} (project)")
+        if one.kind == "entity" and (name := one.label.casefold()) in named:
+            return one._replace(label=f"{one.label} (entity)", links=[*one.links, threads[name]])
+        return one
+
+    return [told_apart(one) for one in nodes]
 
 
 # Before the view of one node, whose path would match this one.

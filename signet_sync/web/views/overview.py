@@ -94,7 +94,7 @@ def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
         found.append(Advice(not status["readable"], message, _FIRST_STEPS.get(words, remedy), words))
     found += advice(status)
     if status["state"] == "stopped" and status["readable"] and not status["stale_heartbeat"]:
-        remedy = "the command runs one in the foreground; signet-sync service install installs it as a service"
+        remedy = "the command runs one in the foreground; signet-sync service install starts one with every login"
         found.append(Advice(False, "no agent is running, so changes in the vault are not indexed", remedy, "run"))
     for name in status["set_aside"]:
         found.append(Advice(False, f"a damaged database was moved aside: {name}", "see doctor", "doctor"))
