@@ -178,10 +178,11 @@ def _hooks(context: Context) -> Step:
 
 
 def _past(context: Context) -> Step:
-    waiting = {name: import_.waiting(context, name) for name in transcripts.installed()}
-    waiting = {name: number for name, number in waiting.items() if number}
+    counts = {name: import_.waiting(context, name) for name in transcripts.installed()}
+    waiting = {name: number for name, (number, _) in counts.items() if number}
+    left = tuple(_running(context, name, recent) for name, (_, recent) in counts.items() if recent)
     if not waiting:
-        return Step("import", PRESENT, "no past session is left to import")
+        return Step("import", SKIPPED if left else PRESENT, "; ".join(left) or "no past session is left to import")
     total = counted(sum(waiting.values()), "past session")
     each = ", ".join(f"{name} {number}" for name, number in waiting.items())
 
@@ -198,7 +199,14 @@ def _past(context: Context) -> Step:
             )
         return DONE
 
-    return Step("import", PLANNED, f"import {total} ({each})", act, f"Import {total} ({each})?")
+    return Step("import", PLANNED, f"import {total} ({each})", act, f"Import {total} ({each})?", left)
+
+
+def _running(context: Context, harness: str, number: int) -> str:
+    minutes = f"{context.settings().capture_idle / 60:.0f} minutes"
+    again, at_once = context.command_line("setup"), context.command_line(f"import {harness} PATH")
+    left = f"changed in the last {minutes} {'is' if number == 1 else 'are'} left out"
+    return f"{counted(number, 'session')} {left}; run {again} again later, or: {at_once}"
 
 
 def _index(context: Context) -> Step:

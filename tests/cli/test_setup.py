@@ -86,6 +86,17 @@ def test_a_dry_run_says_all_of_it_and_writes_nothing(machine: Path) -> None:
     assert tree(machine) == before and not Path(os.environ["SIGNET_STATE"]).exists()
 
 
+def test_a_session_that_may_still_run_is_named(machine: Path) -> None:
+    recent = past(machine).path
+    os.utime(recent)
+    says = "1 session changed in the last 15 minutes is left out; run signet-sync setup again later, or: "
+    (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
+    assert step["state"] == "skipped" and step["text"] == f"{says}signet-sync import claude-code PATH"
+    past(machine, 2)
+    (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
+    assert step["state"] == "done" and says in step["left"][0]
+
+
 def test_without_a_terminal_it_asks_for_yes(machine: Path) -> None:
     for words in ([], ["--json"]):
         answer = call("setup", *words)
