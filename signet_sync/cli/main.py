@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,8 +16,8 @@ import click
 from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
 from signet_sync.cli.parsing import Group, Named, SharedOption, UnknownCommand
-from signet_sync.errors import SignetSyncError, UsageError, proposing
-from signet_sync.formats.paths import DEFAULT_AGENT, display
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
 from signet_sync.storage.clock import now_us
@@ -346,7 +347,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if context.verbose > 1:
             raise
-        return _fail(_system_error(error), context.as_json)
+        return _fail(system_error(error, context.root), context.as_json)
 
 
 def _usage_error(error: click.ClickException) -> SignetSyncError:
@@ -374,9 +375,29 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
     return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=hint)
 
 
-def _system_error(error: Exception) -> SignetSyncError:
+def unwritable(root: str) -> WorkspaceError | None:
+    """Returns the error for a workspace in which no file can be made; None for one that is missing or writable."""
+    closed = [path for path in (root, os.path.join(root, MEMORY)) if os.path.isdir(path)]
+    closed = [path for path in closed if not os.access(path, os.W_OK | os.X_OK)]
+    if not closed:
+        return None
+    import shlex
+
+    from signet_sync.admin.doctor.installation import access_command  # only for this error
+
+    what = "the workspace" if closed[0] == root else f"{MEMORY}/"
+    remedy = access_command(closed[0], "u+rwx", shlex.join(closed))
+    return WorkspaceError(f"{what} cannot be written", path=closed[0], hint=remedy)
+
+
+def system_error(error: Exception, root: str) -> SignetSyncError:
     """Translates an error of the operating system, of SQLite, or one that nobody expected."""
     if isinstance(error, OSError):
+        # The name of a file in a folder that is open does not say which folder that is.
+        denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and not os.path.isabs(str(error.filename))
+        closed = unwritable(root) if denied else None
+        if closed is not None:
+            return closed
         name = error.filename if isinstance(error.filename, str) else None
         hint = "check permissions and free space, then try again"
         return SignetSyncError(error.strerror or str(error), path=name, hint=hint, code="system")

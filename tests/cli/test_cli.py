@@ -96,6 +96,11 @@ def json_error(answer, code):
 
 def test_a_workspace_that_is_missing_or_a_file(tmp_path):
     (tmp_path / "file").write_text("x")
+    for words in (("ui", "--no-open"), ("run",), ("init",), ("demo", tmp_path / "file")):
+        answer = call("--workspace", tmp_path / "file", *words)
+        error = one_line_error(answer, 3)
+        assert "a folder" in error.replace("another", "a") and "permissions" not in error and "init" not in error, words
+    assert "does not exist" in one_line_error(call("--workspace", tmp_path / "none", "ui", "--no-open"), 3)
     for name, what in (("none", "does not exist"), ("file", "is not a folder")):
         for words in (("reindex",), ("check",), ("remove", "x", "--reason", "y", "--yes"), ("render",)):
             answer = call("--workspace", tmp_path / name, *words)
