@@ -309,7 +309,7 @@ def group(ctx: click.Context) -> None:
     Options may stand before or after the command.
     """
     ctx.ensure_object(Context)
-    if os.environ.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -366,6 +366,8 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
             return first
     command = error.ctx.command_path if error.ctx is not None else "signet-sync"
     hint = f"see {command} --help"
+    if isinstance(error, click.BadParameter) and (wanted := _number_wanted(error)):
+        return UsageError(wanted, hint=hint)
     if isinstance(error, click.NoSuchOption):
         from signet_sync.cli.suggestions import alike  # only for this error
 
@@ -373,6 +375,18 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
         return proposing(UsageError(error.message.removesuffix("."), hint=hint), meant)
     # click lists choices on separate lines.
     return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=hint)
+
+
+def _number_wanted(error: click.BadParameter) -> str | None:
+    """Returns what is wrong with an option that takes a number in a range; None for other options."""
+    if error.param is None or not isinstance(kind := error.param.type, click.IntRange | click.FloatRange):
+        return None
+    given = error.message.partition(" is not ")[0]
+    number = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    limits = ""
+    if kind.min is not None:
+        limits = f" from {kind.min} to {kind.max}" if kind.max is not None else f", {kind.min} or more"
+    return f"{error.param.opts[0]} takes {number}{limits}, not {given}"
 
 
 def unwritable(root: str) -> WorkspaceError | None:
