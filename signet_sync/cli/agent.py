@@ -14,6 +14,7 @@ from signet_sync.app.upgrade import Upgrade
 from signet_sync.cli.main import Context, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import AnotherAgent, SignetSyncError
+from signet_sync.storage.safe_paths import require_root
 
 
 @click.command(cls=Command)
@@ -29,6 +30,8 @@ def run(context: Context, interval: float | None, debounce: float | None, no_wat
         flags["watch_mode"] = "off"
     options = Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)
     try:
+        if os.path.exists(context.root) and not os.path.isdir(context.root):
+            require_root(context.root)  # it waits for a missing one only
         return Daemon(options, upgrade=Upgrade(time.monotonic())).run()
     except AnotherAgent:
         raise

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, Named
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.pages import operations as pages_operations
@@ -36,7 +36,10 @@ _NOTHING_SHARED = (
     "--prompt", metavar="TEXT", help="Print what memory contains about TEXT instead of the context at the start."
 )
 @click.option(
-    "--project", metavar="PATH", help="The folder of the project to start with (default: the working directory)."
+    "--project",
+    metavar="PROJECT",
+    type=Named("project"),
+    help="The project to start with: its folder, or its name or origin (default: the working directory).",
 )
 @click.option("--last", metavar="SESSION", help="Print what hooks injected into this session (its id in the harness).")
 @click.option(
@@ -61,10 +64,17 @@ def context(
     if last is not None:
         return _show_last(context, last)
     shared = scope == "shared"
-    at = os.path.abspath(os.path.expanduser(project)) if project else _working_directory()
+    given = os.path.expanduser(project) if project else _working_directory()
+    is_path = given is None or os.path.isabs(given) or os.path.isdir(given)
     composed = (
         pages_operations.at_start(
-            context.place(), context.agent, shared=shared, budget=budget, project=at, now=context.now_us
+            context.place(),
+            context.agent,
+            shared=shared,
+            budget=budget,
+            project=os.path.abspath(given) if given and is_path else None,
+            called=None if is_path else given,
+            now=context.now_us,
         )
         if prompt is None
         else pages_operations.at_prompt(context.place(), context.agent, prompt, shared=shared, budget=budget)

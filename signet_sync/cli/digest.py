@@ -13,8 +13,8 @@ from signet_sync.pages import notes, period, period_operations
 
 
 @click.command(cls=Command)
-@click.option("--week", "span", flag_value="week", default="week", help="The last seven days (the default).")
-@click.option("--day", "span", flag_value="day", help="Today.")
+@click.option("--week", is_flag=True, help="The last seven days (the default).")
+@click.option("--day", is_flag=True, help="Today.")
 @click.option("--since", metavar="DATE", help="From this day on (2026-03-28, or ISO 8601).")
 @click.option(
     "--project", metavar="PROJECT", type=Named("project"), help="Only this project: its name, path or origin."
@@ -28,15 +28,17 @@ from signet_sync.pages import notes, period, period_operations
 @now_option
 @json_option
 @pass_context
-def digest(context: Context, span: str, since: str | None, project: str | None, into: str | None) -> int:
+def digest(context: Context, week: bool, day: bool, since: str | None, project: str | None, into: str | None) -> int:
     """Print what happened, by project: sessions, decisions, blockers, what was remembered and promoted.
 
     Days are in UTC. --into replaces its own text in the file, between two marks, and leaves the rest; removing a
     session or a memory later deletes its lines there, too. Private memories are printed, and never written into a file.
     """
     require_agent(context.agent)
+    if week + day + (since is not None) > 1:
+        raise click.UsageError("--week, --day and --since cannot be combined")
     to_us = (context.now_us // DAY + 1) * DAY
-    from_us = to_us - (7 if span == "week" else 1) * DAY
+    from_us = to_us - (1 if day else 7) * DAY
     if since is not None:
         began = parse_since(since)
         if began is None or began >= to_us:

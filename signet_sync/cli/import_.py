@@ -97,21 +97,25 @@ def bring(
     return _document(harness, sources, done, skipped)
 
 
-def waiting(context: Context, harness: str) -> int:
-    """Counts the transcripts of a harness that `bring` would read. Raises `SignetSyncError`, `OSError`."""
+def waiting(context: Context, harness: str) -> tuple[int, int]:
+    """Counts the transcripts of a harness that `bring` would read, and those it skips because they may still grow.
+
+    Raises `SignetSyncError`, `OSError`.
+    """
     from signet_sync.capture import intake
     from signet_sync.capture.stores import transcripts
     from signet_sync.storage.database.connection import Database
 
     idle = context.settings().capture_idle
-    sources = [one for one in transcripts.sources(harness) if not _is_recent(one, context.now_us, idle)]
-    if not sources or not os.path.exists(context.database_path()):
-        return len(sources)
-    database = Database(context.database_path(), readonly=True)
-    try:
-        return sum(not intake.is_read(database, source) for source in sources)
-    finally:
-        database.connection.close()
+    sources = list(transcripts.sources(harness))
+    if sources and os.path.exists(context.database_path()):
+        database = Database(context.database_path(), readonly=True)
+        try:
+            sources = [one for one in sources if not intake.is_read(database, one)]
+        finally:
+            database.connection.close()
+    recent = sum(_is_recent(one, context.now_us, idle) for one in sources)
+    return len(sources) - recent, recent
 
 
 def _is_recent(source: TranscriptSource, now_us: int, idle: float) -> bool:

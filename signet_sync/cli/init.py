@@ -11,11 +11,11 @@ import click
 from signet_sync.cli.main import Context, json_option, pass_context
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import WorkspaceError
+from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.paths import MEMORY, SETTINGS
 from signet_sync.settings.model import Settings, spec
 from signet_sync.storage import files
-from signet_sync.storage.safe_paths import folder
+from signet_sync.storage.safe_paths import folder, require_root
 
 _TEMPLATE_HEAD = """\
 # Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
@@ -45,11 +45,15 @@ def init(context: Context, path: str | None) -> int:
 
 def make(root: str) -> list[str]:
     """Creates what a workspace lacks; returns its names. Raises `WorkspaceError`, `OSError`."""
-    if os.path.exists(root) and not os.path.isdir(root):
-        raise WorkspaceError("the workspace path is a file", path=root, hint="choose another path")
+    if os.path.exists(root):
+        require_root(root)
     made = []
     if not os.path.isdir(root):
-        os.makedirs(root, mode=0o700)
+        try:
+            os.makedirs(root, mode=0o700)
+        except OSError as error:
+            hint = "name a folder that you may create"
+            raise WorkspaceError(f"the workspace cannot be created: {reason(error)}", path=root, hint=hint) from None
         made.append(root)
     if not os.path.isdir(os.path.join(root, MEMORY)):
         with folder(root, MEMORY, create=True):

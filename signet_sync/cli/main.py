@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,8 +16,8 @@ import click
 from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
 from signet_sync.cli.parsing import Group, Named, SharedOption, UnknownCommand
-from signet_sync.errors import SignetSyncError, UsageError, proposing
-from signet_sync.formats.paths import DEFAULT_AGENT, display
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
 from signet_sync.storage.clock import now_us
@@ -308,7 +309,7 @@ def group(ctx: click.Context) -> None:
     Options may stand before or after the command.
     """
     ctx.ensure_object(Context)
-    if os.environ.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -346,7 +347,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if context.verbose > 1:
             raise
-        return _fail(_system_error(error), context.as_json)
+        return _fail(system_error(error, context.root), context.as_json)
 
 
 def _usage_error(error: click.ClickException) -> SignetSyncError:
@@ -365,6 +366,8 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
             return first
     command = error.ctx.command_path if error.ctx is not None else "signet-sync"
     hint = f"see {command} --help"
+    if isinstance(error, click.BadParameter) and (wanted := _number_wanted(error)):
+        return UsageError(wanted, hint=hint)
     if isinstance(error, click.NoSuchOption):
         from signet_sync.cli.suggestions import alike  # only for this error
 
@@ -374,9 +377,41 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
     return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=hint)
 
 
-def _system_error(error: Exception) -> SignetSyncError:
+def _number_wanted(error: click.BadParameter) -> str | None:
+    """Returns what is wrong with an option that takes a number in a range; None for other options."""
+    if error.param is None or not isinstance(kind := error.param.type, click.IntRange | click.FloatRange):
+        return None
+    given = error.message.partition(" is not ")[0]
+    number = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    limits = ""
+    if kind.min is not None:
+        limits = f" from {kind.min} to {kind.max}" if kind.max is not None else f", {kind.min} or more"
+    return f"{error.param.opts[0]} takes {number}{limits}, not {given}"
+
+
+def unwritable(root: str) -> WorkspaceError | None:
+    """Returns the error for a workspace in which no file can be made; None for one that is missing or writable."""
+    closed = [path for path in (root, os.path.join(root, MEMORY)) if os.path.isdir(path)]
+    closed = [path for path in closed if not os.access(path, os.W_OK | os.X_OK)]
+    if not closed:
+        return None
+    import shlex
+
+    from signet_sync.admin.doctor.installation import access_command  # only for this error
+
+    what = "the workspace" if closed[0] == root else f"{MEMORY}/"
+    remedy = access_command(closed[0], "u+rwx", shlex.join(closed))
+    return WorkspaceError(f"{what} cannot be written", path=closed[0], hint=remedy)
+
+
+def system_error(error: Exception, root: str) -> SignetSyncError:
     """Translates an error of the operating system, of SQLite, or one that nobody expected."""
     if isinstance(error, OSError):
+        # The name of a file in a folder that is open does not say which folder that is.
+        denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and not os.path.isabs(str(error.filename))
+        closed = unwritable(root) if denied else None
+        if closed is not None:
+            return closed
         name = error.filename if isinstance(error.filename, str) else None
         hint = "check permissions and free space, then try again"
         return SignetSyncError(error.strerror or str(error), path=name, hint=hint, code="system")

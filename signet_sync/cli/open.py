@@ -10,6 +10,7 @@ import click
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
 from signet_sync.cli.parsing import Command, Named
 from signet_sync.errors import UsageError
+from signet_sync.formats.handle import HANDLE, LETTERS, in_words
 from signet_sync.formats.paths import display
 from signet_sync.recall.as_text import session_lines
 from signet_sync.recall.open_session import describe, newest_paths, running
@@ -43,8 +44,14 @@ def open_(context: Context, session: str | None, wanted: str | None) -> int:
 
         show_source(context, session, wanted)
         return 0
-    with reading(context.place()) as database:
-        document = running(database, context.agent, session) or describe(database, context.agent, session)
+    try:
+        with reading(context.place()) as database:
+            document = running(database, context.agent, session) or describe(database, context.agent, session)
+    except UsageError as error:
+        if error.code == "unknown-session" and HANDLE.fullmatch(session):
+            kind = in_words(LETTERS[session.removeprefix("^")[0]])
+            error.hint = f"it is a handle ({kind}), which expand follows: {context.command_line(f'expand {session}')}"
+        raise
     paths = newest_paths(document)
     count_artifacts(context.place(), [(context.agent, path) for path in dict.fromkeys(paths.values())])
     if wanted is not None:

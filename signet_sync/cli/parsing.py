@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -109,6 +110,12 @@ class _Described(click.Command):
         own = super().get_params(ctx)
         return [*own, *(option for option in _passed_on(ctx) if option not in own)]
 
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Returns its first sentence; of one that is too long the clauses that fit."""
+        whole = super().get_short_help_str(1000)
+        ends = [] if len(whole) <= limit else [found.start() for found in re.finditer("[;:,] ", whole[:limit])]
+        return f"{whole[: ends[-1]]}." if ends else super().get_short_help_str(limit)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes its commands, if it has any, its own options, and the names of the program's."""
         if isinstance(self, click.Group):
@@ -125,7 +132,11 @@ class Command(_Described):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses as click does; refuses options, given before the command, that it does not know."""
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click forgets it where a value is missing
+            raise
         refuse_unknown(ctx)
         return rest
 

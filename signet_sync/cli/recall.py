@@ -10,10 +10,12 @@ from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.embeddings.meaning import Meaning
+from signet_sync.facts.store import live_sources
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of
 from signet_sync.recall.operations import RankedHit
 from signet_sync.sync.read_only import reading
+from signet_sync.sync.store import counts
 
 # What people call the tiers of hits.
 _TIERS = {"thread": "project", "node": "session", "curated": "entity"}
@@ -38,6 +40,8 @@ def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
     meaning = Meaning(context.place(anyway=True), context.now_us)
     with reading(context.place()) as database:
         hits = recall_operations.recall(database, words, agent_id=context.agent, limit=limit, meaning=meaning)
+        if not hits and not live_sources.projects(database, context.agent):
+            counts.require_known(database, context.agent)
     context.say(meaning.trouble)
     recall_operations.count_hits(context.place(), context.agent, words, hits, context.now_us)
     context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, lambda: _show(context, hits))

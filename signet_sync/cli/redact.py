@@ -20,7 +20,7 @@ from signet_sync.text.sanitizer import sanitize_line
 @click.command(cls=Command)
 @click.argument("name", type=Named("session"), metavar="[SESSION|PATH]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every artifact of every agent.")
-@click.option("--reason", help="Why; kept with the file's seal.")
+@click.option("--reason", help="Why; kept with the file's seal.  [required to redact]")
 @click.option("--list", "listing", is_flag=True, help="List what was redacted: when, by which rules, why.")
 @click.option("--dry-run", is_flag=True, help="List what would be redacted, never the secret itself.")
 @yes_option

@@ -125,7 +125,7 @@ def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *
 @contextmanager
 def progress_bar(what: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Shows a progress bar on a terminal, for work that may take over a second; nothing in a pipe."""
-    if not show or not sys.stderr.isatty():
+    if not show or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
     from rich.console import Console

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("session", type=Named("session"))
-@click.option("--reason", help="Why; recorded in the tombstone.")
+@click.option("--reason", help="Why; recorded in the tombstone.  [required to remove]")
 @click.option("--dry-run", is_flag=True, help="List what would be removed.")
 @yes_option
 @click.option(

@@ -9,6 +9,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.recall.store.search import search as search_artifacts
 from signet_sync.sync.read_only import count_artifacts, reading
+from signet_sync.sync.store import counts
 
 
 @click.command(cls=Command)
@@ -27,6 +28,8 @@ def search(context: Context, query: tuple[str, ...], kind: str | None, limit: in
         hits = search_artifacts(
             database, words, agent_id=context.agent, kind=kind, since_us=_since(since), limit=limit, raw=raw
         )
+        if not hits:
+            counts.require_known(database, context.agent)
         count_artifacts(context.place(), [(hit.agent_id, hit.path) for hit in hits])
 
     def show() -> None:

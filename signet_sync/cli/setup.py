@@ -15,10 +15,19 @@ from signet_sync.admin import hooks_install
 from signet_sync.capture.stores import transcripts
 from signet_sync.cli import import_, init, reindex
 from signet_sync.cli import service as service_command
-from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
+from signet_sync.cli.main import (
+    Context,
+    described,
+    json_option,
+    one_line,
+    pass_context,
+    show_by_hand,
+    system_error,
+    unwritable,
+)
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import ConfigError, SignetSyncError, extra_hint, reason
+from signet_sync.errors import ConfigError, SignetSyncError, extra_hint
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import extras
@@ -26,6 +35,7 @@ from signet_sync.host import service as services
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.llm.installed import installed_models
 from signet_sync.pages.signet_daemon import daemon_pid
+from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
 _OFFERED = ("ui", "mcp")
@@ -77,11 +87,13 @@ def setup(
     for line in [] if quiet else [f"setting up {context.root}", *signet]:
         click.echo(display(line))
     steps = [_looked(context, name, look, omitted=omitted) for name, look in _LOOKS]
+    _require_workspace(steps)
     if not dry_run:
         for step in steps:
             _agree(step, yes=yes)
         for step in steps:
-            _carry_out(steps[0], step)
+            _carry_out(context, step)
+            _require_workspace(steps)
             if not quiet:
                 _show_step(step)
     elif not quiet:
@@ -110,7 +122,7 @@ def _looked(context: Context, name: str, look: Callable[[Context], Step], *, omi
     try:
         return look(context)
     except (SignetSyncError, OSError) as error:
-        return _failed(Step(name, FAILED, ""), error)
+        return _failed(context, Step(name, FAILED, ""), error)
 
 
 def _signet(root: str) -> list[str]:
@@ -133,6 +145,10 @@ def _workspace(context: Context) -> Step:
         step.text = root
         return DONE
 
+    if os.path.exists(root):
+        require_root(root)
+    if closed := unwritable(root):
+        raise closed
     if not lacking:
         return Step("workspace", PRESENT, root)
     return Step("workspace", PLANNED, f"create {root}" if not os.path.lexists(root) else f"complete {root}", act)
@@ -178,10 +194,11 @@ def _hooks(context: Context) -> Step:
 
 
 def _past(context: Context) -> Step:
-    waiting = {name: import_.waiting(context, name) for name in transcripts.installed()}
-    waiting = {name: number for name, number in waiting.items() if number}
+    counts = {name: import_.waiting(context, name) for name in transcripts.installed()}
+    waiting = {name: number for name, (number, _) in counts.items() if number}
+    left = tuple(_running(context, name, recent) for name, (_, recent) in counts.items() if recent)
     if not waiting:
-        return Step("import", PRESENT, "no past session is left to import")
+        return Step("import", SKIPPED if left else PRESENT, "; ".join(left) or "no past session is left to import")
     total = counted(sum(waiting.values()), "past session")
     each = ", ".join(f"{name} {number}" for name, number in waiting.items())
 
@@ -198,7 +215,14 @@ def _past(context: Context) -> Step:
             )
         return DONE
 
-    return Step("import", PLANNED, f"import {total} ({each})", act, f"Import {total} ({each})?")
+    return Step("import", PLANNED, f"import {total} ({each})", act, f"Import {total} ({each})?", left)
+
+
+def _running(context: Context, harness: str, number: int) -> str:
+    minutes = f"{context.settings().capture_idle / 60:.0f} minutes"
+    again, at_once = context.command_line("setup"), context.command_line(f"import {harness} PATH")
+    left = f"changed in the last {minutes} {'is' if number == 1 else 'are'} left out"
+    return f"{counted(number, 'session')} {left}; run {again} again later, or: {at_once}"
 
 
 def _index(context: Context) -> Step:
@@ -261,24 +285,27 @@ def _agree(step: Step, *, yes: bool) -> None:
         step.state, step.text = SKIPPED, f"left out: {step.text}"
 
 
-def _carry_out(workspace: Step, step: Step) -> None:
+def _require_workspace(steps: list[Step]) -> None:
+    """Skips what is planned if there is no usable workspace."""
+    if steps[0].state == FAILED:
+        for step in steps:
+            if step.state == PLANNED:
+                step.state, step.text = SKIPPED, "needs the workspace"
+
+
+def _carry_out(context: Context, step: Step) -> None:
     """Does what was planned; a step that fails keeps none but those without a workspace from being done."""
     if step.state != PLANNED or step.act is None:
-        return
-    if workspace.state == FAILED:
-        step.state, step.text = SKIPPED, "there is no workspace"
         return
     try:
         step.state = step.act(step)
     except (SignetSyncError, OSError) as error:
-        _failed(step, error)
+        _failed(context, step, error)
 
 
-def _failed(step: Step, error: SignetSyncError | OSError) -> Step:
-    if not isinstance(error, SignetSyncError):
-        hint = "check permissions and free space, then run signet-sync setup again"
-        error = SignetSyncError(reason(error), path=error.filename, hint=hint, code="system")
-    step.state, step.error = FAILED, error
+def _failed(context: Context, step: Step, error: SignetSyncError | OSError) -> Step:
+    step.error = error if isinstance(error, SignetSyncError) else system_error(error, context.root)
+    step.state = FAILED
     return step
 
 
@@ -304,6 +331,8 @@ def _show_step(step: Step) -> None:
 def _next(context: Context, steps: list[Step]) -> list[str]:
     """Returns what to do next, three lines at most."""
     states = {step.name: step.state for step in steps}
+    if states["workspace"] == FAILED:
+        return []
     lines = []
     if states["hooks"] in (DONE, PRESENT):
         lines.append("start a session: it is recorded, and the next one begins with what is known of its project")
@@ -327,7 +356,8 @@ def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) ->
     failed = [step.name for step in steps if step.state == FAILED]
     if failed:
         click.secho(f"not done: {', '.join(failed)}; afterwards run {context.command_line('setup')} again", fg="red")
-    click.secho("next:", bold=True)
+    if document["next"]:
+        click.secho("next:", bold=True)
     for line in document["next"]:
         click.echo(f"  {line}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from signet_sync.admin import status_line
@@ -10,8 +12,9 @@ from signet_sync.cli import status_watch
 from signet_sync.cli.formats import status as formats_status
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import WorkspaceError
+from signet_sync.errors import DatabaseError, WorkspaceError
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync.read_only import require_index
 
 
 @click.command(cls=Command)
@@ -56,7 +59,10 @@ def status(context: Context, check: bool, watch: bool, every: float | None, prom
         # The state folder's part was printed already; an agent that is alive waits for its workspace.
         try:
             require_root(context.root)
-        except WorkspaceError as error:
+            chosen = context.chosen_database
+            if chosen not in (None, ":memory:") and not os.path.exists(chosen):
+                require_index(context.place())
+        except (WorkspaceError, DatabaseError) as error:
             if context.as_json:  # the document was printed, and contains the reason
                 return error.exit_code
             raise

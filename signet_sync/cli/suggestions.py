@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
-from signet_sync.cli.commands import ALIASES
+from signet_sync.cli.commands import ALIASES, MEANT
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.recall.store.names import Name, names
@@ -32,6 +32,7 @@ _COMPLETED = 100
 _PATIENCE = 200  # milliseconds that it waits for a busy database
 _WIDTH = 72  # characters of what a name stands for
 _ALIKE = 70  # of 100: `rapidfuzz`'s ratio of two names
+_NEAR = 80  # of 100: the same, for names that begin with another letter
 _TOLD = 85  # of 100: how much of a word must be found in what a name stands for
 # By an error's code: the kind of the name that was not found.
 _KINDS = {
@@ -41,6 +42,7 @@ _KINDS = {
     "unknown-entity": "entity",
     "unknown-violation": "violation",
     "unknown-agent": "agent",
+    "harness-unknown": "harness",
 }
 
 
@@ -95,7 +97,7 @@ def unknown_command(ctx: click.Context, group: Group, name: str) -> UsageError:
     meant = [f"{words} {group.named(ctx, one)}".strip() for one in meant]
     if ctx.parent is None:
         below = [f"{one} {name}" for one in known if name in getattr(group.get_command(ctx, one), "commands", ())]
-        meant = below or meant
+        meant = [MEANT[name]] if name in MEANT else below or meant
     error = UsageError(f"{words}{': ' if words else ''}no command {name[:60]!r}", hint=f"see {ctx.command_path} --help")
     return proposing(error, list(dict.fromkeys(meant)))
 
@@ -171,5 +173,7 @@ def alike(word: str, known: Sequence[str]) -> list[str]:
     from rapidfuzz import fuzz, process
 
     found = process.extract(word, known, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_SHOWN)
+    # Who mistypes a short word seldom begins it with another letter.
+    near = [one for one, score, _ in found if score >= _NEAR or one[:1] == word[:1]]
     begun = [one for one in known if len(word) > 2 and one.startswith(word)]
-    return list(dict.fromkeys([*begun, *(one for one, *_ in found)]))[:_SHOWN]
+    return list(dict.fromkeys([*begun, *near]))[:_SHOWN]

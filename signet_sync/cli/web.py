@@ -12,6 +12,7 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError, extra_hint
 from signet_sync.formats.ids import require_agent
 from signet_sync.storage.durable import private_folder
+from signet_sync.storage.safe_paths import require_root
 
 _INSTALL = extra_hint("ui")
 
@@ -32,6 +33,7 @@ def ui(context: Context, port: int, read_only: bool, no_open: bool) -> int:
     the printed address: anyone with that address and an account on this machine can read and change the workspace.
     """
     require_agent(context.agent)
+    require_root(context.root)
     context.require_database_file()
     try:
         from signet_sync.web.request import Site

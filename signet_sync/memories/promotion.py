@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.errors import WorkspaceError
 from signet_sync.formats.ids import require_agent
-from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
@@ -86,14 +85,8 @@ def dream(
 
 def _require_known(workspace: Workspace, agent_id: str) -> None:
     """Refuses unknown agents: a mistyped name must not create a DREAMS.md."""
-    database = workspace.database
-    known = counts.agents(database)
-    if agent_id not in (DEFAULT_AGENT, *known) and promotions.last_sweep(database, agent_id) is None:
-        raise UsageError(
-            f"agent {agent_id!r} has neither an artifact nor a memory",
-            hint=f"known agents: {', '.join(known) or DEFAULT_AGENT}",
-            code="unknown-agent",
-        )
+    if promotions.last_sweep(workspace.database, agent_id) is None:
+        counts.require_known(workspace.database, agent_id)
 
 
 def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> SweepResult:

@@ -12,6 +12,7 @@ from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
 from signet_sync.pages.own_project import of_path
+from signet_sync.pages.period_operations import projects_called
 from signet_sync.pages.session_context import SessionContext, compose, of_rows
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
 from signet_sync.recall.store.hits import lines
@@ -27,13 +28,15 @@ def at_start(
     shared: bool = False,
     budget: int | None = None,
     project: str | None = None,
+    called: str | None = None,
     now: int | None = None,
 ) -> SessionContext:
     """Returns what memory holds of the project at a path, the person and other projects, and the identity files.
 
+    `called` is a recorded project's name, path or origin instead of a path.
     `now` is in microseconds since 1970 (default: the present). With `shared` the identity files only. In at most
     `budget` tokens (else the setting). If the index cannot be read, MEMORY.md takes the place of what is made of it.
-    Raises `WorkspaceError`.
+    Raises `UsageError` for a project that is not recorded, `WorkspaceError`.
     """
     trouble = []
     memory = None
@@ -42,6 +45,9 @@ def at_start(
         with reading(place) as database:
             if not shared:
                 _, belongs = of_path(project, partial(recorded_origin, database, agent_id))
+                if called is not None:
+                    chosen = projects_called(database, agent_id, called)
+                    project, belongs = min(chosen), chosen.__contains__
                 instant = now_us() if now is None else now
                 memory = of_rows(project_inputs(database, agent_id, instant, belongs), project, instant)
     except DatabaseError as error:

@@ -11,6 +11,7 @@ from signet_sync.pages.own_project import of_path
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import recorded_origin
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.text.sentences import basename
 
@@ -27,17 +28,20 @@ def read(
     with reading(place) as database:
         belongs = None
         if project is not None:
-            _, is_at = of_path(os.path.abspath(project), partial(recorded_origin, database, agent_id))
-            names = project.casefold(), project.rstrip("/").casefold()
-            known = period_inputs.projects(database, agent_id)
-            chosen = {
-                one for one in known if one.casefold() in names or basename(one).casefold() in names or is_at(one)
-            }
-            if not chosen:
-                raise UsageError(
-                    f"no session belongs to the project {display(project)}",
-                    hint=f"known: {', '.join(map(display, known[:8])) or 'none yet'}",
-                    code="unknown-project",
-                )
-            belongs = chosen.__contains__
+            belongs = projects_called(database, agent_id, project).__contains__
         return period_inputs.period_inputs(database, agent_id, from_us, to_us, belongs, private=private)
+
+
+def projects_called(database: Database, agent_id: str, project: str) -> set[str]:
+    """Returns the recorded projects that a name, path or origin means. Raises `UsageError` if there are none."""
+    _, is_at = of_path(os.path.abspath(project), partial(recorded_origin, database, agent_id))
+    names = project.casefold(), project.rstrip("/").casefold()
+    known = period_inputs.projects(database, agent_id)
+    chosen = {one for one in known if one.casefold() in names or basename(one).casefold() in names or is_at(one)}
+    if not chosen:
+        raise UsageError(
+            f"no session belongs to the project {display(project)}",
+            hint=f"known: {', '.join(map(display, known[:8])) or 'none yet'}",
+            code="unknown-project",
+        )
+    return chosen

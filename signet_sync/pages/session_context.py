@@ -100,7 +100,7 @@ def of_rows(
     from signet_sync.pages.own_project import of_path
     from signet_sync.pages.project_context import project_text
 
-    name, _ = of_path(project)
+    name = of_path(project)[0] or project or ""
     return lambda limit, size: project_text(seen, name, now_us, limit, size, skip=skip)
 
 

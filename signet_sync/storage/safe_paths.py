@@ -15,12 +15,10 @@ from signet_sync.storage.durable import FOLDER, sync_descriptor
 def require_root(root: str) -> None:
     """Raises `WorkspaceError` unless the root is a folder that can be listed."""
     if not os.path.isdir(root):
-        what = "is not a folder" if os.path.exists(root) else "does not exist"
-        raise WorkspaceError(
-            f"the workspace {what}",
-            path=root,
-            hint="name another one with --workspace, or create it with: signet-sync init",
-        )
+        if os.path.exists(root):
+            raise WorkspaceError("the workspace is not a folder", path=root, hint="name a folder with --workspace")
+        hint = "name another one with --workspace, or create it with: signet-sync init"
+        raise WorkspaceError("the workspace does not exist", path=root, hint=hint)
     if not os.access(root, os.R_OK | os.X_OK):
         raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")
 

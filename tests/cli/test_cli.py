@@ -97,6 +97,11 @@ def json_error(answer, code):
 
 def test_a_workspace_that_is_missing_or_a_file(tmp_path):
     (tmp_path / "file").write_text("x")
+    for words in (("ui", "--no-open"), ("run",), ("init",), ("demo", tmp_path / "file")):
+        answer = call("--workspace", tmp_path / "file", *words)
+        error = one_line_error(answer, 3)
+        assert "a folder" in error.replace("another", "a") and "permissions" not in error and "init" not in error, words
+    assert "does not exist" in one_line_error(call("--workspace", tmp_path / "none", "ui", "--no-open"), 3)
     for name, what in (("none", "does not exist"), ("file", "is not a folder")):
         for words in (("reindex",), ("check",), ("remove", "x", "--reason", "y", "--yes"), ("render",)):
             answer = call("--workspace", tmp_path / name, *words)
@@ -189,7 +194,10 @@ def test_names_that_mean_nothing_or_too_much(vault):
     assert error["code"] == "ambiguous-session"
     assert all(numbered(number)["session_id"] in error["message"] for number in (1, 2, 3))
     assert json_error(vault.call("open", numbered(1)["session_id"], "--agent", "other", "--json"), 2)
-    assert json_error(vault.call("render", "--agent", "other", "--json"), 2)["code"] == "unknown-agent"
+    for words in (("render",), ("recall", "x"), ("search", "x")):
+        assert json_error(vault.call(*words, "--agent", "other", "--json"), 2)["code"] == "unknown-agent"
+    for name in ("m-aaaaaaaaaaaa", "^s-aaaaaa"):
+        assert f"expand {name}" in one_line_error(vault.call("open", name), 2)
     answer = vault.call("open", numbered(1)["session_id"], "--path", "compaction")
     assert "no compaction" in one_line_error(answer, 2) and "summary" in answer.err
 
@@ -207,6 +215,16 @@ def test_wrong_flags_and_commands(vault):
         answer = vault.call(*words)
         assert answer.code == 2 and "Traceback" not in answer.err and "--help" in answer.err
     assert json_error(vault.call("reindex", "--nonsense", "--json"), 2)["code"] == "usage"
+    for given in ("many", "0"):
+        error = json_error(vault.call("recall", "x", "--limit", given, "--json"), 2)
+        assert (
+            error["message"].startswith("--limit takes a whole number from 1 to 100, not ")
+            and given in error["message"]
+        )
+    assert "0.1 to 3600" in one_line_error(vault.call("status", "--watch", "--every", "soon"), 2)
+    assert "signet-sync open --help" in one_line_error(vault.call("open", "--path"), 2)
+    for words in (("--day", "--week"), ("--day", "--since", "2026-03-28")):
+        assert "cannot be combined" in one_line_error(vault.call("digest", *words), 2)
 
 
 ASKERS = [("remove", "ID", "--reason", "x"), ("violations", "restore", "--all"), ("telemetry", "reset")]
@@ -426,13 +444,13 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
     command = f"{sys.executable} -m signet_sync --workspace {vault.root} status"
     shown = {}
     here = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": str(ROOT), "TERM": "xterm"}
-    for name, environ in (("colour", {}), ("none", {"NO_COLOR": "1"})):
+    for name, environ in (("colour", {}), ("none", {"NO_COLOR": "1"}), ("dumb", {"TERM": "dumb"})):
         done = subprocess.run(
             [script, "-qec", command, "/dev/null"], capture_output=True, check=False, stdin=subprocess.DEVNULL,
             env=here | environ,
         )  # fmt: skip
         shown[name] = done.stdout
-    assert b"\x1b[" in shown["colour"] and b"\x1b[" not in shown["none"]
+    assert b"\x1b[" in shown["colour"] and b"\x1b[" not in shown["none"] + shown["dumb"]
 
 
 # ── what is imported ──
@@ -599,6 +617,8 @@ def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
     assert call("--db", place, "--workspace", vault.root, "search", "number1x", "--json").json["hits"]
     monkeypatch.setenv("SIGNET_DB", str(place))
     assert vault.call("status", "--json").json["database"] == str(place)
+    answer = vault.call("--db", str(tmp_path / "none.db"), "status")
+    assert answer.code == 3 and "there is no index yet" in answer.err
     answer = call("--db", ":memory:", "--workspace", vault.root, "reindex", "--json", "--now", NOW)
     assert answer.code == 0 and answer.json["counts"]["indexed"] == 9
 

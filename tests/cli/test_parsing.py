@@ -10,7 +10,7 @@ import pytest
 from command_lines import EVERY
 from workbench import NOW, Vault, call, numbered, tree
 
-from signet_sync.cli.commands import ALIASES
+from signet_sync.cli.commands import ALIASES, COMMANDS, MEANT
 from signet_sync.cli.main import group
 from signet_sync.cli.parsing import Group, SharedOption
 
@@ -169,6 +169,11 @@ def test_no_alias_hides_a_command_and_help_shows_none() -> None:
         groups += [(name, below) for name in names if isinstance(below := one.get_command(context, name), Group)]
 
 
+@pytest.mark.parametrize("name", ["violations", "history", "service", "backup", "signet"])
+def test_the_list_of_a_group_cuts_no_sentence(name: str) -> None:
+    assert "..." not in call(name, "--help").out.partition("Commands:")[2]
+
+
 # ── what was meant ──
 
 
@@ -191,7 +196,12 @@ def test_commands_and_options(vault: Vault) -> None:
     assert set(meant(vault, "install")) == {"hooks install", "service install"}
     assert meant(vault, "search", "x", "--limt", "3") == ["--limit"]
     assert meant(vault, "session", "take-spol") == [], "a hidden command is not proposed"
-    assert meant(vault, "qqqq") == []
+    assert meant(vault, "qqqq") == meant(vault, "nope") == []
+    assert meant(vault, "opne") == ["open"]
+    assert meant(vault, "delete", "x") == ["remove"] and meant(vault, "undo") == ["remove --undo"]
+    for word, words in MEANT.items():
+        assert word not in COMMANDS and word not in ALIASES and call(*words.split(), "--help").code == 0
+    assert meant(vault, "import", "claude") == ["claude-code"]
 
 
 def test_sessions_handles_entities_and_agents(vault: Vault) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from transcript_builder import TranscriptBuilder, store, waited
-from workbench import ROOT, Vault, call, contents, spawn, tree
+from workbench import ROOT, Vault, call, contents, spawn, spawn_ordinary, tree
 
 from signet_sync.host import extras
 
@@ -86,6 +86,17 @@ def test_a_dry_run_says_all_of_it_and_writes_nothing(machine: Path) -> None:
     assert tree(machine) == before and not Path(os.environ["SIGNET_STATE"]).exists()
 
 
+def test_a_session_that_may_still_run_is_named(machine: Path) -> None:
+    recent = past(machine).path
+    os.utime(recent)
+    says = "1 session changed in the last 15 minutes is left out; run signet-sync setup again later, or: "
+    (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
+    assert step["state"] == "skipped" and step["text"] == f"{says}signet-sync import claude-code PATH"
+    past(machine, 2)
+    (step,) = [step for step in done("--yes")["steps"] if step["step"] == "import"]
+    assert step["state"] == "done" and says in step["left"][0]
+
+
 def test_without_a_terminal_it_asks_for_yes(machine: Path) -> None:
     for words in ([], ["--json"]):
         answer = call("setup", *words)
@@ -122,7 +133,25 @@ def test_without_a_workspace_the_rest_is_not_tried(machine: Path) -> None:
     document = done("--yes", code=1)
     assert states(document)["workspace"] == "failed"
     assert states(document)["hooks"] == states(document)["index"] == "skipped"
+    assert document["next"] == [] and "hooks install" not in call("setup", "--yes").out
     assert not (machine / ".claude/settings.json").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root is told to obey file modes by a call of Linux")
+def test_a_workspace_that_cannot_be_written_is_one_problem_with_one_remedy(machine: Path) -> None:
+    root = machine / ".agents"
+    session = past(machine).session
+    assert call("setup", "--yes", "--no-hooks").code == 0
+    for folder in (root / "memory", root):
+        folder.chmod(0o500)
+    remedy = f"the workspace cannot be written [{root}] — chmod u+rwx {root} {root / 'memory'}"
+    answer = spawn_ordinary("setup", "--yes")
+    assert answer.code == 1 and answer.out.count("cannot be written") == 1 and remedy in answer.out
+    assert "there is no workspace" not in answer.out and not (machine / ".claude/settings.json").exists()
+    answer = spawn_ordinary("remove", session, "--reason", "x", "--yes")
+    assert answer.code == 3 and remedy in answer.err
+    for folder in (root, root / "memory"):
+        folder.chmod(0o700)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a stand-in for systemctl")

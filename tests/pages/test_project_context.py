@@ -160,6 +160,10 @@ def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monke
     assert "=== Project lantern ===" not in vault.call("context").out
     assert vault.call("context", "--project", "lantern").out == here
     assert vault.call("context", "--project", str(project), "--json").json["sources"][0].startswith("memory/")
+    monkeypatch.chdir("/")
+    assert vault.call("context", "--project", "Lantern").out == here, "a name, from anywhere"
+    error = vault.call("context", "--project", "lamp", "--json").json["error"]
+    assert error["code"] == "unknown-project" and str(project) in error["hint"]
 
 
 def test_other_projects_take_no_room_that_the_one_at_hand_needs():

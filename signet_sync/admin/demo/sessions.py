@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.resources import files as package_files
 from typing import Any
 
-from signet_sync.errors import UsageError
+from signet_sync.errors import UsageError, WorkspaceError, reason
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput
@@ -44,7 +44,12 @@ def make(root: str) -> None:
         shutil.rmtree(root)
     elif os.path.isfile(os.path.join(known, MARKER)):
         shutil.rmtree(known, ignore_errors=True)
-    os.makedirs(root, mode=0o700, exist_ok=True)
+    try:
+        os.makedirs(root, mode=0o700, exist_ok=True)
+    except OSError as error:
+        why = "it is a file" if os.path.isfile(root) else reason(error)
+        hint = "name another folder: signet-sync demo PATH"
+        raise WorkspaceError(f"the folder of the demo cannot be created: {why}", path=root, hint=hint) from None
     files.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+from signet_sync.errors import UsageError
+from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.storage.database.connection import Database
 
 # Each part is one step in an index, however many rows an agent has.
@@ -160,6 +162,17 @@ def agents(database: Database) -> list[str]:
         if agent is None:
             return sorted(found, key=lambda a: (a != "default", a))
         found.append(agent)
+
+
+def require_known(database: Database, agent_id: str) -> None:
+    """Raises `UsageError` for an agent of which nothing is indexed; the default agent is always known."""
+    known = agents(database)
+    if agent_id not in (DEFAULT_AGENT, *known):
+        raise UsageError(
+            f"agent {agent_id!r} has neither an artifact nor a memory",
+            hint=f"known agents: {', '.join(known) or DEFAULT_AGENT}",
+            code="unknown-agent",
+        )
 
 
 def sessions(database: Database) -> int:
