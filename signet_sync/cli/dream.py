@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, Named
+from signet_sync.errors import UsageError
 from signet_sync.history import operations as history_operations
 from signet_sync.memories import promotion
-from signet_sync.memories.promotion import SweepResult
+from signet_sync.memories.promotion import SweepResult, UndoneResult
 from signet_sync.memories.promotion_score import Promotion
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
@@ -20,19 +21,34 @@ _DREAM = """Sweep an agent's memories: those that recall found often, by several
 
 \b
 A memory is promoted after 3 hits by 2 queries (dream.min_…). DREAMS.md records what was
-promoted, when and why; forget removes a memory from both again. The background agent (run)
-sweeps once a day (dream.interval); where none runs, use this command. No language model is asked.
+promoted, when and why. The background agent (run) sweeps once a day (dream.interval); where
+none runs, use this command. No language model is asked.
+
+--undo takes a memory out of the section Dreamed: it stays remembered, and no sweep promotes it
+again; --redo puts it back. forget removes a memory altogether.
 """
 
 
 @click.command(cls=Command, help=_DREAM, short_help="Promote memories that are recalled often into MEMORY.md.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted; write nothing.")
+@click.option("--undo", metavar="ID", type=Named("memory"), help="Take a memory out of Dreamed for good; keep it.")
+@click.option("--redo", metavar="ID", type=Named("memory"), help="Put back what --undo took out.")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def dream(context: Context, dry_run: bool) -> None:
+def dream(context: Context, dry_run: bool, undo: str | None, redo: str | None) -> None:
+    if (undo is not None) + (redo is not None) + dry_run > 1:
+        raise UsageError("--undo, --redo and --dry-run exclude each other")
     context.require_database_file()
+    memory = redo if undo is None else undo
+    if memory is not None:
+        with context.opened(lasting=True) as workspace:
+            done = promotion.undo(workspace, context.agent, memory, context.now_us, undone=undo is not None)
+        context.say(done.waiting)
+        document = {"memory_id": done.memory_id, "undone": done.undone, "changed": done.changed}
+        context.answer(document, lambda: click.echo(_undone(done)))
+        return
     if dry_run:
         require_index(context.place())
     with context.opened() as workspace:
@@ -42,6 +58,12 @@ def dream(context: Context, dry_run: bool) -> None:
         texts = {} if context.as_json else _texts(workspace.database, context.agent, swept)
     context.say(swept.waiting)
     context.answer(_document(swept), lambda: _show(context, swept, texts))
+
+
+def _undone(done: UndoneResult) -> str:
+    if not done.changed:
+        return f"^{done.memory_id} {'was taken out of Dreamed before' if done.undone else 'was not taken out'}"
+    return f"^{done.memory_id} {'is out of Dreamed, and still remembered' if done.undone else 'is in Dreamed again'}"
 
 
 def _document(swept: SweepResult) -> dict[str, object]:

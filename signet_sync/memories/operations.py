@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.handle import HANDLE, ID_LENGTH
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import MEMORY, head_page
 from signet_sync.formats.session_token import token_of
@@ -13,6 +14,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
 from signet_sync.storage import files, state_dir
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync import deriving, engine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import sessions
@@ -20,6 +22,8 @@ from signet_sync.sync.tombstones.removed import is_removed
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import cleaned, memory_id, tags_of
+
+_NAMED_AT_MOST = 8  # ids of an ambiguous name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,27 @@ def remember(
             memory, new = memories.store(workspace.database, wanted, origin)
         waiting = settle(workspace, agent_id, now_us)
     return Remembered(memory, new, redactions, waiting)
+
+
+def named(database: Database, agent_id: str, name: str) -> Memory:
+    """Returns the memory that an id, or the beginning of one, refers to. Raises `UsageError` for none or several."""
+    wanted = name.strip().removeprefix("^")
+    found = memories.beginning(database, agent_id, wanted, _NAMED_AT_MOST + 1) if HANDLE.fullmatch(wanted) else []
+    if len(found) > 1:
+        more = " and more" if len(found) > _NAMED_AT_MOST else ""
+        raise UsageError(
+            f"{name!r} may mean {', '.join(found[:_NAMED_AT_MOST])}{more}",
+            hint=f"give all {ID_LENGTH} characters of one id",
+            code="ambiguous-handle",
+        )
+    memory = memories.get(database, agent_id, found[0]) if found else None
+    if memory is None:
+        raise UsageError(
+            f"agent {agent_id} has no memory called {name!r}",
+            hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
+            code="unknown-memory",
+        )
+    return memory
 
 
 def first_pass(workspace: Workspace, now_us: int) -> None:

@@ -47,6 +47,16 @@ class SweepResult:
     waiting: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class UndoneResult:
+    """Whether a memory's promotion is `undone` now, and whether that changed; `waiting` as in `SweepResult`."""
+
+    memory_id: str
+    undone: bool
+    changed: bool
+    waiting: str
+
+
 class RecalledMemory(NamedTuple):
     """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted."""
 
@@ -111,6 +121,29 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
         back_up(workspace, iso(now_us))
     waiting = memories_operations.waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
     return replace(swept, waiting=waiting)
+
+
+def undo(workspace: Workspace, agent_id: str, name: str, now_us: int, *, undone: bool = True) -> UndoneResult:
+    """Takes a memory out of the section Dreamed for good, and keeps the memory; with `undone` false, puts it back.
+
+    Raises `UsageError` if the name refers to no memory, to several, or to one that was not promoted; `WorkspaceError`,
+    `DatabaseError`.
+    """
+    require_agent(agent_id)
+    database = workspace.database
+    with state_dir.workspace_lock(workspace.state):
+        memory_id = memories_operations.named(database, agent_id, name).id
+        if promotions.of_memory(database, agent_id, memory_id) is None:
+            raise UsageError(
+                f"^{memory_id} was not promoted", hint="DREAMS.md shows what was promoted", code="not-promoted"
+            )
+        with database.transaction(durable=True):
+            changed = (
+                promotions.undo(database, agent_id, memory_id, now_us)
+                if undone
+                else promotions.redo(database, agent_id, memory_id)
+            )
+        return UndoneResult(memory_id, undone, changed, memories_operations.settle(workspace, agent_id, now_us))
 
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:

@@ -19,7 +19,8 @@ class DreamedView(NamedTuple):
 class DreamView(NamedTuple):
     """A promotion as it was; `text` is None if the memory was forgotten since.
 
-    The signals from which the score was computed are between 0 and 1; `last_us` is the last hit (µs since 1970 UTC).
+    The signals from which the score was computed are between 0 and 1; `last_us` is the last hit, `undone_us` when a
+    person took it back, if so (µs since 1970 UTC).
     """
 
     memory_id: str
@@ -34,6 +35,7 @@ class DreamView(NamedTuple):
     recency: float
     diversity: float
     consolidation: float
+    undone_us: int | None = None
 
 
 class SweepView(NamedTuple):

@@ -24,8 +24,9 @@ INTRO = """\
 What is looked up again and again, by different questions, rises into the *Dreamed* section of MEMORY.md by itself. This
 page tells, sweep by sweep and oldest first, what rose and why; of what lies far back only the numbers are kept.
 
-Something should not have risen? `signet-sync forget ID` takes that memory away, here and everywhere else; its ID stands
-at the end of its line, after the `^`."""
+Something should not have risen? `signet-sync dream --undo ID` takes it out of *Dreamed* for good and keeps the memory;
+`signet-sync forget ID` takes the memory away, here and everywhere else. Its ID stands at the end of its line, after the
+`^`."""
 NOTHING = "Nothing has risen yet."
 
 # The newest entries are written out up to so many characters, older ones as counts only; at most so many entries are
@@ -108,7 +109,8 @@ def _bullet(dream: DreamView, text: str) -> str:
     queries = counted(dream.queries, "query", "different queries")
     found = f"found {counted(dream.hits, 'time')} by {queries} on {counted(dream.days, 'day')}"
     why = f"{found}, {_place(dream.relevance)}, last on {day_of(dream.last_us)}"
-    return f"- {plain(text) or '…'} — {why}; score {dream.score:.2f} ({signals}) {handle(dream.memory_id)}"
+    undone = f"; taken out of *Dreamed* on {day_of(dream.undone_us)}" if dream.undone_us is not None else ""
+    return f"- {plain(text) or '…'} — {why}; score {dream.score:.2f} ({signals}){undone} {handle(dream.memory_id)}"
 
 
 def _place(relevance: float) -> str:

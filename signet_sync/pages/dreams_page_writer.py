@@ -17,7 +17,7 @@ from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.workspace import Workspace
 
 # Change this when the same rows give a different DREAMS.md.
-_VERSION = "1"
+_VERSION = "2"
 
 
 def update(run: Pass, agent_id: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import KINDS
-from signet_sync.formats.handle import HANDLE, ID_LENGTH, LETTERS, handle, in_words
+from signet_sync.formats.handle import HANDLE, LETTERS, handle, in_words
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
@@ -23,7 +23,6 @@ from signet_sync.privacy import past_versions, scrub
 from signet_sync.storage import files, state_dir
 from signet_sync.sync.workspace import Workspace
 
-_SHOWN = 8
 _FULL = re.compile(r"m-[a-z2-7]{12}")
 
 
@@ -146,21 +145,7 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
             hint="signet-sync remove removes a whole session",
             code="not-a-memory",
         )
-    found = memories.beginning(workspace.database, agent_id, wanted, _SHOWN + 1) if HANDLE.fullmatch(wanted) else []
-    if len(found) > 1:
-        raise UsageError(
-            f"{name!r} may mean {', '.join(found[:_SHOWN])}{' and more' if len(found) > _SHOWN else ''}",
-            hint=f"give all {ID_LENGTH} characters of one id",
-            code="ambiguous-handle",
-        )
-    memory = memories.get(workspace.database, agent_id, found[0]) if found else None
-    if memory is None:
-        raise UsageError(
-            f"agent {agent_id} has no memory called {name!r}",
-            hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
-            code="unknown-memory",
-        )
-    return memory
+    return operations.named(workspace.database, agent_id, name)
 
 
 def forgotten_document(done: ForgetResult) -> dict[str, Any]:

@@ -89,7 +89,8 @@ def _recalled(document: dict[str, Any]) -> Iterator[str]:
         hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
         yield f"  found {hits} by {queries} on {days}, last {found['last'][:10]}"
     if risen := document.get("risen"):
-        yield f"  promoted into MEMORY.md {risen['at'][:10]} (score {risen['score']:.2f}): see DREAMS.md"
+        undone = f", taken out again {risen['undone'][:10]}" if risen["undone"] else ""
+        yield f"  promoted into MEMORY.md {risen['at'][:10]} (score {risen['score']:.2f}){undone}: see DREAMS.md"
 
 
 def _days(node: dict[str, Any]) -> str:

@@ -228,7 +228,10 @@ def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, An
 
 def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
     risen = promotions.of_memory(database, agent_id, memory_id)
-    return risen and {"at": iso(risen[0]), "score": round(risen[1], 6)}
+    if risen is None:
+        return None
+    undone = None if risen.undone_us is None else iso(risen.undone_us)
+    return {"at": iso(risen.at_us), "score": round(risen.score, 6), "undone": undone}
 
 
 def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:

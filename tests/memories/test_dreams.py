@@ -608,6 +608,31 @@ def test_a_forgotten_memory_leaves_section_diary_rows_and_backups_at_once(vault:
     assert luis in section(vault.page()), "what was found by other queries stays where it is"
 
 
+def test_a_promotion_that_was_undone_keeps_the_memory_and_does_not_come_back(vault: Vault) -> None:
+    luis = filled(vault)
+    assert done(vault, "dream", "--undo", luis, code=2).err.count("was not promoted") == 1
+    dream(vault)
+    assert done(vault, "dream", "--undo", f"^{luis}"[:10], "--now", NOW, "--json").json == {
+        "memory_id": luis, "undone": True, "changed": True,
+    }  # fmt: skip
+    assert not done(vault, "dream", "--undo", luis, "--json").json["changed"]
+    assert luis in vault.page() and "## Dreamed" not in vault.page()
+    assert "; taken out of *Dreamed* on 2026-03-29 ^" in vault.page("DREAMS.md")
+    assert done(vault, "stats", "--json").json["promotions"] == 0
+    assert done(vault, "expand", luis, "--json").json["risen"]["undone"] == NOW
+    recall(vault, *ASKED)
+    assert dream(vault, now=later(days=1))["promoted"] == [] and "## Dreamed" not in vault.page()
+    vault.db.unlink()  # a backup brings it back
+    vault.reindex()
+    assert vault.rows("select memory_id from undone_promotions") == [(luis,)] and "## Dreamed" not in vault.page()
+    assert "in Dreamed again" in done(vault, "dream", "--redo", luis, "--now", NOW).out
+    assert luis in section(vault.page()) and "taken out" not in vault.page("DREAMS.md")
+    done(vault, "dream", "--undo", luis, "--now", NOW)
+    done(vault, "forget", luis, "--now", NOW)
+    assert vault.rows("select * from undone_promotions") == []
+    assert done(vault, "dream", "--undo", luis, "--dry-run", code=2).err.count("exclude each other") == 1
+
+
 def test_words_that_others_hold_too_stay_in_queries(vault: Vault) -> None:
     luis = filled(vault)
     other = remember(vault, "Spanish lessons start in April")

@@ -40,6 +40,7 @@ from workbench import numbered
 
 from signet_sync.entities import operations, protection
 from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.memories import promotion
 from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
@@ -166,6 +167,10 @@ def _pin(prepared: Prepared) -> Callable[[Workspace], object]:
 
 def _unpin(prepared: Prepared) -> Callable[[Workspace], object]:
     return lambda workspace: pinning.unpin(workspace, "default", str(prepared["forget"]), NOW_US)
+
+
+def _undo_promotion(prepared: Prepared) -> Callable[[Workspace], object]:
+    return lambda workspace: promotion.undo(workspace, "default", str(prepared["pin"]), NOW_US)
 
 
 def _forget(prepared: Prepared) -> Callable[[Workspace], object]:
@@ -365,6 +370,10 @@ _ALL = (
     ),
     Operation(
         "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)
+    ),
+    Operation(
+        "promotion undone", "a memory leaves the section Dreamed", vaults.risen,
+        lambda prepared: Scenario(done(_undo_promotion(prepared))), ("dream",),
     ),
     Operation(
         "first dream sweep", "hits of old go and tags are made before the first memories rise",

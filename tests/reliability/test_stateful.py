@@ -59,7 +59,7 @@ WORD = re.compile(rb"(?:canary|typed)\d{5}x")
 # What no pass may change: it is in no file.
 NATIVE = (
     "artifact_telemetry", "memories", "memory_sources", "pins", "node_telemetry", "recall_events", "dream_sweeps",
-    "memory_promotions", "session_transcripts",
+    "memory_promotions", "undone_promotions", "session_transcripts",
 )  # fmt: skip
 SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-shm", "killed-at")
 

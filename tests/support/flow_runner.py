@@ -359,10 +359,18 @@ NATIVE = {
     "events": "recall_events order by id",
 }
 KEPT = (
-    "memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions", "migrated_memories",
-    "migrated_files",
+    "memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions", "undone_promotions",
+    "migrated_memories", "migrated_files",
 )  # fmt: skip
-BACKED_UP = ("memories", "memory_sources", "pins", "recall_events", "dream_sweeps", "memory_promotions")
+BACKED_UP = (
+    "memories",
+    "memory_sources",
+    "pins",
+    "recall_events",
+    "dream_sweeps",
+    "memory_promotions",
+    "undone_promotions",
+)
 
 
 def portrait(root: Path) -> dict[str, Any]:

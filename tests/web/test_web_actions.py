@@ -25,6 +25,9 @@ from signet_sync.entities import operations, protection
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import settling
 from signet_sync.memories import operations as memories_operations
+from signet_sync.memories.promotion_score import Promotion
+from signet_sync.memories.signals import Signals
+from signet_sync.memories.store import promotions
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync.store import violations as violations_store
@@ -224,6 +227,12 @@ def test_an_entity_is_pinned_and_locked_against_agents(vault: Vault) -> None:
     assert someone.get("/do/guard", params={"entity": jo, "op": "erase"}).status_code == 404
 
 
+def promote(vault: Vault, memory: str) -> None:
+    with vault.database(readonly=False) as database, database.transaction():
+        risen = Promotion(memory, 0.9, Signals(3, 1.0, 1.0, 1.0, 1.0, 1), 3, NOW_US)
+        promotions.store(database, "default", "20260329T120000000Z", NOW_US, [risen], candidates=1, skipped=0)
+
+
 def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> None:
     someone = visitor(vault)
     secret = "ghp_" + "a1B2" * 9
@@ -240,6 +249,12 @@ def test_a_text_is_remembered_pinned_unpinned_and_forgotten(vault: Vault) -> Non
     assert vault.rows("select count(*) from pins")[0][0] == 1
     assert someone.get("/do/pin", params={"handle": memory}).status_code == 400
     assert "no pin" in Form(someone, "unpin", handle=memory).send().text
+    assert someone.get("/do/undo-promotion", params={"memory": memory}).status_code == 400
+    promote(vault, memory)
+    assert "stays remembered" in Form(someone, "undo-promotion", memory=memory).send().text
+    assert vault.rows("select memory_id from undone_promotions") == [(memory,)]
+    assert "in Dreamed again" in Form(someone, "redo-promotion", memory=memory).send().text
+    assert vault.rows("select memory_id from undone_promotions") == []
     form = Form(someone, "forget", memory=memory)
     assert "Ada &lt;i&gt;wants&lt;/i&gt;" in form.page.text
     assert "Forgotten" in form.send().text
@@ -517,6 +532,7 @@ def test_nothing_of_another_agent_can_be_acted_on(vault: Vault) -> None:
         ("guard", {"entity": ids["entity"], "op": "lock"}),
         ("forget", {"memory": ids["memory"]}),
         ("pin", {"handle": ids["memory"]}),
+        ("undo-promotion", {"memory": ids["memory"]}),
         ("remove", {"session": numbered(2)["session_id"]}),
     ):
         assert someone.get(f"/do/{action}", params=target | {"agent": "scout"}).status_code == 404, action
@@ -622,6 +638,9 @@ def test_every_action_is_shown_by_some_view(vault: Vault) -> None:
         )
     )  # fmt: skip
     assert Form(someone, "pin", handle=ids["memory"]).send().status_code == 200
+    promote(vault, ids["memory"])
+    shown += someone.get(f"/recall/{ids['memory']}").text
+    assert Form(someone, "undo-promotion", memory=ids["memory"]).send().status_code == 200
     shown += someone.get(f"/recall/{ids['memory']}").text
     assert [one for one in acting.collected() if f"/do/{one}" not in shown] == []
 

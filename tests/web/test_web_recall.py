@@ -156,6 +156,11 @@ def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> Non
         memory_id(vault, RISEN)
 
 
+def test_a_promotion_is_taken_back_and_put_back_as_its_page_says(vault: Vault) -> None:
+    assert run(vault, about(vault, RISEN)["undo"]).code == 0 and about(vault, RISEN)["undone_us"]
+    assert run(vault, about(vault, RISEN)["undo"]).code == 0 and about(vault, RISEN)["undone_us"] is None
+
+
 def test_a_memory_that_has_not_risen_shows_the_gates_it_does_not_pass(vault: Vault) -> None:
     data = about(vault, NEAR)
     assert [(gate.name, gate.passed) for gate in data["gates"]] == [

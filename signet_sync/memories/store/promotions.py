@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from signet_sync.memories.promotion_score import Promotion, consolidation, group_of
 from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
@@ -10,6 +11,8 @@ from signet_sync.memories.signals import Signals
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import composed
 
+# Of a promotion `p`: no person took it back.
+STANDS = "not exists(select 1 from undone_promotions u where u.agent_id = p.agent_id and u.memory_id = p.memory_id)"
 # A page shows a few of them; older promotions have long been displaced.
 SHOWN = 200
 
@@ -51,13 +54,39 @@ def store(
     composed.forget(database, [agent_id])
 
 
+def undo(database: Database, agent_id: str, memory_id: str, at_us: int) -> bool:
+    """Takes a promotion back; returns False if there is none, or it was taken back. In the caller's transaction.
+
+    Its row stays, so that no sweep promotes the memory again.
+    """
+    database.execute(
+        "insert or ignore into undone_promotions select agent_id, memory_id, ?3 from memory_promotions"
+        " where agent_id = ?1 and memory_id = ?2",
+        (agent_id, memory_id, at_us),
+    )
+    return _changed(database, agent_id)
+
+
+def redo(database: Database, agent_id: str, memory_id: str) -> bool:
+    """Lets a promotion that was taken back count again; returns False if none was. In the caller's transaction."""
+    database.execute("delete from undone_promotions where agent_id = ? and memory_id = ?", (agent_id, memory_id))
+    return _changed(database, agent_id)
+
+
+def _changed(database: Database, agent_id: str) -> bool:
+    changed = database.connection.changes() > 0
+    if changed:
+        composed.forget(database, [agent_id])
+    return changed
+
+
 def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
-    """Returns the latest promotions, by memory, as MEMORY.md shows them."""
+    """Returns the latest promotions that stand, by memory, as MEMORY.md shows them."""
     rows = database.execute(
         # Sweeps first, so that only the last few are read.
         "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from dream_sweeps s"
         " cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
-        " where s.agent_id = ? order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
+        f" where s.agent_id = ? and {STANDS} order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
         (agent_id, SHOWN),
     )
     return {
@@ -66,21 +95,31 @@ def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     }
 
 
-def of_memory(database: Database, agent_id: str, memory_id: str) -> tuple[int, float] | None:
-    """Returns when a memory was promoted, in microseconds since 1970 UTC, and its score then; None if it was not."""
+class PromotedMemory(NamedTuple):
+    """When a memory was promoted (µs since 1970 UTC), its score then, and when that was taken back, if it was."""
+
+    at_us: int
+    score: float
+    undone_us: int | None
+
+
+def of_memory(database: Database, agent_id: str, memory_id: str) -> PromotedMemory | None:
+    """Returns how a memory was promoted; None if it was not."""
     rows = database.execute(
-        "select s.at_us, p.score from memory_promotions p"
+        "select s.at_us, p.score, u.at_us from memory_promotions p"
         " join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"
+        f" {_UNDONE}"
         " where p.agent_id = ? and p.memory_id = ?",
         (agent_id, memory_id),
     )
-    return next(iter(rows), None)
+    return next((PromotedMemory(*row) for row in rows), None)
 
 
+_UNDONE = "left join undone_promotions u on u.agent_id = p.agent_id and u.memory_id = p.memory_id"
 _VIEW = (
     "p.memory_id, m.content, p.score, p.recall_count, p.queries, p.unique_days, p.last_us,"
-    " p.frequency, p.relevance, p.recency, p.diversity, p.consolidation from memory_promotions p"
-    " join memories m on m.agent_id = p.agent_id and m.id = p.memory_id"
+    " p.frequency, p.relevance, p.recency, p.diversity, p.consolidation, u.at_us from memory_promotions p"
+    f" join memories m on m.agent_id = p.agent_id and m.id = p.memory_id {_UNDONE}"
 )
 _BEST_FIRST = "order by p.score desc, p.last_us desc, p.memory_id"
 
@@ -151,8 +190,11 @@ def fingerprint(database: Database, agent_id: str) -> str:
     )
     if not number:
         return ""
-    left: int = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
-    return f"{number} {last} {rose} {left}"
+    left, undone = (
+        database.value(f"select count(*) from {table} where agent_id = ?", (agent_id,))
+        for table in ("memory_promotions", "undone_promotions")
+    )
+    return f"{number} {last} {rose} {left}{f' {undone}' if undone else ''}"
 
 
 def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None) -> int | None:
@@ -164,7 +206,9 @@ def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None
 
 
 def counts(database: Database, agent_id: str) -> tuple[int, int]:
-    """Returns the number of an agent's memories, and of those promoted."""
+    """Returns the number of an agent's memories, and of those promoted, without what was taken back."""
     memories: int = database.value("select count(*) from memories where agent_id = ?", (agent_id,))
-    promoted: int = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
+    promoted: int = database.value(
+        f"select count(*) from memory_promotions p where agent_id = ? and {STANDS}", (agent_id,)
+    )
     return memories, promoted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.memories.store.promotions import STANDS
 from signet_sync.pages.period import PeriodFact, PeriodInputs, PeriodMemory, PeriodSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
@@ -31,11 +32,11 @@ _REMEMBERED = """
     select id, type, created_at, content, private from memories
     where agent_id = ?1 and created_at >= ?2 and created_at < ?3 and private <= ?4
     order by created_at, id"""
-_PROMOTED = """
+_PROMOTED = f"""
     select m.id, m.type, s.at_us, m.content, m.private, 1 from dream_sweeps s
     cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id
     cross join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
-    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3 and m.private <= ?4
+    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3 and m.private <= ?4 and {STANDS}
     order by s.at_us, m.id"""
 
 

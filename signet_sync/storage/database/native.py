@@ -212,6 +212,12 @@ class PromotionRow:
     last_us: Micros
 
 
+class UndoneRow:
+    agent_id: Agent
+    memory_id: MemoryId
+    at_us: Instant
+
+
 class ChainRow:
     agent_id: Agent
     last_hash: Text
@@ -501,6 +507,15 @@ NATIVE: tuple[Table, ...] = (
         "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
         row=PromotionRow,
         handle="memory_id",
+    ),
+    native(
+        "which promotions a person took back, and when: the memory stays, and no sweep promotes it again",
+        """create table undone_promotions(
+        agent_id text not null, memory_id text not null, at_us integer not null,
+        primary key(agent_id, memory_id)) without rowid""",
+        row=UndoneRow,
+        handle="memory_id",
+        since=9,
     ),
     native(
         "the end of each event log of entities as last known: a log that lost its end does not say so itself",

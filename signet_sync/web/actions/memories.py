@@ -1,4 +1,4 @@
-"""Remembers, forgets, pins and unpins."""
+"""Remembers, forgets, pins, and takes promotions back."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.graph.store import passages
-from signet_sync.memories import operations
-from signet_sync.memories.store import memories, pins
+from signet_sync.memories import operations, promotion
+from signet_sync.memories.store import memories, pins, promotions
+from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import forget
 from signet_sync.recall import pinning
 from signet_sync.recall.store import references
@@ -69,7 +70,7 @@ def _do_remember(call: ActionCall) -> ActionResult:
     return ActionResult("Remembered" if done.new else "Already remembered", [*said, *_waiting(done.waiting)], links)
 
 
-def _forget(request: ViewRequest) -> ActionPlan:
+def _memory_of(request: ViewRequest) -> Memory:
     wanted = request.query.get("memory", "").removeprefix("^")
     with reading(request.site.place) as database:
         found = memories.get(database, request.agent, wanted)
@@ -79,6 +80,11 @@ def _forget(request: ViewRequest) -> ActionPlan:
             hint="it may have been forgotten; see the list of recalled memories",
             code="unknown-memory",
         )
+    return found
+
+
+def _forget(request: ViewRequest) -> ActionPlan:
+    found = _memory_of(request)
     return ActionPlan(
         title="Forget this memory?",
         button="Forget it for good",
@@ -88,9 +94,9 @@ def _forget(request: ViewRequest) -> ActionPlan:
             "What files of sessions say stays; to delete it, remove the session.",
         ],
         blocks=markdown.blocks(markdown.numbered(found.content, 1)),
-        back=ViewLink("The memory", "memory", {"memory": wanted}),
-        state=wanted,
-        command=command_line(request, "forget", wanted),
+        back=_view_of(found.id),
+        state=found.id,
+        command=command_line(request, "forget", found.id),
         final=True,
     )
 
@@ -164,6 +170,54 @@ def _led(call: ActionCall) -> tuple[ViewLink, ...]:
     return call.plan.back, ViewLink("MEMORY.md", "page")
 
 
+# ── promotions ──
+
+
+def _promotion(request: ViewRequest, *, undo: bool) -> ActionPlan:
+    found = _memory_of(request)
+    with reading(request.site.place) as database:
+        risen = promotions.of_memory(database, request.agent, found.id)
+    if risen is None or (risen.undone_us is not None) == undo:
+        raise UsageError(
+            f"{handle(found.id)} is not {'in' if undo else 'taken out of'} the section Dreamed",
+            hint="nothing is to be done",
+        )
+    return ActionPlan(
+        title="Take this memory out of the section Dreamed?" if undo else "Show this memory under Dreamed again?",
+        button="Take it out" if undo else "Put it back",
+        sentences=[
+            "It stays remembered, and no sweep promotes it again."
+            if undo
+            else "MEMORY.md shows it under Dreamed while there is room."
+        ],
+        blocks=markdown.blocks(markdown.numbered(found.content, 1)),
+        back=_view_of(found.id),
+        state=[found.id, risen],
+        command=command_line(request, "dream", "--undo" if undo else "--redo", found.id),
+        computed=found.id,
+    )
+
+
+def _undo_promotion(request: ViewRequest) -> ActionPlan:
+    return _promotion(request, undo=True)
+
+
+def _redo_promotion(request: ViewRequest) -> ActionPlan:
+    return _promotion(request, undo=False)
+
+
+def _do_undo_promotion(call: ActionCall) -> ActionResult:
+    done = promotion.undo(call.workspace, call.request.agent, call.plan.computed, call.request.now_us)
+    said = [f"{handle(done.memory_id)} stays remembered, and is not promoted again.", *_waiting(done.waiting)]
+    return ActionResult("Taken out of Dreamed", said, _led(call))
+
+
+def _do_redo_promotion(call: ActionCall) -> ActionResult:
+    done = promotion.undo(call.workspace, call.request.agent, call.plan.computed, call.request.now_us, undone=False)
+    said = [f"{handle(done.memory_id)} is in Dreamed again.", *_waiting(done.waiting)]
+    return ActionResult("Put back", said, _led(call))
+
+
 def _waiting(why: str) -> list[str]:
     return [f"{why}."] if why else []
 
@@ -173,4 +227,6 @@ ACTIONS = (
     Action("forget", ("memory",), _forget, _do_forget),
     Action("pin", ("handle",), _pin, _do_pin),
     Action("unpin", ("handle",), _unpin, _do_unpin),
+    Action("undo-promotion", ("memory",), _undo_promotion, _do_undo_promotion),
+    Action("redo-promotion", ("memory",), _redo_promotion, _do_redo_promotion),
 )

@@ -272,7 +272,8 @@ def memory(request: ViewRequest) -> WebPage:
             "row": None if now is None else _row(now, texts, weights),
             "gates": [] if now is None else _gates(now.memory.signals, now.memory.queries, now.memory.score, gates),
             "then": None if then is None else _risen(then, texts, weights),
-            "rose_us": None if rose is None else rose[0],
+            "rose_us": None if rose is None else rose.at_us,
+            "undone_us": None if rose is None else rose.undone_us,
             "angles": recall_events.angles_of(database, request.agent, wanted, ANGLES),
             "days": _days(recall_events.days_of(database, request.agent, wanted), request.now_us),
         }
@@ -288,6 +289,7 @@ def memory(request: ViewRequest) -> WebPage:
             "least": gates.score,
             "forget": command_line(request, "forget", wanted),
             "pin": command_line(request, "unpin" if data["pinned"] else "pin", wanted),
+            "undo": command_line(request, "dream", "--redo" if data["undone_us"] else "--undo", wanted),
             "expand": command_line(request, "expand", wanted),
         },
     )
