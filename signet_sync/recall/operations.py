@@ -10,6 +10,7 @@ from signet_sync.formats.paths import file_of
 from signet_sync.formats.timestamps import day_of, moment_of, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import places
+from signet_sync.recall.echoes import is_echo, title_alone, unanswered, words_of
 from signet_sync.recall.groups import by_worth
 from signet_sync.recall.passages import PassageFinder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
@@ -70,6 +71,7 @@ class SearchLimits(NamedTuple):
 FOR_RECALL = SearchLimits(20, 12, 12_000_000, 1.0, 0.5, True, scored)
 # The person waits, and few texts are worth interrupting for.
 AT_PROMPT = SearchLimits(8, 8, 1_000_000, 0.45, 1.0, False, covered)
+_OF_QUESTION = 0.8  # of the score of what a running session asks
 _MISSPELLED = 0.7  # worth of a word that is spelled like one of the query
 # The length of a line in relation to that of an artifact, next to nothing; a condensation tells of many sessions.
 _LINE, _CONDENSATION = 0.0, 1.0
@@ -227,6 +229,7 @@ class _QuerySearch:
         self.heaviest = rarity(1, documents)
         self.selective = selective_terms(self.weights, counts, limits.found_by)
         self.passages = PassageFinder(self.terms, self.weights)
+        self.words = words_of(query)
         self.places: dict[str, tuple[int, str]] = {}
         self._lines_with: list[list[int]] | None = None
         self.projects: dict[str | None, Mapping[int, float]] = {}
@@ -351,7 +354,10 @@ class _QuerySearch:
             where = f"a transcript{places.of_project(found.project)}"
         both = self.passages.better(sentence, passage)
         candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where, size)
-        return candidate._replace(session=found.session, by_rules=first > 0)
+        asked = title_alone(found.content, first) if tier == "node" else unanswered(found.content, passage.start or 0)
+        return candidate._replace(
+            session=found.session, by_rules=first > 0, unanswered=bool(asked) and is_echo(asked, self.words)
+        )
 
     def _about(self, project: str | None) -> Mapping[int, float]:
         """Returns the terms in a project's name; everything done in the project is about them."""
@@ -406,6 +412,10 @@ class _QuerySearch:
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"
             candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)
+            if turn.role == "user" and is_echo(turn.content, self.words):
+                # With an answer it counts as one, after what states the same.
+                left = not live.is_answered(self.database, self.agent_id, turn)
+                candidate = candidate._replace(score=_OF_QUESTION * candidate.score, unanswered=left)
             yield candidate._replace(session=(turn.session_key, turn.session_id))
 
     def _candidate(

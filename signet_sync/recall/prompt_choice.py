@@ -32,7 +32,8 @@ def choose(
 ) -> list[RecallCandidate]:
     """Returns hits, the best first, at most one of each `source`; `heaviest` is the weight of the rarest plain word.
 
-    Hits of the project at hand (`own`) count even with few words of a prompt that asks about earlier work.
+    Hits of the project at hand (`own`) count even with few words of a prompt that asks about earlier work. Unanswered
+    questions never count.
     """
     if query.common:
         return []
@@ -40,6 +41,7 @@ def choose(
     good = [one for one in anywhere if one.score >= floor and _covered(one, weights) >= _RARE * heaviest]
     if asks_about_earlier_work:
         good += [one for one in own if one.score >= OWN_FLOOR]
+    good = [one for one in good if not one.unanswered]
     best = max((one.score for one in good), default=0.0)
     if best >= FLOOR:  # few words are enough for a hit, but not beside one that has most of them
         good = [one for one in good if one.score >= _KEPT * best]

@@ -23,6 +23,7 @@ OF_PASSAGE, OF_WHOLE, OF_PHRASE = 0.45, 0.45, 0.1
 _SATURATED, _OF_LENGTH = 1.2, 0.75
 # A summary stands for its session's transcript if it scores this much more, a condensation for summaries.
 MORE = 1.1
+_OF_UNANSWERED = 0.5
 _OF_NAME = 2.0  # how much more a name or number weighs than another word as rare
 _PAIRED, _CLOSER = 3, 0.3
 _OF_CLOSE = 0.75  # the part of what a text covers of a query that its best passage decides
@@ -32,7 +33,7 @@ class RecallCandidate(NamedTuple):
     """A possible answer. `terms` are the query's terms in it, with their worth; `score` is from 0 to 1.
 
     `where` says what and where it is, for the user. `session` is (token, session id) if it is in an artifact. What was
-    made `by_rules` only stands for the words of that session.
+    made `by_rules` only stands for the words of that session. What is `unanswered` is a question, or the query itself.
     """
 
     tier: Tier
@@ -45,6 +46,7 @@ class RecallCandidate(NamedTuple):
     where: str
     session: tuple[str, str] | None = None
     by_rules: bool = False
+    unanswered: bool = False
 
 
 def weights(query: Query, holding: Sequence[int], documents: int, of_asking: float = 1.0) -> list[float]:
@@ -103,9 +105,10 @@ def choose(candidates: Iterable[RecallCandidate], limit: int, kept: float = KEPT
     """Returns the hits to show, the best first, at most `limit`: a session once, and repeated texts once.
 
     Only what scores `kept` of the best one is shown, or less if that scores little itself. Of equal scores the tiers
-    decide, in their order.
+    decide, in their order. Unanswered questions score half.
     """
-    found = _of_sessions(sorted(candidates, key=_order))
+    weighed = (one._replace(score=_OF_UNANSWERED * one.score) if one.unanswered else one for one in candidates)
+    found = _of_sessions(sorted(weighed, key=_order))
     best = max((candidate.score for candidate in found), default=0.0)
     least = kept * best * min(1.0, best / CLEAR)
     good = [candidate for candidate in found if candidate.score > 0 and candidate.score >= least]
@@ -162,8 +165,9 @@ def folded_text(text: str) -> str:
 
 
 def for_prompt(query: Query, candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
-    """Returns the hits to show at a prompt: transcripts only if no extracted statement answers."""
-    chosen = choose(() if query.common else candidates, limit, KEPT_AT_PROMPT)
+    """Returns the hits to show at a prompt: transcripts only if no extracted statement answers, no question alone."""
+    said = () if query.common else (one for one in candidates if not one.unanswered)
+    chosen = choose(said, limit, KEPT_AT_PROMPT)
     return [candidate for candidate in chosen if candidate.tier != "transcript"] or chosen
 
 

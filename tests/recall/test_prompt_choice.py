@@ -39,6 +39,12 @@ def test_a_question_about_earlier_work_needs_less_and_least_in_the_project_at_ha
     assert chosen([hit("fact", 1, 0.9)], [hit("fact", 2, OWN_FLOOR, session="t")], asks=True) == ["f-1"]
 
 
+def test_a_question_without_an_answer_is_never_chosen():
+    echo = hit("transcript", 1, 1.0, session="x")._replace(unanswered=True)
+    assert chosen([echo, hit("memory", 2, FLOOR)]) == ["f-2"], "however well it matches"
+    assert chosen([echo], [echo], asks=True) == []
+
+
 @pytest.mark.parametrize("tier", ["memory", "fact", "curated", "thread", "node"])
 def test_of_one_session_a_statement_is_preferred_to_its_transcript(tier):
     assert chosen([hit("transcript", 1, 0.8), hit(tier, 2, 0.75)]) == ["f-2"]

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from workbench import ROOT, Vault, sampled
 
 from benchmarks import recall as benchmark
+from signet_sync.app.workspace import opened
+from signet_sync.pages.prompt_context import worth_injecting
 from signet_sync.recall.best_turns import MOST_SHOWN, best_turns
 from signet_sync.recall.dates import date_words
+from signet_sync.recall.echoes import is_echo, unanswered, words_of
 from signet_sync.recall.operations import recall
 from signet_sync.recall.passages import REACH, PassageFinder
 from signet_sync.recall.query import MOST_TERMS, read
@@ -34,6 +37,7 @@ from signet_sync.recall.rank import (
     why,
 )
 from signet_sync.recall.snippets import LONGEST_TURN, SNIPPET, label_with_snippet, speaker
+from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.word_forms import folded, inflections, stem_of
 
@@ -545,6 +549,45 @@ def test_of_a_running_session_the_answer_is_shown_with_its_question(vault):
     says(vault, "Where is the zeppelin moored?", "At the north mast.", "Fine weather.")
     (found,) = hits(vault, "zeppelin")
     assert found["text"] == "User: Where is the zeppelin moored? … Assistant: At the north mast."
+
+
+def test_a_question_that_nobody_answered_is_no_answer(vault):
+    said = "At night the zeppelin is moored to the mast in Lakehurst"
+    assert vault.call("remember", said).code == 0
+    asked = "Where is the zeppelin moored at night?"
+    vault.put(made.transcript(session_id="asks", captured_at="2026-03-03T10:00:00.000Z", body=f"## User\n\n{asked}\n"))
+    vault.reindex()
+    says(vault, f"Is the ladder sound? {asked}")
+    assert [hit["text"] for hit in hits(vault, asked)][:1] == [said]
+    assert said in vault.call("context", "--prompt", asked).out
+    with opened(str(vault.root), Settings()) as workspace:
+        at_prompt = worth_injecting(workspace.database, "default", asked, lambda _: True, session_id="new")
+    assert [hit.text for hit in at_prompt] == [said]
+    found = hits(vault, "ladder sound")
+    assert found[0]["text"].startswith("Is the ladder sound?"), "alone it is still found"
+
+
+@pytest.mark.parametrize(
+    ("text", "echo"),
+    [
+        ("who reviews the parser?", True),
+        ("What colour are widgets, and who reviews the parser?\nAnd why?", True),
+        ("parser reviewers", True),
+        ("パーサーは誰が見ますか", True),
+        ("Mona reviews the parser.", False),
+        ("The widgets are mine. Who reviews the parser?", False),
+        ("Is it so? Yes.", False),
+    ],
+)
+def test_what_only_asks_or_repeats_is_an_echo(text, echo):
+    assert is_echo(text, words_of(read("who reviews the parser"))) == echo
+
+
+def test_what_is_said_at_a_place_is_unanswered_unless_somebody_speaks_later():
+    both = "## User · x\n\nOne?\n\n## Assistant · x\n\nYes.\n\n## User · x\n\nTwo?\n"
+    assert unanswered(both, both.index("One")) == unanswered(both, both.index("Yes")) == ""
+    assert unanswered(both, both.index("Two")).strip() == "Two?" and unanswered("Two?", 0) == ""
+    assert unanswered("## User\n\nTwo?", 0).strip() == "Two?"
 
 
 def test_nothing_crosses_agents_not_even_by_numbers(vault):

@@ -298,6 +298,12 @@ def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundT
     return found
 
 
+def is_answered(database: Database, agent_id: str, turn: FoundTurn) -> bool:
+    """Returns whether anybody but the user spoke after a turn of its session."""
+    later = f"select exists(select 1 from session_transcripts where {_MINE} and turn > ? and role <> 'user')"
+    return bool(database.value(later, (agent_id, turn.session_key, turn.session_id, turn.turn)))
+
+
 def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:
     # The sorted rows are small; contents are read only as far as the caller iterates.
     order = database.execute(
