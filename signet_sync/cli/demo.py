@@ -24,7 +24,7 @@ from signet_sync.settings.model import load
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
 
-_QUESTION = "who is Priya"
+_QUESTION = "who approves migrations"
 _WORDS = "Priya counts in millimetres"
 _WIDTH = 100
 
