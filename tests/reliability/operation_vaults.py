@@ -433,6 +433,7 @@ def remembering(vary: Callable[[Vault], object] | None = None, *, distilled: boo
 risen = remembering(_risen_and_quoted)
 risen_and_distilled = remembering(_risen_and_quoted, distilled=True)
 recalled = remembering(lambda vault: _recalled(vault, dreams=False))
+dreamed = remembering(lambda vault: _recalled(vault, dreams=True))
 before_the_first_dream = remembering(_before_the_first_dream)
 of_version_0_1_0 = remembering(to_0_1_0)
 of_other_rules = remembering(_of_other_rules)

@@ -372,7 +372,7 @@ _ALL = (
         "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)
     ),
     Operation(
-        "promotion undone", "a memory leaves the section Dreamed", vaults.risen,
+        "promotion undone", "a memory leaves the section Dreamed", vaults.dreamed,
         lambda prepared: Scenario(done(_undo_promotion(prepared))), ("dream",),
     ),
     Operation(

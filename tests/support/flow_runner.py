@@ -456,12 +456,13 @@ def holding(root: Path, words: Iterable[str]) -> list[str]:
 def is_begun(root: Path, scenario: Scenario) -> bool:
     """Whether the next pass has to go on.
 
-    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
+    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep or undone promotion of this moment.
     """
     connection = apsw.Connection(state_dir.locate(str(root)).database)
     try:
         marks = list(connection.execute("select * from unscrubbed_memories"))
-        marks += list(connection.execute("select sweep_id from dream_sweeps where at_us = ?", (NOW_US,)))
+        for table in ("dream_sweeps", "undone_promotions"):
+            marks += list(connection.execute(f"select * from {table} where at_us = ?", (NOW_US,)))
     finally:
         connection.close()
     removes = not scenario.lifts and any(root.glob("memory/tombstones/*.md"))
