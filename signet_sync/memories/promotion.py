@@ -58,11 +58,15 @@ class UndoneResult:
 
 
 class RecalledMemory(NamedTuple):
-    """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted."""
+    """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted.
+
+    `undone`: a person took the promotion back.
+    """
 
     memory: Promotion
     lacks: tuple[str, ...]
     risen: bool
+    undone: bool
 
 
 def dream(
@@ -170,7 +174,9 @@ def recalled(
     for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
         memory = promotion_score.weigh(one.memory_id, one.totals, now_us, half_life, parts)
         found.append(
-            RecalledMemory(memory, () if one.promoted else promotion_score.lacking(memory, limits), one.promoted)
+            RecalledMemory(
+                memory, () if one.promoted else promotion_score.lacking(memory, limits), one.promoted, one.undone
+            )
         )
     return sorted(found, key=lambda one: (-one.memory.score, -one.memory.last_us, one.memory.memory_id))
 

@@ -158,6 +158,7 @@ def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> Non
 
 def test_a_promotion_is_taken_back_and_put_back_as_its_page_says(vault: Vault) -> None:
     assert run(vault, about(vault, RISEN)["undo"]).code == 0 and about(vault, RISEN)["undone_us"]
+    assert "Taken out of <em>Dreamed</em> since" in visitor(vault.root).get("/recall").text
     assert run(vault, about(vault, RISEN)["undo"]).code == 0 and about(vault, RISEN)["undone_us"] is None
 
 

@@ -19,11 +19,12 @@ _TOTALS = (
 
 
 class FoundMemory(NamedTuple):
-    """A memory that was found since some time, with its totals, and whether it has been promoted."""
+    """A memory that was found since some time, with its totals, whether it was promoted, and that taken back."""
 
     memory_id: str
     totals: Totals
     promoted: bool
+    undone: bool
 
 
 class RecalledQuery(NamedTuple):
@@ -106,10 +107,11 @@ def found_since(database: Database, agent_id: str, since_us: int, memory_id: str
     """Returns the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id."""
     one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
     return [
-        FoundMemory(found, Totals(*totals), bool(promoted))
-        for found, promoted, *totals in database.execute(
+        FoundMemory(found, Totals(*totals), bool(promoted), bool(undone))
+        for found, promoted, undone, *totals in database.execute(
             "select e.memory_id, exists(select 1 from memory_promotions p"
-            f" where p.agent_id = e.agent_id and p.memory_id = e.memory_id), {_TOTALS}"
+            " where p.agent_id = e.agent_id and p.memory_id = e.memory_id), exists(select 1 from undone_promotions u"
+            f" where u.agent_id = e.agent_id and u.memory_id = e.memory_id), {_TOTALS}"
             f" where e.agent_id = ? and e.at_us >= ?{one} group by e.memory_id order by e.memory_id",
             (agent_id, since_us, *bindings),
         )

@@ -56,6 +56,7 @@ class RecalledRow(NamedTuple):
     last_us: int
     lacks: Sequence[str] = ()
     risen: bool = False
+    undone: bool = False
 
 
 class Question(NamedTuple):
@@ -190,6 +191,7 @@ def _row(one: RecalledMemory, texts: _Texts, weights: SignalWeights) -> Recalled
         memory.last_us,
         one.lacks,
         one.risen,
+        one.undone,
     )
 
 
@@ -238,6 +240,7 @@ def _risen(view: DreamView, texts: _Texts, weights: SignalWeights) -> RecalledRo
         view.days,
         view.last_us,
         risen=True,
+        undone=view.undone_us is not None,
     )
 
 
