@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from signet_sync.errors import WorkspaceError
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
