@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.recall.query import Query, read
+from signet_sync.recall.query import Query
+from signet_sync.text.word_forms import STOP_WORDS, folded
 
 _LONGEST = 4_000  # characters; a longer text says something
 _ADDED = 0.1  # of a text's words may be new in a repetition
+_WORD = late(r"[^\W_]+")
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
 _ASSISTANT, _USER = "## Assistant", "## User"
@@ -16,7 +18,7 @@ _ASSISTANT, _USER = "## Assistant", "## User"
 
 def words_of(query: Query) -> frozenset[str]:
     """Returns the words of a query, in every form that finds them."""
-    return frozenset(form for term in query.terms for form in (*term.phrases, *term.akin))
+    return frozenset(word for term in query.terms for form in (*term.phrases, *term.akin) for word in form.split())
 
 
 def is_echo(text: str, words: Collection[str]) -> bool:
@@ -25,8 +27,8 @@ def is_echo(text: str, words: Collection[str]) -> bool:
         return False
     if all(_ASKS.search(sentence.strip()) for sentence in _SENTENCE.split(text) if sentence.strip()):
         return True
-    said = read(text).terms
-    return sum(term.phrases[0] not in words for term in said) <= _ADDED * len(said)
+    said = [word for word in _WORD.findall(folded(text)) if word not in STOP_WORDS]
+    return sum(word not in words for word in said) <= _ADDED * len(said)
 
 
 def title_alone(summary: str, end: int) -> str:
@@ -39,7 +41,7 @@ def unanswered(transcript: str, place: int) -> str:
     if transcript.find(_ASSISTANT, place) >= 0:
         return ""
     begin = transcript.rfind(_USER, 0, place + len(_USER))
-    if begin < 0 or transcript.rfind(_ASSISTANT, 0, place) > begin:
+    if begin < 0 or len(transcript) - begin > _LONGEST or transcript.rfind(_ASSISTANT, 0, place) > begin:
         return ""
-    lines = transcript[begin : begin + 2 * _LONGEST].split("\n")
+    lines = transcript[begin:].split("\n")
     return "\n".join(line for line in lines if not line.startswith(_USER))
