@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import click
 
 from signet_sync.capture.catch_up import catch_up
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, one_line, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.embeddings.meaning import Meaning
-from signet_sync.facts.store import live_sources
+from signet_sync.errors import UsageError
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of
 from signet_sync.recall.operations import RankedHit
@@ -40,17 +40,16 @@ def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
     meaning = Meaning(context.place(anyway=True), context.now_us)
     with reading(context.place()) as database:
         hits = recall_operations.recall(database, words, agent_id=context.agent, limit=limit, meaning=meaning)
-        if not hits and not live_sources.projects(database, context.agent):
-            counts.require_known(database, context.agent)
+        wrong = None if hits else counts.unknown(database, context.agent)
     context.say(meaning.trouble)
     recall_operations.count_hits(context.place(), context.agent, words, hits, context.now_us)
-    context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, lambda: _show(context, hits))
+    context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, lambda: _show(context, hits, wrong))
     return 0
 
 
-def _show(context: Context, hits: Sequence[RankedHit]) -> None:
+def _show(context: Context, hits: Sequence[RankedHit], wrong: UsageError | None) -> None:
     if not hits:
-        context.say("nothing found")
+        context.say("nothing found" if wrong is None else f"nothing found: {one_line(wrong)}")
     for hit in hits:
         click.echo(click.style(f"{_TIERS.get(hit.tier, hit.tier):<10}", bold=True) + f" {hit.text}")
         click.echo(click.style(f"{'':10} {hit.why}", dim=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, pass_context
+from signet_sync.cli.main import Context, agent_option, json_option, one_line, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.recall.store.search import search as search_artifacts
@@ -28,13 +28,12 @@ def search(context: Context, query: tuple[str, ...], kind: str | None, limit: in
         hits = search_artifacts(
             database, words, agent_id=context.agent, kind=kind, since_us=_since(since), limit=limit, raw=raw
         )
-        if not hits:
-            counts.require_known(database, context.agent)
+        wrong = None if hits else counts.unknown(database, context.agent)
         count_artifacts(context.place(), [(hit.agent_id, hit.path) for hit in hits])
 
     def show() -> None:
         if not hits:
-            context.say("nothing found")
+            context.say("nothing found" if wrong is None else f"nothing found: {one_line(wrong)}")
         for hit in hits:
             when = (hit.ended_at or "")[:10]
             click.echo(click.style(hit.path, bold=True) + (f"  {when}" if when else ""))

@@ -99,8 +99,9 @@ def dream(
 
 def _require_known(workspace: Workspace, agent_id: str) -> None:
     """Refuses unknown agents: a mistyped name must not create a DREAMS.md."""
-    if promotions.last_sweep(workspace.database, agent_id) is None:
-        counts.require_known(workspace.database, agent_id)
+    wrong = counts.unknown(workspace.database, agent_id)
+    if wrong is not None and promotions.last_sweep(workspace.database, agent_id) is None:
+        raise wrong
 
 
 def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> SweepResult:

@@ -164,15 +164,16 @@ def agents(database: Database) -> list[str]:
         found.append(agent)
 
 
-def require_known(database: Database, agent_id: str) -> None:
-    """Raises `UsageError` for an agent of which nothing is indexed; the default agent is always known."""
+def unknown(database: Database, agent_id: str) -> UsageError | None:
+    """Returns the error for an agent of which nothing is indexed; None for others, and for the default agent."""
     known = agents(database)
-    if agent_id not in (DEFAULT_AGENT, *known):
-        raise UsageError(
-            f"agent {agent_id!r} has neither an artifact nor a memory",
-            hint=f"known agents: {', '.join(known) or DEFAULT_AGENT}",
-            code="unknown-agent",
-        )
+    if agent_id in (DEFAULT_AGENT, *known):
+        return None
+    return UsageError(
+        f"agent {agent_id!r} has neither an artifact nor a memory",
+        hint=f"known agents: {', '.join(known) or DEFAULT_AGENT}",
+        code="unknown-agent",
+    )
 
 
 def sessions(database: Database) -> int:
