@@ -67,8 +67,8 @@ def remove(
     too: give its key, name or id.
 
     --undo takes the session off the list of what must not return, here and on every machine that the vault is synced
-    to. It restores nothing by itself: put the files into memory/ again (from a backup, git or another machine), or let
-    the harness's transcript be read again, and they are indexed. An id lifts the removal of that session, a key or
+    to. It restores nothing by itself: put the files into memory/ again (from a copy of yours, git or another
+    machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that session, a key or
     name that of all its sessions.
     """
     if undo and (reason is not None or purge_history or quoting is not None):
@@ -239,7 +239,7 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
     click.echo("  nothing is restored by itself; its memories, pins and counters are gone for good")
     if undo.present:
         click.echo(f"  {counted(len(undo.present), 'file')} of it exist and are indexed by the next pass")
-    click.echo("  put its files into memory/ again (from a backup, git or another machine), then:")
+    click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")
     click.echo(f"    {context.command_line('reindex')}")
 
 
