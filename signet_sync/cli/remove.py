@@ -178,6 +178,7 @@ def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
         files, rows = counted(len(done.removed_paths), "file"), counted(done.removed_rows, "row")
         click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
+    click.echo(f"  to let it return: signet-sync remove --undo {done.session_token}; what was deleted stays deleted")
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.purged is not None:
@@ -235,7 +236,8 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
         click.echo("nothing was lifted (--dry-run)")
         return
     token = undo.tombstone.session_token
-    click.echo(f"the removal of {token} is lifted: its files may return, here and on other machines")
+    lifted = "was lifted earlier" if undo.earlier else "is lifted"
+    click.echo(f"the removal of {token} {lifted}: its files may return, here and on other machines")
     click.echo("  nothing is restored by itself; its memories, pins and counters are gone for good")
     if undo.present:
         click.echo(f"  {counted(len(undo.present), 'file')} of it exist and are indexed by the next pass")
