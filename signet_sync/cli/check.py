@@ -135,8 +135,6 @@ def _checked(
 
 def _restorable(context: Context, checked: CheckResult) -> frozenset[str]:
     """Returns the invalid files that the index could restore; none if there is no index that can be read."""
-    import apsw
-
     from signet_sync.integrity import check as integrity_check
 
     if all(judgement.verdict != "invalid" for judgement in checked.judgements):
@@ -144,7 +142,7 @@ def _restorable(context: Context, checked: CheckResult) -> frozenset[str]:
     try:
         with closing(Database(context.database_path(), readonly=True, traceless=True)) as database:
             return integrity_check.restorable(database, checked)
-    except (OSError, apsw.Error, SignetSyncError):
+    except (OSError, SignetSyncError):
         return frozenset()
 
 

@@ -68,8 +68,8 @@ def remove(
 
     --undo takes the session off the list of what must not return, here and on every machine that the vault is synced
     to. It restores nothing by itself: put the files into memory/ again (from a copy of yours, git or another
-    machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that session, a key or
-    name that of all its sessions.
+    machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that
+    session, a key or name that of all its sessions.
     """
     if undo and (reason is not None or purge_history or quoting is not None):
         raise click.UsageError("--undo cannot be combined with --reason, --purge-history or --quoting")

@@ -766,7 +766,9 @@ def test_a_text_that_names_a_blocker_says_when_that_was_solved(tmp_path):
     vault = Vault(tmp_path / "vault")
     waits = "The lantern release waits for the legal review of the bundled zeppelin fonts"
     vault.session(3, project="/home/u/lantern", body=f"# Release\n\n## Blockers\n\n- {waits}.\n")
-    vault.session(2, project="/home/u/lantern", body="# Other\n\n## Blockers\n\n- The zeppelin mast leans to the north.\n")
+    vault.session(
+        2, project="/home/u/lantern", body="# Other\n\n## Blockers\n\n- The zeppelin mast leans to the north.\n"
+    )
     vault.reindex()
     ask = ("recall", "zeppelin", "--json")
     assert not [hit for hit in vault.call(*ask).json["hits"] if "solved" in hit["why"]]
