@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,7 +70,8 @@ def check(
     form = "json" if context.as_json else form
     try:
         checked = _checked(context, progress=form == "text" and not context.quiet, **asked)
-        document = integrity_check.document(context.root, checked, context.now_us, strict=strict)
+        sealed = _restorable(context, checked)
+        document = integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
         below = _below(context.root)
         for name, path in (("sarif", sarif), ("junit", junit)):
             if path is not None:
@@ -129,6 +131,19 @@ def _checked(
             known=known,
             progress=advance,
         )
+
+
+def _restorable(context: Context, checked: CheckResult) -> frozenset[str]:
+    """Returns the invalid files that the index could restore; none if there is no index that can be read."""
+    from signet_sync.integrity import check as integrity_check
+
+    if all(judgement.verdict != "invalid" for judgement in checked.judgements):
+        return frozenset()
+    try:
+        with closing(Database(context.database_path(), readonly=True, traceless=True)) as database:
+            return integrity_check.restorable(database, checked)
+    except (OSError, SignetSyncError):
+        return frozenset()
 
 
 def _below(root: str) -> str:

@@ -67,9 +67,9 @@ def remove(
     too: give its key, name or id.
 
     --undo takes the session off the list of what must not return, here and on every machine that the vault is synced
-    to. It restores nothing by itself: put the files into memory/ again (from a backup, git or another machine), or let
-    the harness's transcript be read again, and they are indexed. An id lifts the removal of that session, a key or
-    name that of all its sessions.
+    to. It restores nothing by itself: put the files into memory/ again (from a copy of yours, git or another
+    machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that
+    session, a key or name that of all its sessions.
     """
     if undo and (reason is not None or purge_history or quoting is not None):
         raise click.UsageError("--undo cannot be combined with --reason, --purge-history or --quoting")
@@ -178,6 +178,7 @@ def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
         files, rows = counted(len(done.removed_paths), "file"), counted(done.removed_rows, "row")
         click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
+    click.echo(f"  to let it return: signet-sync remove --undo {done.session_token}; what was deleted stays deleted")
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.purged is not None:
@@ -235,11 +236,12 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
         click.echo("nothing was lifted (--dry-run)")
         return
     token = undo.tombstone.session_token
-    click.echo(f"the removal of {token} is lifted: its files may return, here and on other machines")
+    lifted = "was lifted earlier" if undo.earlier else "is lifted"
+    click.echo(f"the removal of {token} {lifted}: its files may return, here and on other machines")
     click.echo("  nothing is restored by itself; its memories, pins and counters are gone for good")
     if undo.present:
         click.echo(f"  {counted(len(undo.present), 'file')} of it exist and are indexed by the next pass")
-    click.echo("  put its files into memory/ again (from a backup, git or another machine), then:")
+    click.echo("  put its files into memory/ again (from a copy of yours, git or another machine), then:")
     click.echo(f"    {context.command_line('reindex')}")
 
 

@@ -35,7 +35,7 @@ def list_(context: Context, accepted: bool) -> int:
             context.answer({"accepted": [one._asdict() for one in gone]}, lambda: _show_accepted(gone))
         else:
             found = batches(database)
-            context.answer({"violations": [_document(batch) for batch in found]}, lambda: _show(found))
+            context.answer({"violations": [_document(batch) for batch in found]}, lambda: _show(found, context))
     return 0
 
 
@@ -52,7 +52,7 @@ def _show_accepted(gone: list[AcceptedGone]) -> None:
     click.echo(f"{counted(len(gone), 'file')} accepted as gone")
 
 
-def _show(found: list[Batch]) -> None:
+def _show(found: list[Batch], context: Context) -> None:
     for batch in found:
         several = f" ({len(batch.files)} files found in one pass) · --batch {batch.id}" if len(batch.files) > 1 else ""
         click.secho(f"found {batch.found_at}{several}", bold=True)
@@ -63,7 +63,16 @@ def _show(found: list[Batch]) -> None:
         click.echo("for several files: a pattern instead of PATH, --batch ID, --vanished, or --all")
         click.echo("to remove the whole session instead: signet-sync remove SESSION")
     else:
-        click.echo("no open violations")
+        click.echo(f"no open violations{_as_of(context)}")
+
+
+def _as_of(context: Context) -> str:
+    """Returns up to when it is known, and what looks again if no agent runs."""
+    from signet_sync.admin.status import last_full_pass  # only where there is nothing to list
+
+    last, running = last_full_pass(context.place())
+    look = "" if running else f": {context.command_line('reindex')}"
+    return f" as of the last pass {last}{look}" if last else look
 
 
 @violations.command()
@@ -147,7 +156,9 @@ def _answer(context: Context, settled: BatchResult, what: str, **more: object) -
 @_choosing
 @click.option("--accepted", is_flag=True, help="Those whose absence was accepted.")
 def restore(context: Context, which: ViolationFilter, yes: bool) -> int:
-    """Write the sealed bytes back; anything else at the path is moved away whole and kept.
+    """Write the sealed bytes back; a changed text is replaced and not kept.
+
+    `violations show PATH` prints the change before. What is no file (a link, a folder) is moved aside and kept.
 
     A PATTERN (* ? [ ]) selects every open violation that it matches by name or, with a slash in it, by path. Files
     whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and the

@@ -57,6 +57,8 @@ _NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
 _TITLE_END = late(r"[\W_]+$")
 _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
+# Asked of the agent, and no part of what is to be known.
+_REMEMBER = late(r"^(?:[Pp]lease,? )?[Rr]emember that (?=\S)")
 _QUESTION_BEHIND = late(r"(?<=[.!?…])\s+(?=(?:[Oo]pen )?[Qq]uestions?:\s)")
 _STRUCK = late(r"~~(?!~)([^~]+)~~")
 _WORDS = late(r"\w\W*\w\W*\w")
@@ -224,7 +226,7 @@ def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
         for said, struck in _parted(raw, replaced) if raw.startswith("~~") else ((one, False) for one in _asked(raw)):
             flat = flatten(said, ITEM_LENGTH)
             block = _BLOCK.match(flat)
-            shown = flat[block.end() :] if block is not None else flat
+            shown = _REMEMBER.sub("", flat[block.end() :] if block is not None else flat)
             kind, named, did = classified(aspect, shown)
             done = ticked or struck or did
             # What is done is not shown: it ends what was said in other words before.

@@ -1,9 +1,9 @@
-"""Checks files, pages and entities without writing anything; opens the index only if asked to."""
+"""Checks files, pages and entities without writing anything; no verdict needs the index unless asked for."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import judged
 from signet_sync.sync.request import Pass, Request
-from signet_sync.sync.store import violations
+from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.digest.segments import derive_digest
@@ -299,8 +299,25 @@ def _exists(root: str, target: str) -> bool:
         return False
 
 
-def document(root: str, checked: CheckResult, now_us: int, *, strict: bool) -> dict[str, Any]:
-    """Returns the document of `check --json`; a note that fails a strict check says so."""
+# Of these the sealed bytes are the remedy, where an index has them.
+_RESTORABLE = frozenset(
+    {"frontmatter-missing", "frontmatter-invalid", "field-missing", "field-invalid", "hash-mismatch", "not-utf8"}
+)
+
+
+def restorable(database: Database, checked: CheckResult) -> frozenset[str]:
+    """Returns the paths of invalid files whose sealed bytes the index has."""
+    paths = [j.path for j in checked.judgements if j.verdict == "invalid" and j.code in _RESTORABLE]
+    return frozenset(path for path, seal in artifacts.seals_of(database, paths).items() if seal.packed)
+
+
+def document(
+    root: str, checked: CheckResult, now_us: int, *, strict: bool, sealed: Collection[str] = ()
+) -> dict[str, Any]:
+    """Returns the document of `check --json`; a note that fails a strict check says so.
+
+    The remedy for the paths in `sealed` is to restore them from their seals.
+    """
     problems = [
         {
             **problem(j.path, j.verdict, j.code, j.message, is_file=bool(j.found_sha256)),
@@ -309,6 +326,9 @@ def document(root: str, checked: CheckResult, now_us: int, *, strict: bool) -> d
         for j in checked.judgements
         if j.verdict not in ("indexed", "tombstone")
     ]
+    for entry in problems:
+        if entry["path"] in sealed:
+            entry["hint"] = f"signet-sync violations restore {entry['path']} writes the sealed file back"
     problems = sorted([*problems, *checked.problems], key=lambda p: (p["path"], p.get("line", 0)))
     for entry in problems:
         if (entry["path"], entry["code"]) in checked.known:

@@ -368,3 +368,10 @@ def test_a_hostile_text_is_read_soon(body):
     started = time.process_time()
     items(body)
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("asked", ["Remember that ", "Please remember that ", "please, remember that "])
+def test_that_it_shall_be_remembered_is_no_part_of_a_statement(asked: str) -> None:
+    body = f"## Preferences\n\n- {asked}I prefer pnpm over npm.\n- Remember the milk of the lighthouse.\n"
+    wanted = ["I prefer pnpm over npm.", "Remember the milk of the lighthouse."]
+    assert [item.text for item in items(body)] == wanted

@@ -238,3 +238,23 @@ def test_a_batch_or_a_pattern_is_restored_and_trouble_with_one_is_told_while_the
         assert refused.code == 2 and refused.json["error"]["code"] in ("unknown-batch", "unknown-violation"), words
     assert vault.call("violations", "accept", "--all", "--batch", "x", "--reason", "r").code == 2
     assert vault.call("violations", "accept", "--reason", "r").code == 2
+
+
+@pytest.mark.parametrize("change", [lambda raw: raw + b"a note of mine\n", lambda raw: raw[4:], lambda raw: b"\xff"])
+def test_without_a_pass_check_names_the_seal_as_the_remedy_and_it_is_one(vault, change):
+    path = vault.paths[0]["summary"]
+    before = (vault / path).read_bytes()
+    (vault / path).write_bytes(change(before))
+    listed = vault.call("violations", "list").out
+    assert listed.startswith("no open violations as of the last pass 20") and listed.rstrip().endswith("reindex")
+    assert "later changes are found by: signet-sync reindex" in vault.call("status").out
+    (problem,) = vault.call("check", "--json").json["problems"]
+    assert problem["hint"] == f"signet-sync violations restore {path} writes the sealed file back"
+    assert vault.call("violations", "restore", path).code == 0 and (vault / path).read_bytes() == before
+
+
+def test_without_an_index_check_names_a_copy_as_before(vault):
+    path = vault.paths[0]["summary"]
+    (vault / path).write_bytes((vault / path).read_bytes() + b"a note of mine\n")
+    (problem,) = vault.call("--db", "nowhere.db", "check", "--json").json["problems"]
+    assert problem["code"] == "hash-mismatch" and "from a copy" in problem["hint"]

@@ -347,3 +347,16 @@ def test_killed_at_any_step_it_is_lifted_or_stands_whole_and_can_be_lifted_again
         seen.add(lifted)
         step += every
     assert seen == {True, False}
+
+
+def test_who_opens_a_removed_session_is_told_so_and_how_it_may_return(vault):
+    for name in (ID, TOKEN):
+        error = vault.call("open", name, "--json").json["error"]
+        assert error["message"].startswith(f"session {name} was removed ")
+        assert f"remove --undo {name};" in error["hint"]
+    assert vault.call("remove", ID, "--undo").out.startswith(f"the removal of {TOKEN} is lifted")
+    again = vault.call("remove", ID, "--undo").out
+    assert again.startswith(f"the removal of {TOKEN} was lifted earlier") and "a copy of yours" in again
+    vault.session(1)
+    vault.reindex()
+    assert f"remove --undo {TOKEN};" in vault.call("remove", ID, "--reason", "r", "--yes").out

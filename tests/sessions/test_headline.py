@@ -46,6 +46,14 @@ def test_a_project_named_like_a_common_word_is_named_at_the_end(name: str) -> No
     assert said is not None and said.endswith(f" all pass (project {name}).") and ".md: " not in said
 
 
+@pytest.mark.parametrize("project", [None, "/home/u/x"])
+def test_the_name_of_a_file_is_no_title(project: str | None) -> None:
+    answered = assistant("Postgres is enough here: the load is 40 jobs a minute, and one table does it alone.")
+    said = told(user("We need to pick a queue. Redis or Postgres?") + answered, project=project)
+    assert said is not None and said.startswith("Asked: We need to pick a queue")
+    assert said.endswith(f" (session of {DAY}, transcript.md).")
+
+
 @pytest.mark.parametrize(
     ("transcript", "expected"),
     [

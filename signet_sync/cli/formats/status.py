@@ -27,7 +27,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield _line("database", f"{display(document['database'])} ({human(document['sizes']['database'])})")
     if kept := _kept(document):
         yield _line("kept", kept)
-    yield _line("last pass", document["last_full_pass"] or "never")
+    yield _line("last pass", (document["last_full_pass"] or "never") + _looking_again(document))
     if document["watch"]:
         yield _line("watch", document["watch"])
     yield _line("indexed", _indexed(document["counts"]))
@@ -54,6 +54,12 @@ def _agent(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line("since", document["since"])
     for one in advice(document):
         yield _line("", display(f"{one.message}; {one.remedy}"), **({"fg": "red"} if one.bad else {}))
+
+
+def _looking_again(document: Mapping[str, Any]) -> str:
+    """Names what looks for later changes if no agent does; without an index there is other advice."""
+    stopped = not document["running"] and document["readable"] and document["last_full_pass"]
+    return "; later changes are found by: signet-sync reindex" if stopped else ""
 
 
 def _indexed(counts: Mapping[str, int]) -> str:

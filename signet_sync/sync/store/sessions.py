@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.session_token import token_of
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.stored_names import session_name
 
@@ -80,11 +83,29 @@ def unknown(agent_id: str, name: str) -> UsageError:
     )
 
 
+def _removed(database: Database, agent_id: str, name: str) -> UsageError | None:
+    """Returns what is raised where a name means a session that was removed; None if it means none."""
+    name = session_name(name)
+    for token, at, ids, paths in database.execute(
+        "select session_token, removed_at, session_ids, removed_paths from memory_artifact_tombstones"
+        " where agent_id = ?",
+        (agent_id,),
+    ):
+        if token in (name, token_of(agent_id, name)) or name in (*json.loads(ids or "[]"), *json.loads(paths)):
+            return UsageError(
+                f"session {name} was removed {at}; its text is deleted",
+                hint=f"to let it return from a harness: signet-sync remove --undo {shlex.quote(name)}; what was deleted"
+                " stays deleted",
+                code="unknown-session",
+            )
+    return None
+
+
 def one(database: Database, agent_id: str, name: str) -> SessionRef:
     """Returns the one session that a name means. Raises `UsageError` with the candidates if none or several."""
     found = find(database, agent_id, name)
     if not found:
-        raise unknown(agent_id, name)
+        raise _removed(database, agent_id, name) or unknown(agent_id, name)
     if len(found) > 1:
         found = [ref for ref in found if not is_doubled(database, ref[:3])]
     if len(found) > 1:

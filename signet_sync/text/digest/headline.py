@@ -56,10 +56,11 @@ def headline(outcome: SessionOutcome, contexts: Sequence[SentenceSubject]) -> st
     # A name that fits any sentence ("A", "gone") is none to us.
     project = basename(first.project)
     named = [f"{{}} (project {project})"] if project.replace("-", "").isalnum() and len(project) <= _PROJECT else []
+    last = f"{{}} (session of {first.day}, {first.kind}.md)"  # a file's name is an anchor, never the title
     for text in _shorter(said):
         # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
         # word "session", else what the text names first; a file's name is one to both.
-        for form in ("{}", f"{{}} (session of {first.day})", *files, *named, f"{first.token}--{first.kind}.md: {{}}"):
+        for form in ("{}", f"{{}} (session of {first.day})", *files, *named, last):
             sentence = _anchored(form.format(_END.sub("", text)), outcome, first)
             signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
             if signets and passes_strict(sentence, *contexts):

@@ -58,6 +58,9 @@ def session(request: ViewRequest) -> WebPage:
             return _session_page(request, database, ref, live)
         if live:
             return _only_running(request, database, token, live)
+        # An address cut after the token: the session, if only one has it, else the token is what is not found.
+        if not session_id and len(found := sessions.find(database, request.agent, token)) == 1:
+            return _session_page(request, database, found[0], buffers(database, *found[0][:3], found[0]))
         return _missing(request, outcomes.removed_at(database, request.agent, token, session_id))
 
 
@@ -220,7 +223,7 @@ def _page(request: ViewRequest, database: Database, title: str, data: dict[str, 
 
 
 def _missing(request: ViewRequest, removed_at: str | None) -> WebPage:
-    name = request.path["session"]
+    name = request.path["session"] or request.path["token"]
     data = {
         "name": name,
         "removed_at": removed_at,
