@@ -764,7 +764,7 @@ def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault
 def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: TranscriptBuilder) -> None:
     vault.reindex()
     assert recalled(vault, "answer1word")
-    talk.user("And the cormorant?", 100)
+    talk.user("The cormorant nests below the lamp.", 100)
     assert "cormorant" in vault.call("context", "--prompt", "What about the cormorant?").out
     assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
     talk.idle()

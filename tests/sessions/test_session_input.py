@@ -270,14 +270,14 @@ def test_an_input_that_is_no_file(vault, source):
 # ── the vault ──
 
 
-@pytest.mark.parametrize("root", ["nowhere", "a-file"])
-def test_a_workspace_that_is_none(tmp_path, root):
+@pytest.mark.parametrize(("root", "remedy"), [("nowhere", "init"), ("a-file", "name a folder")])
+def test_a_workspace_that_is_none(tmp_path, root, remedy):
     (tmp_path / "a-file").write_text("")
     (tmp_path / "in.json").write_text(json.dumps(document()))
     answer = call("--workspace", tmp_path / root, "session", "end", "--json", "--input", tmp_path / "in.json")
     assert answer.code == 3
     error = answer.json["error"]
-    assert error["path"] == str(tmp_path / root) and "init" in error["hint"]
+    assert error["path"] == str(tmp_path / root) and remedy in error["hint"]
     assert not (tmp_path / "nowhere").exists()
 
 
