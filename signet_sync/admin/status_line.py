@@ -1,14 +1,16 @@
 """Describes a workspace in one line for prompts and status bars: a few numbers, no word of a session.
 
-It is printed many times a minute: only light modules are imported, no lock is taken, and no error is raised.
+It is printed many times a minute: only light modules are imported, and no lock is taken. What cannot be read is named
+instead of a number.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 
-from signet_sync.errors import DatabaseError
+from signet_sync.errors import SignetSyncError
 from signet_sync.storage import locations
 from signet_sync.text.phrases import counted
 
@@ -39,7 +41,7 @@ def line(root: str, database: str | None = None) -> str:
             return f"{NAME}: no workspace"
         folder = locations.locate(root)
         said = [*_agent(folder), *_index(database or folder.database), *_waiting(folder)]
-    except Exception:  # noqa: BLE001 - whatever it is, a prompt is no place for it: `status` and `doctor` say it
+    except (OSError, SignetSyncError):  # `status` and `doctor` say which
         said = ["not available"]
     return f"{NAME}: {' · '.join(said)}"
 
@@ -59,19 +61,18 @@ def _agent(folder: StateFolder) -> list[str]:
 def _index(path: str) -> list[str]:
     if not os.path.exists(path):
         return ["no index"]
-    from signet_sync.storage.database.connection import Database  # loads SQLite
+    from signet_sync.storage.database.connection import UNREADABLE, Database  # loads SQLite
+    from signet_sync.sync import outbox  # as above
     from signet_sync.sync.store import counts  # as above
 
     try:
         database = Database(path, readonly=True, wait_ms=_WAIT_MS, traceless=True)
-    except DatabaseError:
+        with closing(database.connection):
+            today = counts.sessions_since(database, _midnight_us())
+            wrong = counts.problem_count(database)
+            backlog = outbox.backlog(database)
+    except UNREADABLE:
         return ["index unreadable"]
-    try:
-        today = counts.sessions_since(database, _midnight_us())
-        wrong = counts.problem_count(database)
-        backlog: int = database.value("select count(*) from outbox")
-    finally:
-        database.connection.close()
     return [
         f"{counted(today, 'session')} today",
         *([counted(wrong, "problem")] if wrong else []),

@@ -16,7 +16,7 @@ from signet_sync.cli.commands import ALIASES, MEANT
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.recall.store.names import Name, names
-from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.connection import UNREADABLE, Database
 from signet_sync.sync.store import counts
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def completions(context: Context, kind: str, incomplete: str) -> list[Completion
     """Returns the names of a kind that begin with a word, each with what it stands for; nothing if that fails."""
     mark = "^" if incomplete.startswith("^") and kind in ("handle", "memory", "project") else ""
     start = incomplete.removeprefix(mark)
-    with suppress(Exception):  # nothing may disturb a line that is being typed
+    with suppress(*UNREADABLE):  # a line that is being typed is no place for the error
         found = _names(context, kind, start)
         return [CompletionItem(mark + word, help=about) for word, about in islice(_beginning(found, start), _COMPLETED)]
     return []
@@ -115,7 +115,7 @@ def add(context: Context, error: UsageError, given: Iterable[tuple[str, str]]) -
     kind = _KINDS.get(error.code)
     if kind is None or error.suggestions:
         return
-    with suppress(Exception):  # the error that is reported counts
+    with suppress(*UNREADABLE):  # the error that is reported counts
         others = _other_agents(context)
         if others:
             proposing(error, [f"--agent {agent}" for agent in others])

@@ -333,6 +333,11 @@ def test_a_line_fails_quietly(vault: Vault, tmp_path: Path) -> None:
     vault.reindex()
     vault.db.write_bytes(b"no database" * 1000)
     assert vault.call("status", "--line") == Answer(0, "signet-sync: not running · index unreadable\n", "")
+    vault.db.unlink()
+    vault.reindex()
+    with vault.database(readonly=False) as database:
+        database.execute("drop table outbox")
+    assert vault.call("status", "--line") == Answer(0, "signet-sync: not running · index unreadable\n", "")
     assert vault.call("status", "--line", "--json").code == 2
 
 

@@ -8,7 +8,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.graph.store import passages
 from signet_sync.memories import operations, promotion
-from signet_sync.memories.store import memories, pins, promotions
+from signet_sync.memories.store import pins, promotions
 from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import forget
 from signet_sync.recall import pinning
@@ -71,16 +71,8 @@ def _do_remember(call: ActionCall) -> ActionResult:
 
 
 def _memory_of(request: ViewRequest) -> Memory:
-    wanted = request.query.get("memory", "").removeprefix("^")
     with reading(request.site.place) as database:
-        found = memories.get(database, request.agent, wanted)
-    if found is None:
-        raise UsageError(
-            f"agent {request.agent} has no memory {wanted[:60]}",
-            hint="it may have been forgotten; see the list of recalled memories",
-            code="unknown-memory",
-        )
-    return found
+        return operations.named(database, request.agent, request.query.get("memory", ""))
 
 
 def _forget(request: ViewRequest) -> ActionPlan:

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from signet_sync.admin.stats import stats
 from signet_sync.embeddings.meaning import Meaning
-from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
 from signet_sync.formats.timestamps import DAY, SECOND, day_of
 from signet_sync.graph.store import neighbours
-from signet_sync.memories import promotion
+from signet_sync.memories import operations, promotion
 from signet_sync.memories.promotion import RecalledMemory
 from signet_sync.memories.promotion_score import Gates, ScorePart, SignalWeights, parts
 from signet_sync.memories.promotion_views import DreamView, SweepView
@@ -255,15 +254,9 @@ def memory(request: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
     settings = request.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
-    wanted = request.path["memory"].removeprefix("^")
     with reading(request.site.place) as database:
-        found = memories.get(database, request.agent, wanted)
-        if found is None:
-            raise UsageError(
-                f"agent {request.agent} has no memory {wanted[:60]}",
-                hint="it may have been forgotten; see the list of recalled memories",
-                code="unknown-memory",
-            )
+        found = operations.named(database, request.agent, request.path["memory"])
+        wanted = found.id
         texts = _Texts(database, request.agent)
         now = next(iter(promotion.recalled(database, settings, request.agent, request.now_us, wanted)), None)
         then = promotions.view_of(database, request.agent, wanted)
