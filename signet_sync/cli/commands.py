@@ -75,6 +75,9 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "migrate": ("migrate", "Bring over what another program remembers."),
         "signet": ("signet", "Choose who writes MEMORY.md beside Signet."),
     },
+    "fleet": {
+        "fleet": ("fleet.group", "Check, index, search and remove across many workspaces."),
+    },
     "advanced": {
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
         "session": ("session", "Write a session's end or compaction into the vault."),

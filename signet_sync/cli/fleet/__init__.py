@@ -1,0 +1,1 @@
+"""The commands over many workspaces, `fleet …`."""

@@ -1,0 +1,25 @@
+"""`fleet`: groups the commands over many workspaces."""
+
+from __future__ import annotations
+
+import click
+
+from signet_sync.cli.fleet import check
+from signet_sync.cli.parsing import Group
+
+_HELP = """Check, index, search and remove across many workspaces.
+
+\b
+TARGET  a workspace: a folder, or a URL (s3://, gs://, az://, git+https://, zip://); a glob of
+        them; @FILE with one on each line; or a fleet file, NAME.toml
+
+See docs/fleet.md.
+"""
+
+
+@click.group(cls=Group, help=_HELP, short_help="Check, index, search and remove across many workspaces.")
+def fleet() -> None:
+    pass
+
+
+fleet.add_command(check.check)
