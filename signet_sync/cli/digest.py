@@ -5,17 +5,17 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command, Moment, Named
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
-from signet_sync.formats.timestamps import DAY, parse_since
+from signet_sync.formats.timestamps import DAY
 from signet_sync.pages import notes, period, period_operations
 
 
 @click.command(cls=Command)
 @click.option("--week", is_flag=True, help="The last seven days (the default).")
 @click.option("--day", is_flag=True, help="Today.")
-@click.option("--since", metavar="DATE", help="From this day on (2026-03-28, or ISO 8601).")
+@click.option("--since", metavar="TIME", type=Moment(), help="From this day or time on, or of so long: 3w.")
 @click.option(
     "--project", metavar="PROJECT", type=Named("project"), help="Only this project: its name, path or origin."
 )
@@ -28,7 +28,7 @@ from signet_sync.pages import notes, period, period_operations
 @now_option
 @json_option
 @pass_context
-def digest(context: Context, week: bool, day: bool, since: str | None, project: str | None, into: str | None) -> int:
+def digest(context: Context, week: bool, day: bool, since: int | None, project: str | None, into: str | None) -> int:
     """Print what happened, by project: sessions, decisions, blockers, what was remembered and promoted.
 
     Days are in UTC. --into replaces its own text in the file, between two marks, and leaves the rest; removing a
@@ -40,10 +40,9 @@ def digest(context: Context, week: bool, day: bool, since: str | None, project: 
     to_us = (context.now_us // DAY + 1) * DAY
     from_us = to_us - (1 if day else 7) * DAY
     if since is not None:
-        began = parse_since(since)
-        if began is None or began >= to_us:
+        if since >= to_us:
             raise UsageError("--since is no day up to today", hint="write it as 2026-03-28", code="bad-date")
-        from_us = began
+        from_us = since
     seen = period_operations.read(context.place(), context.agent, from_us, to_us, project, private=into is None)
     document = period.document(context.agent, seen)
     if into is not None:

@@ -8,8 +8,7 @@ from dataclasses import asdict
 import click
 
 from signet_sync.cli.main import Context, json_option, pass_context
-from signet_sync.cli.parsing import Command
-from signet_sync.formats.timestamps import parse_since
+from signet_sync.cli.parsing import Command, Moment
 from signet_sync.graph import enrichment
 from signet_sync.graph.enrichment import Improvement, Waiting
 from signet_sync.storage.clock import now_us
@@ -32,18 +31,23 @@ _WHY = {
 
 
 @click.command(cls=Command, help=_IMPROVE, short_help="Let a language model redo what rules made.")
-@click.option("--since", metavar="TIME", help="Only what is of this day or time, or later (ISO 8601).")
+@click.option(
+    "--since",
+    metavar="TIME",
+    type=Moment(),
+    default=0,
+    help="Only what is of this day or time, or later; or so long: 3w.",
+)
 @click.option("--dry-run", is_flag=True, help="Count files and tokens of the model; ask nothing, write nothing.")
 @json_option
 @pass_context
-def improve(context: Context, since: str | None, dry_run: bool) -> int:
+def improve(context: Context, since: int, dry_run: bool) -> int:
     context.require_database_file()
-    since_us = _since(since)
     require_index(context.place())
     context.log_to_person()
     with context.opened(touch_nothing=dry_run) as workspace:
         if dry_run:
-            waiting = enrichment.measure(workspace, now_us=now_us, environ=os.environ, since_us=since_us)
+            waiting = enrichment.measure(workspace, now_us=now_us, environ=os.environ, since_us=since)
             document = waiting._asdict() | {"suffices": waiting.tokens <= waiting.left, "dry_run": True}
             context.answer(document, lambda: _show_waiting(waiting))
             return 0
@@ -52,16 +56,9 @@ def improve(context: Context, since: str | None, dry_run: bool) -> int:
             if context.verbose:
                 context.say(f"{done + 1} of {whole}")
 
-        done = enrichment.improve(workspace, now_us=now_us, environ=os.environ, since_us=since_us, progress=progress)
+        done = enrichment.improve(workspace, now_us=now_us, environ=os.environ, since_us=since, progress=progress)
     context.answer(asdict(done) | {"dry_run": False}, lambda: _show(done))
     return {"interrupted": 130, "silent": 1}.get(done.stopped, 0)
-
-
-def _since(text: str | None) -> int:
-    instant = 0 if text is None else parse_since(text)
-    if instant is None:
-        raise click.BadParameter(f"{text!r} is not a day or an ISO 8601 time", param_hint="--since")
-    return instant
 
 
 def _in_words(counts: dict[enrichment.Kind, int]) -> str:

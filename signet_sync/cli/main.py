@@ -250,7 +250,12 @@ def _shared_option(
 
 
 now_option = _shared_option(
-    "--now", field="now", read=_instant, metavar="TIME", help="Use this as the current time (ISO 8601)."
+    "--now",
+    field="now",
+    read=_instant,
+    is_eager=True,  # other times may be told as so long ago
+    metavar="TIME",
+    help="Use this as the current time (ISO 8601).",
 )
 json_option = _shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
 agent_option = _shared_option(

@@ -10,6 +10,8 @@ from click.core import ParameterSource
 
 from signet_sync.cli.commands import ALIASES
 from signet_sync.errors import UsageError
+from signet_sync.formats.timestamps import parse_moment
+from signet_sync.storage.clock import now_us
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -188,6 +190,31 @@ class Group(_Described, click.Group):
 
             raise UnknownCommand(suggestions.unknown_command(ctx, self, args[0]), ctx)
         return super().resolve_command(ctx, args if name is None else [name, *args[1:]])
+
+
+class Moment(click.types.StringParamType):
+    """A day (2026-03-28), an ISO 8601 time, or `10d` and `3w`: so long ago. Microseconds since 1970 UTC.
+
+    With `ends` a day alone stands for its end.
+    """
+
+    name = "time"
+
+    def __init__(self, *, ends: bool = False) -> None:
+        self.ends = ends
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the instant. Raises `click.BadParameter`."""
+        if isinstance(value, int):
+            return value
+        instant = parse_moment(
+            value, ctx.obj.now_us if ctx is not None and ctx.obj is not None else now_us(), ends=self.ends
+        )
+        if instant is None:
+            self.fail(
+                f"{value!r} is no time: write 2026-03-28, an ISO 8601 time, or 3w (10d) for so long ago", param, ctx
+            )
+        return instant
 
 
 class Named(click.types.StringParamType):

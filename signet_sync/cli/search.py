@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, one_line, pass_context
-from signet_sync.cli.parsing import Command
-from signet_sync.formats.timestamps import parse_since
+from signet_sync.cli.parsing import Command, Moment
 from signet_sync.recall.store.search import search as search_artifacts
 from signet_sync.sync.read_only import count_artifacts, reading
 from signet_sync.sync.store import counts
@@ -16,17 +15,17 @@ from signet_sync.sync.store import counts
 @click.argument("query", nargs=-1, required=True)
 @click.option("--kind", type=click.Choice(["summary", "transcript", "compaction", "manifest"]), help="Only this kind.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
-@click.option("--since", metavar="TIME", help="Only sessions since this day or time (ISO 8601).")
+@click.option("--since", metavar="TIME", type=Moment(), help="Only sessions since this day or time, or so long: 3w.")
 @click.option("--raw", is_flag=True, help="The query is FTS5 syntax, not plain words.")
 @agent_option
 @json_option
 @pass_context
-def search(context: Context, query: tuple[str, ...], kind: str | None, limit: int, since: str | None, raw: bool) -> int:
+def search(context: Context, query: tuple[str, ...], kind: str | None, limit: int, since: int | None, raw: bool) -> int:
     """Find files of sessions that contain all of the words; if there are none, any of them."""
     words = " ".join(query)
     with reading(context.place()) as database:
         hits = search_artifacts(
-            database, words, agent_id=context.agent, kind=kind, since_us=_since(since), limit=limit, raw=raw
+            database, words, agent_id=context.agent, kind=kind, since_us=since, limit=limit, raw=raw
         )
         wrong = None if hits else counts.unknown(database, context.agent)
         count_artifacts(context.place(), [(hit.agent_id, hit.path) for hit in hits])
@@ -41,12 +40,3 @@ def search(context: Context, query: tuple[str, ...], kind: str | None, limit: in
 
     context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, show)
     return 0
-
-
-def _since(text: str | None) -> int | None:
-    if text is None:
-        return None
-    instant = parse_since(text)
-    if instant is None:
-        raise click.BadParameter(f"{text!r} is not a day or an ISO 8601 time", param_hint="--since")
-    return instant

@@ -63,6 +63,23 @@ def parse_since(text: str) -> int | None:
     return parse_instant(f"{text}T00:00:00Z") if instant is None else instant
 
 
+_AGO = {"d": DAY, "w": 7 * DAY}
+
+
+def parse_moment(text: str, now_us: int, *, ends: bool = False) -> int | None:
+    """Parses like `parse_since`, and `10d` or `3w` as so many days or weeks before now.
+
+    With `ends` a day alone is its last microsecond, so that it is part of what ends with it.
+    """
+    count, unit = text[:-1], text[-1:]
+    if unit in _AGO and count.isascii() and count.isdigit() and len(count) < 6:
+        return now_us - int(count) * _AGO[unit]
+    instant = parse_since(text)
+    if instant is None or not ends or parse_instant(text) is not None:
+        return instant
+    return instant + DAY - 1
+
+
 def parse_name_stamp(stamp: str) -> set[int]:
     """Returns the instants that a file name's stamp (`:` written as `-`) may mean; empty if it means none.
 

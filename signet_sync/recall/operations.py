@@ -33,7 +33,7 @@ from signet_sync.recall.rank import (
 )
 from signet_sync.recall.snippets import around, label_with_snippet, speaker, turn_text
 from signet_sync.recall.store import hits
-from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
+from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine, Period
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, counting
@@ -101,19 +101,23 @@ def recall(
     limit: int = 10,
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
+    period: Period | None = None,
     meaning: Meaning | None = None,
 ) -> list[RankedHit]:
     """Returns what an agent remembers that answers a text, best first; accepts any text.
 
-    Without `private`, private memories are left out. Texts that are only similar in `meaning` come last, with score 0.
+    With a period, only what is of that time. Without `private`, private memories are left out. Texts that are only
+    similar in `meaning` come last, with score 0.
     """
     query, found = select_candidates(
-        database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
+        database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private, period=period
     )
     if meaning is not None and query.terms and meaning.is_ready(database):
         from signet_sync.recall import similar  # most readers have no vectors
 
-        found += similar.candidates(database, text, agent_id, found, limit, meaning, tiers=tiers, private=private)
+        found += similar.candidates(
+            database, text, agent_id, found, limit, meaning, tiers=tiers, private=private, period=period
+        )
     return [
         RankedHit(
             one.tier,
@@ -177,12 +181,13 @@ def select_candidates(
     *,
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
+    period: Period | None = None,
 ) -> tuple[Query, list[RecallCandidate]]:
     """Returns the parsed text, and the candidates that `select` selects; private memories only with `private`."""
     query = read(text)
     if not query.terms:
         return query, []
-    search = _QuerySearch(database, agent_id, query)
+    search = _QuerySearch(database, agent_id, query, period=period)
     found = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
     return query, [one for candidate in select(query, found) if (one := search.located(candidate)) is not None]
 
@@ -232,7 +237,14 @@ def prompt_candidates(
 class _QuerySearch:
     """One query over one agent's rows."""
 
-    def __init__(self, database: Database, agent_id: str, query: Query, limits: SearchLimits = FOR_RECALL) -> None:
+    def __init__(
+        self,
+        database: Database,
+        agent_id: str,
+        query: Query,
+        limits: SearchLimits = FOR_RECALL,
+        period: Period | None = None,
+    ) -> None:
         self.database = database
         self.agent_id = agent_id
         self.limits = limits
@@ -247,11 +259,18 @@ class _QuerySearch:
         self.weights = weights(query, counts, documents, limits.of_asking)
         self.heaviest = rarity(1, documents)
         self.selective = selective_terms(self.weights, counts, limits.found_by)
+        self.period, self._in_period = period, None if period is None else self._rows_of(period)
+        if self._in_period is not None:
+            self.holding = [[row for row in rows if row in self._in_period] for rows in self.holding]
         self.passages = PassageFinder(self.terms, self.weights)
         self.words = words_of(query)
         self.places: dict[str, tuple[int, str]] = {}
         self._lines_with: list[list[int]] | None = None
         self.projects: dict[str | None, Mapping[int, float]] = {}
+
+    def _rows_of(self, period: Period) -> frozenset[int]:
+        """Returns the agent's artifacts of that time."""
+        return frozenset(row for row, at_us in hits.moments(self.database, self.agent_id) if period.holds(at_us))
 
     def _correct_spelling(self) -> None:
         """Takes words that are spelled alike for each plain word that no text has."""
@@ -303,7 +322,7 @@ class _QuerySearch:
             # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
             while (wanted := self.limits.lines - len(ids)) > 0 and (some := _next_groups(groups, batch)):
-                ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
+                ids += hits.first(self.database, self.agent_id, tier, some, wanted, private, self.period)
                 batch *= 8
         return best
 
@@ -347,6 +366,8 @@ class _QuerySearch:
         selected, terms = self._rows_by_term(self.holding, within)
         near, bonus = pairs(self.weights, self.selective) if within is None else ([], [])
         close = [hits.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
+        if self._in_period is not None:
+            close = [rows & self._in_period for rows in close]
         # What only words close together find is scored by that alone.
         roots = [(selected, 0), (set[int]().union(*close) - selected, len(terms))]
         groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
@@ -427,6 +448,8 @@ class _QuerySearch:
         for turn in live.find(self.database, self.agent_id, self.passages.needles):
             passage = self.passages.best(turn.content)
             at_us = parse_instant(turn.at) or 0
+            if self.period is not None and not self.period.holds(at_us):
+                continue
             where = places.with_turn(turn.role.capitalize(), "a running session", at_us)
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"

@@ -10,6 +10,7 @@ from signet_sync.recall import places
 from signet_sync.recall.rank import LINE_TIERS, TIER_OF, RecallCandidate, Tier, folded_text
 from signet_sync.recall.snippets import speaker, turn_text
 from signet_sync.recall.store import hits
+from signet_sync.recall.store.hits import Period
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sentences import flatten
 
@@ -26,10 +27,12 @@ def candidates(
     *,
     tiers: Collection[Tier],
     private: bool,
+    period: Period | None = None,
 ) -> list[RecallCandidate]:
     """Returns an agent's texts that are similar to a query, the best first, if fewer than `limit` were `found`.
 
-    Their score is 0. Nothing found is repeated, a session is there once; private memories only with `private`.
+    With a period, only what is of that time. Their score is 0. Nothing found is repeated, a session is there once;
+    private memories only with `private`.
     """
     most = min(limit - len(found), MOST)
     if most <= 0:
@@ -39,6 +42,8 @@ def candidates(
     more: list[RecallCandidate] = []
     for place in meaning.nearest(database, agent_id, text):
         for one in _at(database, agent_id, place, tiers, private):
+            if period is not None and not period.holds(one.at_us):
+                continue
             if _identity(one) not in shown and folded_text(one.text) not in texts:
                 shown.add(_identity(one))
                 texts.add(folded_text(one.text))

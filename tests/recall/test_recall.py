@@ -515,6 +515,26 @@ def test_dates_that_a_question_names(asked, named):
     assert [tuple(one) for one in date_words(asked)] == named
 
 
+def test_a_question_about_a_time_is_answered_from_that_time_alone(vault):
+    early = vault.call("remember", "Lantern retries at dusk.", "--now", "2026-03-05T10:00:00Z", "--json").json["id"]
+    late = vault.call("remember", "Lantern retries at dawn.", "--now", "2026-04-05T10:00:00Z", "--json").json["id"]
+
+    def found(*given):
+        shown = [hit for hit in hits(vault, *given) if hit["tier"] != "thread"]
+        return {hit["path"][7:17] if hit["path"] else hit["id"] for hit in shown}
+
+    asked = ("lantern retries heartbeat backup gauges",)
+    now = ("--now", "2026-04-12T00:00:00Z")
+    assert found(*asked, "--limit", "50") >= {early, late, "2026-03-02", "2026-03-09"}
+    assert found(*asked, "--until", "2026-03-05", "--limit", "50") == {early, "2026-03-02", "2026-03-05"}
+    assert found(*asked, "--since", "2026-03-09", "--until", "2026-03-13") == {"2026-03-09"}
+    assert found(*asked, "--since", "60d", "--until", "6w", *now) == set()
+    assert found(*asked, "--until", "38d", *now) == {"2026-03-02"}
+    assert found(*asked, "--since", "1w", *now) == {late}
+    wrong = vault.call("recall", "x", "--since", "lately")
+    assert wrong.code == 2 and "2026-03-28" in wrong.err and "3w" in wrong.err
+
+
 def test_a_session_is_found_by_its_date_though_no_word_of_it_says_so(vault):
     assert {hit["path"][7:14] for hit in hits(vault, "marmalade in March")} == {"2026-03"}
     (first, *_) = hits(vault, "lantern on March 2")

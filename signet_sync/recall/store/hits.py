@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.timestamps import parse_instant
+from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.recall.query import Term
 from signet_sync.storage.database.batches import LISTED, listed
 from signet_sync.storage.database.connection import Database, unsealed
@@ -33,8 +33,20 @@ _ROWS_OF_TIER = {
 }
 # First letters of the ids of tiers that have few lines (`formats.handle`).
 _IDS = {"thread": "t", "node": "ae"}
+_LAST_US = 253_402_300_799_999_999  # the end of the year 9999, beyond which no time can be written
 # By tier, rows that are not found: private memories unless requested, notes of entities.
 _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
+
+
+class Period(NamedTuple):
+    """A time that hits are limited to, both ends included. Microseconds since 1970 UTC."""
+
+    since_us: int
+    until_us: int
+
+    def holds(self, at_us: int) -> bool:
+        """Returns whether an instant is in it."""
+        return self.since_us <= at_us <= self.until_us
 
 
 class MatchedLine(NamedTuple):
@@ -226,19 +238,29 @@ def rows_of_project(
 
 # `cross join` makes SQLite start with the matches: the fixed statistics do not show how few they are.
 def first(
-    database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]], limit: int, private: bool
+    database: Database,
+    agent_id: str,
+    tier: str,
+    groups: Sequence[Sequence[int]],
+    limit: int,
+    private: bool,
+    period: Period | None = None,
 ) -> list[str]:
     """Returns at most `limit` ids of an agent's lines of a tier, group by group, the newest first.
 
-    Without `private`, private memories are left out.
+    Without `private`, private memories are left out; with a period, what is of another time.
     """
     table, column, time = _ROWS_OF_TIER[tier]
+    within = "" if period is None else f" and t.{time} between ? and ?"
+    bounds: tuple[int | str, ...] = period or ()
+    if period is not None and tier == "memory":
+        bounds = tuple(iso(min(bound, _LAST_US)) for bound in period)
     hidden = _HIDDEN.get(tier, "") if tier != "memory" or not private else ""
     rows = database.execute(
         "select l.id from json_each(?) g cross join json_each(g.value) j cross join recall_lines l on l.rowid = j.value"
         f" cross join {table} t on t.agent_id = l.agent_id and t.{column} = l.id"
-        f" where l.agent_id = ? and l.tier = ?{hidden} order by g.key, t.{time} desc, l.id limit ?",
-        (json.dumps(groups), agent_id, tier, limit),
+        f" where l.agent_id = ? and l.tier = ?{hidden}{within} order by g.key, t.{time} desc, l.id limit ?",
+        (json.dumps(groups), agent_id, tier, *bounds, limit),
     )
     return list(dict.fromkeys(row[0] for row in rows))
 
