@@ -53,6 +53,12 @@ class WorkspaceError(SignetSyncError):
     code = "workspace-unusable"
 
 
+class Unreachable(SignetSyncError):
+    """A remote workspace does not answer; unlike a file that cannot be read, this says nothing about the workspace."""
+
+    code = "unreachable"
+
+
 class PathEscape(WorkspaceError):
     """A path that would leave the workspace, or passes through a symlink."""
 

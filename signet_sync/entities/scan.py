@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import FILES, FOLDERS, File, file_name, read_name, states_id
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, agent_folder
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.storage import files
-from signet_sync.storage.durable import FOLDER
-from signet_sync.storage.safe_paths import folder
+from signet_sync.storage.remote import RemoteFolder
+from signet_sync.storage.safe_paths import reading
 
 _LIMIT = 1 << 20  # bytes of a file that is read for its first lines
-_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def entities_folder(agent_id: str) -> str:
@@ -52,7 +48,7 @@ def known_bases(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def base_in(entity: int, entity_id: str, known: str | None) -> str | None:
+def base_in(entity: int | RemoteFolder, entity_id: str, known: str | None) -> str | None:
     """Returns what the names of an entity's files begin with in its open folder; None if there is neither of them.
 
     `profile.md` comes first; then the `known` name, if that file is there; else a file that states the entity's id: a
@@ -71,7 +67,7 @@ def base_in(entity: int, entity_id: str, known: str | None) -> str | None:
 def other_notes(root: str, where: str, entity_id: str, base: str) -> str | None:
     """Returns the name of an entity's notes if they do not follow the name of its profile; else None."""
     try:
-        with folder(root, where) as entity:
+        with reading(root, where) as entity:
             if files.status_at(entity, file_name("notes", base)) is None:
                 for name in (file_name("notes", ""), *(file_name(*one) for one in sorted(_stating(entity, entity_id)))):
                     read = read_name(name)
@@ -86,11 +82,11 @@ def bases(root: str, where: str, names: Collection[str], known: Mapping[str, str
     """Returns `base_in` of some entities' folders in `where`; of one that cannot be opened, what is known of it."""
     found: dict[str, str | None] = {}
     try:
-        with folder(root, where) as parent:
+        with reading(root, where) as parent:
             for name in names:
                 path = f"{where}/{name}"
                 try:
-                    with _inside(parent, name) as entity:
+                    with files.inside(parent, name) as entity:
                         found[name] = (
                             base_in(entity, name.rpartition("--")[2], known.get(path)) if entity is not None else None
                         )
@@ -101,12 +97,12 @@ def bases(root: str, where: str, names: Collection[str], known: Mapping[str, str
     return found
 
 
-def _stating(entity: int, entity_id: str) -> list[tuple[File, str]]:
-    read = [(name, parts) for name in os.listdir(entity) if (parts := read_name(name)) is not None and parts[1]]
+def _stating(entity: int | RemoteFolder, entity_id: str) -> list[tuple[File, str]]:
+    read = [(name, parts) for name in files.names_at(entity) if (parts := read_name(name)) is not None and parts[1]]
     return [parts for name, parts in read if _states(entity, name, entity_id)]
 
 
-def _states(entity: int, name: str, entity_id: str) -> bool:
+def _states(entity: int | RemoteFolder, name: str, entity_id: str) -> bool:
     found = files.read_at(entity, name, _LIMIT)
     return isinstance(found, Found) and states_id(found.raw, entity_id)
 
@@ -122,11 +118,11 @@ def scan(root: str, agent_id: str, known: Iterable[str] = ()) -> dict[str, Signa
     found: dict[str, Signature] = {}
     where, before = entities_folder(agent_id), known_bases(known)
     try:
-        with folder(root, where) as top:
+        with reading(root, where) as top:
             for kind in FOLDERS.values():
-                with _inside(top, kind) as entities:
-                    for name in os.listdir(entities) if entities is not None else ():
-                        if name.isprintable():
+                with files.inside(top, kind) as entities:
+                    for name in files.names_at(entities) if entities is not None else ():
+                        if name.isprintable() and entities is not None:
                             _collect(entities, name, f"{where}/{kind}/{name}", before, found)
     except FileNotFoundError:
         return None
@@ -134,9 +130,9 @@ def scan(root: str, agent_id: str, known: Iterable[str] = ()) -> dict[str, Signa
 
 
 def _collect(
-    entities: int | None, name: str, where: str, known: Mapping[str, str], found: dict[str, Signature]
+    entities: int | RemoteFolder, name: str, where: str, known: Mapping[str, str], found: dict[str, Signature]
 ) -> None:
-    with _inside(entities, name) as entity:
+    with files.inside(entities, name) as entity:
         if entity is None:
             return
         base: str | None = known.get(where, "")
@@ -154,22 +150,6 @@ def _collect(
             status = profile if file == "profile" else files.status_at(entity, file_name(file, base))
             if status is not None and stat.S_ISREG(status.st_mode):
                 found[f"{where}/{file_name(file, base)}"] = files.signature_of(status)
-
-
-@contextmanager
-def _inside(parent: int | None, name: str) -> Iterator[int | None]:
-    """Opens a folder; yields its descriptor, None if there is none of that name."""
-    try:
-        descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=parent)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER:
-            raise
-        yield None
-        return
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def log_pages(root: str, agent_id: str) -> dict[str, Signature]:

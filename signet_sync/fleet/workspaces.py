@@ -6,11 +6,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from signet_sync.fleet.places import object_stores
+
 
 @contextmanager
 def opened(url: str) -> Iterator[str]:
-    """Yields the root of a workspace: a path of this machine.
+    """Yields the root of a workspace: a path of this machine, or a `RemoteRoot`, which prints without what is secret.
 
-    Raises `WorkspaceError` if it cannot be reached.
+    Raises `UsageError` for a URL that cannot be read, `Unreachable` for a place that does not answer.
     """
-    yield os.path.abspath(os.path.expanduser(url.removeprefix("file://")))
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme == "file":
+        yield os.path.abspath(os.path.expanduser(rest if separator else url))
+    else:
+        with object_stores.opened(url) as root:
+            yield root

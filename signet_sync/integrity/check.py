@@ -9,7 +9,7 @@ from typing import Any
 
 from signet_sync.entities import check as entities_check
 from signet_sync.entities import scan
-from signet_sync.errors import ConfigError, SignetSyncError
+from signet_sync.errors import ConfigError, WorkspaceError
 from signet_sync.formats import baseline, locate
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
@@ -295,7 +295,7 @@ def _notes(root: str, checked: CheckResult, now_us: int) -> None:
 def _exists(root: str, target: str) -> bool:
     try:
         return files.status_of(root, target) is not None
-    except (OSError, SignetSyncError):
+    except (OSError, WorkspaceError):
         return False
 
 

@@ -29,6 +29,7 @@ from signet_sync.storage.locations import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
 from signet_sync.storage.locations import locate, read_json
 from signet_sync.storage.locations import locate_workspace as locate_workspace
 from signet_sync.storage.locations import user_file as user_file
+from signet_sync.storage.remote import RemoteRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -703,7 +704,7 @@ class _Layers:
         source = WORKSPACE_FILE if own else path
         values: dict[str, object] = {}
         try:
-            entries = list(_entries(path, of_workspace=own))
+            entries = list(_entries(path, self._root if own else None))
         except ConfigError as error:
             broken(error)
             return self._last_good(layer)
@@ -818,14 +819,17 @@ def _check_rules(rules: Iterable[str], source: str) -> None:
             )
 
 
-def _entries(path: Path, *, of_workspace: bool = False) -> list[tuple[str, object]]:
+def _entries(path: Path, workspace: Path | None = None) -> list[tuple[str, object]]:
     """Lists a TOML file's dotted keys with their values; none if there is no file.
 
     A workspace's own file must be a regular file: a link could lead anywhere, and opening a pipe would wait forever.
     """
     try:
-        with open(path, "rb", opener=_open_plain if of_workspace else None) as handle:
-            raw = handle.read(FILE_LIMIT + 1)
+        if isinstance(workspace, RemoteRoot):
+            raw = _remote_settings(workspace)
+        else:
+            with open(path, "rb", opener=_open_plain if workspace is not None else None) as handle:
+                raw = handle.read(FILE_LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -854,8 +858,32 @@ def _open_plain(path: str, flags: int) -> int:
     handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a regular file")
+        raise _irregular()
     return handle
+
+
+def _irregular() -> OSError:
+    return OSError(errno.EINVAL, "it is not a regular file")
+
+
+def _remote_settings(root: RemoteRoot) -> bytes:
+    """Returns the bytes of a remote workspace's own file, or more than are allowed. Raises `OSError` as `open` does."""
+    from signet_sync.formats.snapshot import Found  # slow imports, needed for remote workspaces only
+    from signet_sync.storage import files
+
+    status = files.status_of(root, WORKSPACE_FILE)
+    if status is None:
+        raise FileNotFoundError
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if not stat.S_ISREG(status.st_mode):
+        raise _irregular()
+    if status.st_size > FILE_LIMIT:
+        return bytes(FILE_LIMIT + 1)
+    found = files.read(root, WORKSPACE_FILE, FILE_LIMIT)
+    if isinstance(found, Found):
+        return found.raw
+    raise OSError(errno.EIO, found.message.rpartition(": ")[2])
 
 
 def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:

@@ -8,8 +8,8 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from signet_sync.errors import PathEscape, WorkspaceError
@@ -20,7 +20,8 @@ from signet_sync.storage import displaced as storage_displaced
 from signet_sync.storage import durable
 from signet_sync.storage.durable import CREATE, READ, create, sync_descriptor
 from signet_sync.storage.locations import process_alive
-from signet_sync.storage.safe_paths import folder, split_path
+from signet_sync.storage.remote import RemoteFolder, RemoteRoot
+from signet_sync.storage.safe_paths import folder, reading, split_path
 
 if TYPE_CHECKING:
     import ctypes
@@ -53,8 +54,10 @@ def signature_of(status: os.stat_result) -> Signature:
     return tuple.__new__(Signature, found if max(found) <= LARGEST and min(found) >= -LARGEST else map(storable, found))
 
 
-def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
+def read_at(descriptor: int | RemoteFolder, name: str, limit: int) -> Found | Trouble:
     """Reads a regular file of an open folder; never blocks, never follows a link, never reads beyond `limit` bytes."""
+    if isinstance(descriptor, RemoteFolder):
+        return descriptor.read(name, limit)
     try:
         handle = os.open(name, READ, dir_fd=descriptor)
     except OSError as error:
@@ -94,8 +97,8 @@ def read(root: str, path: str, limit: int) -> Found | Trouble:
     """Reads one workspace-relative path safely."""
     try:
         where, name = split_path(path)
-        with folder(root, where) as descriptor:
-            return _read_settled(descriptor, name, limit)
+        with reading(root, where) as descriptor:
+            return read_settled(descriptor, name, limit)
     except FileNotFoundError:
         return Trouble("gone", "it is not there")
     except PathEscape as error:
@@ -106,8 +109,8 @@ def read(root: str, path: str, limit: int) -> Found | Trouble:
         return Trouble("unreadable", f"its folder cannot be opened: {error.strerror}")
 
 
-def _read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
-    """Reads a file again, a few times, if it changes while it is read: a save takes a moment."""
+def read_settled(descriptor: int | RemoteFolder, name: str, limit: int) -> Found | Trouble:
+    """Reads a file of an open folder, again a few times if it changes while it is read: a save takes a moment."""
     found = read_at(descriptor, name, limit)
     for _ in range(2):
         if not (isinstance(found, Trouble) and found.code == "unsettled"):
@@ -116,12 +119,18 @@ def _read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
     return found
 
 
+def read_ahead(root: str, paths: Sequence[str], limit: int) -> None:
+    """Begins to read files that are read next, where that is worth it: several at once from a remote workspace."""
+    if isinstance(root, RemoteRoot):
+        root.reader.read_ahead(paths, limit)
+
+
 def status_of(root: str, path: str) -> os.stat_result | None:
     """Returns the status of a path, links not followed; None if nothing is there, or the path leaves the workspace."""
     try:
         where, name = split_path(path)
-        with folder(root, where) as descriptor:
-            return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        with reading(root, where) as descriptor:
+            return status_at(descriptor, name)
     except (FileNotFoundError, NotADirectoryError, WorkspaceError):
         return None
 
@@ -135,8 +144,8 @@ def is_later(root: str, path: str, other: str) -> bool:
 def listing(root: str, path: str, prefix: str) -> list[str]:
     """Lists the names in a folder that start with a prefix, sorted; empty if there is no such folder."""
     try:
-        with folder(root, path) as descriptor:
-            return sorted(name for name in os.listdir(descriptor) if name.startswith(prefix) and name.isprintable())
+        with reading(root, path) as descriptor:
+            return sorted(name for name in names_at(descriptor) if name.startswith(prefix) and name.isprintable())
     except (OSError, WorkspaceError):
         return []
 
@@ -150,12 +159,11 @@ def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
     found: dict[str, Signature] = {}
     for where, names in by_folder.items():
         try:
-            with folder(root, where) as descriptor:
+            with reading(root, where) as descriptor:
                 for name in names:
-                    with suppress(FileNotFoundError):
-                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                        if stat.S_ISREG(status.st_mode):
-                            found[f"{where}/{name}" if where else name] = signature_of(status)
+                    status = status_at(descriptor, name)
+                    if status is not None and stat.S_ISREG(status.st_mode):
+                        found[f"{where}/{name}" if where else name] = signature_of(status)
         except (FileNotFoundError, WorkspaceError):
             continue
     return found
@@ -349,7 +357,7 @@ class _Swap(NamedTuple):
 
     def _over(self, held: str, expected: bytes | None) -> bytes | None:
         """Replaces where names cannot be swapped: what is saved between the comparison and the rename is lost."""
-        old = _read_settled(self.target, self.name, OWN_LIMIT)
+        old = read_settled(self.target, self.name, OWN_LIMIT)
         displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
         if isinstance(old, Trouble) and old.code != "gone":
             raise self._unreadable()
@@ -414,8 +422,35 @@ def is_being_written(root: str, path: str) -> bool:
     return False
 
 
-def status_at(descriptor: int, name: str) -> os.stat_result | None:
+def names_at(descriptor: int | RemoteFolder) -> Iterable[str]:
+    """Returns the names in an open folder. Raises `OSError`."""
+    return descriptor.statuses() if isinstance(descriptor, RemoteFolder) else os.listdir(descriptor)
+
+
+@contextmanager
+def inside(descriptor: int | RemoteFolder, name: str) -> Iterator[int | RemoteFolder | None]:
+    """Opens a folder of an open folder; yields None if there is no folder of that name. Raises `OSError`."""
+    if isinstance(descriptor, RemoteFolder):
+        status = descriptor.status(name)
+        yield descriptor.inside(name) if status is not None and stat.S_ISDIR(status.st_mode) else None
+        return
+    try:
+        inner = os.open(name, durable.FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise
+        yield None
+        return
+    try:
+        yield inner
+    finally:
+        os.close(inner)
+
+
+def status_at(descriptor: int | RemoteFolder, name: str) -> os.stat_result | None:
     """Returns the status of a name in an open folder, links not followed; None if nothing is there."""
+    if isinstance(descriptor, RemoteFolder):
+        return descriptor.status(name)
     try:
         return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
@@ -435,7 +470,7 @@ def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
         alone = storage_displaced.has_no_writer(handle)
         if alone is False:
             return Trouble("unsettled", "a program has it open for writing"), False
-        found = _read_settled(descriptor, name, OWN_LIMIT)
+        found = read_settled(descriptor, name, OWN_LIMIT)
         if alone and storage_displaced.is_wanted(handle):
             return Trouble("unsettled", "a program opened it for writing"), False
         return found, alone is True

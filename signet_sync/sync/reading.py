@@ -12,7 +12,8 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
-from signet_sync.storage.safe_paths import folder
+from signet_sync.storage.remote import RemoteFolder, RemoteRoot
+from signet_sync.storage.safe_paths import reading
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
@@ -92,10 +93,9 @@ def judged(
     with ExitStack() as stack:
         descriptor = None
         with suppress(FileNotFoundError):
-            descriptor = stack.enter_context(folder(run.workspace.root, MEMORY))
-        reader = _JudgementReader(
-            run, judging, quarantine, descriptor, run.workers if len(paths) > WORKERS_FROM else Workers(0)
-        )
+            descriptor = stack.enter_context(reading(run.workspace.root, MEMORY))
+        spread = len(paths) > WORKERS_FROM and not isinstance(run.workspace.root, RemoteRoot)
+        reader = _JudgementReader(run, judging, quarantine, descriptor, run.workers if spread else Workers(0))
         for batch, judgements in reader.batches(sorted(paths), alive):
             yield judgements
             taken += len(batch)
@@ -106,7 +106,12 @@ class _JudgementReader:
     """Yields the judgements of files in order: those of workers, and its own for what workers leave unanswered."""
 
     def __init__(
-        self, run: Pass, judging: JudgeContext, quarantine: Quarantine, descriptor: int | None, workers: Workers
+        self,
+        run: Pass,
+        judging: JudgeContext,
+        quarantine: Quarantine,
+        descriptor: int | RemoteFolder | None,
+        workers: Workers,
     ) -> None:
         self._run = run
         self._workspace = run.workspace
@@ -116,6 +121,7 @@ class _JudgementReader:
         self._workers = workers
         self._judge = FileJudge(run.workspace.root, judging)
         self._any_seals = artifacts.seals_exist(run.database)
+        self._ahead = _AHEAD if workers or isinstance(run.workspace.root, RemoteRoot) else 0
 
     def batches(
         self, paths: Sequence[str], alive: Alive
@@ -125,15 +131,16 @@ class _JudgementReader:
         ahead: deque[tuple[list[str], Given[str, Judgement]]] = deque()
         for batch in _batches(paths, seen.files if seen is not None else {}):
             ahead.append((batch, self._given(batch)))
-            if len(ahead) > (_AHEAD if self._workers else 0):
+            if len(ahead) > self._ahead:
                 yield ahead[0][0], self._taken(*ahead.popleft(), alive)
         while ahead:
             yield ahead[0][0], self._taken(*ahead.popleft(), alive)
 
     def _given(self, batch: Sequence[str]) -> Given[str, Judgement]:
-        """Gives a batch to the workers, without quarantined files."""
+        """Gives a batch to the workers, without quarantined files; of a remote workspace begins to read it."""
         seals = artifacts.seals_of(self._workspace.database, batch) if self._workers and self._any_seals else {}
         root = self._workspace.root
+        files.read_ahead(root, batch, self._workspace.settings.max_file_bytes)
         asked = ((path, (path, seals.get(path))) for path in batch if self._quarantine.left_alone(root, path) is None)
         return self._workers.give(self._judge, asked)
 

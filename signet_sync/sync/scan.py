@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
 from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
-from signet_sync.storage.files import kind_of, signature_of
-from signet_sync.storage.safe_paths import checked_parts, folder, split_path
+from signet_sync.storage.files import kind_of, names_at, signature_of, status_at
+from signet_sync.storage.remote import RemoteFolder
+from signet_sync.storage.safe_paths import checked_parts, reading, split_path
 
 
 def scan(root: str) -> Snapshot:
@@ -18,7 +19,7 @@ def scan(root: str) -> Snapshot:
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
-        with folder(root, MEMORY) as descriptor:
+        with reading(root, MEMORY) as descriptor:
             _collect(descriptor, MEMORY, files, odd)
     except FileNotFoundError:
         return Snapshot(True, "missing", "there is no folder `memory/`")
@@ -27,7 +28,7 @@ def scan(root: str) -> Snapshot:
     except OSError as error:
         return Snapshot(True, "refused", f"`memory/` cannot be read: {error.strerror}")
     try:
-        with folder(root, TOMBSTONES) as descriptor:
+        with reading(root, TOMBSTONES) as descriptor:
             _collect(descriptor, TOMBSTONES, files, odd)
     except (FileNotFoundError, WorkspaceError):
         pass  # another kind of entry under this name was seen in `memory/`
@@ -36,7 +37,11 @@ def scan(root: str) -> Snapshot:
     return Snapshot(True, "present", "", files, odd)
 
 
-def _collect(descriptor: int, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
+def _collect(descriptor: int | RemoteFolder, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    if isinstance(descriptor, RemoteFolder):
+        for name, status in descriptor.statuses().items():
+            _sort(f"{where}/{name}", status, files, odd)
+        return
     with os.scandir(descriptor) as entries:
         for entry in entries:
             path = f"{where}/{entry.name}"
@@ -47,13 +52,16 @@ def _collect(descriptor: int, where: str, files: dict[str, Signature], odd: dict
             except OSError as error:
                 odd[display(path)] = f"it cannot be looked at: {error.strerror}"
                 continue
-            mode = status.st_mode
-            if not path.isprintable():
-                odd[display(path)] = STRANGE_NAME
-            elif stat.S_ISREG(mode):
-                files[path] = signature_of(status)
-            else:
-                odd[display(path)] = kind_of(mode)
+            _sort(path, status, files, odd)
+
+
+def _sort(path: str, status: os.stat_result, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    if not path.isprintable():
+        odd[display(path)] = STRANGE_NAME
+    elif stat.S_ISREG(status.st_mode):
+        files[path] = signature_of(status)
+    else:
+        odd[display(path)] = kind_of(status.st_mode)
 
 
 def glance(root: str, paths: Iterable[str]) -> Snapshot:
@@ -62,7 +70,7 @@ def glance(root: str, paths: Iterable[str]) -> Snapshot:
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
-        with folder(root, MEMORY):
+        with reading(root, MEMORY):
             pass
     except FileNotFoundError:
         return Snapshot(False, "missing", "there is no folder `memory/`", asked=asked)
@@ -73,19 +81,15 @@ def glance(root: str, paths: Iterable[str]) -> Snapshot:
     for path in asked:
         where, name = split_path(path)
         try:
-            with folder(root, where) as descriptor:
-                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            with reading(root, where) as descriptor:
+                status = status_at(descriptor, name)
         except (FileNotFoundError, NotADirectoryError, WorkspaceError):
             continue
         except OSError as error:
             odd[display(path)] = f"it cannot be looked at: {error.strerror}"
             continue
-        if not path.isprintable():
-            odd[display(path)] = STRANGE_NAME
-        elif stat.S_ISREG(status.st_mode):
-            files[path] = signature_of(status)
-        else:
-            odd[display(path)] = kind_of(status.st_mode)
+        if status is not None:
+            _sort(path, status, files, odd)
     return Snapshot(False, "present", "", files, odd, asked)
 
 
@@ -102,8 +106,8 @@ def names(root: str) -> set[str] | None:
     found: set[str] = set()
     for where in (MEMORY, TOMBSTONES):
         try:
-            with folder(root, where) as descriptor:
-                found.update(display(f"{where}/{name}") for name in os.listdir(descriptor))
+            with reading(root, where) as descriptor:
+                found.update(display(f"{where}/{name}") for name in names_at(descriptor))
         except (OSError, WorkspaceError):
             if where == MEMORY:
                 return None

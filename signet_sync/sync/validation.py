@@ -9,22 +9,18 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.storage import files
+from signet_sync.storage.remote import RemoteFolder
 from signet_sync.storage.safe_paths import folder
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Seal
 from signet_sync.sync.planner import JudgeContext, Judgement
 
 
-def read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
+def read(descriptor: int | RemoteFolder | None, path: str, limit: int) -> Found | Trouble:
     """Reads a file of the open folder `memory/`; if it changes meanwhile, reads it again, a few times."""
     if descriptor is None:
         return Trouble("gone", "its folder is gone")
-    name = path.rpartition("/")[2]
-    for _ in range(3):
-        found = files.read_at(descriptor, name, limit)
-        if not (isinstance(found, Trouble) and found.code == "unsettled"):
-            break
-    return found
+    return files.read_settled(descriptor, path.rpartition("/")[2], limit)
 
 
 def is_unsettled(found: Found | Trouble) -> bool:

@@ -13,7 +13,7 @@ from signet_sync.formats.entity_paths import ledger_page, parse_ledger_page
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_descriptor
-from signet_sync.storage.safe_paths import folder, split_path
+from signet_sync.storage.safe_paths import folder, reading, split_path
 
 LIMIT = 64 << 20  # bytes of a page
 
@@ -32,12 +32,12 @@ def pages(root: str, agent_id: str) -> list[tuple[str, str]]:
     """
     where, _ = split_path(ledger_page(agent_id, "2000-01"))
     try:
-        with folder(root, where) as descriptor:
-            names = os.listdir(descriptor)
+        with reading(root, where) as descriptor:
+            names = files.names_at(descriptor)
     except FileNotFoundError:
         # An unmounted vault has no event log either, but none may be started there.
-        os.stat(root)
-        return []
+        with reading(root, ""):
+            return []
     found = ((parse_ledger_page(f"{where}/{name}"), f"{where}/{name}") for name in names)
     return sorted((page[1], path) for page, path in found if page is not None)
 

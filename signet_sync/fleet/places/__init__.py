@@ -1,0 +1,1 @@
+"""Reads workspaces where they are: object stores and other file systems of fsspec, zip archives, git repositories."""
