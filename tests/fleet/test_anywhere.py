@@ -1,0 +1,73 @@
+"""The same vault in any place gives the same verdicts: object stores, archives, repositories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import every_verdict
+import fsspec
+import pytest
+from workbench import tree
+
+from signet_sync.fleet import workspaces
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.integrity import check
+
+NOW = parse_instant("2026-03-30T00:00:00.000Z") or 0
+
+
+def document(url: str) -> dict[str, Any]:
+    """What `check --json --pages` says of a workspace, but for its address."""
+    with workspaces.opened(url) as root:
+        checked = check.check(root, now_us=NOW, pages=True)
+        found = check.document(root, checked, NOW, strict=False)
+        table = sorted([j.path, j.verdict, j.code, j.message] for j in checked.judgements)
+    del found["workspace"]
+    return {**found, "table": table}
+
+
+def assert_equal(url: str, root: Path) -> dict[str, Any]:
+    """Compares a place with a folder, as bytes."""
+    there, here = document(url), document(str(root))
+    assert json.dumps(there, indent=1) == json.dumps(here, indent=1)
+    return there
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The vault of all verdicts."""
+    return every_verdict.make(tmp_path_factory.mktemp("anywhere") / "vault")
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """An object store in memory."""
+    system = fsspec.filesystem("memory")
+    yield system
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+
+
+def put(system: Any, top: str, files: dict[str, bytes]) -> None:
+    """Puts files into a store."""
+    for path, raw in files.items():
+        system.pipe_file(f"{top}/{path}", raw)
+
+
+def test_the_vault_has_every_verdict(vault: Path) -> None:
+    found = document(str(vault))
+    verdicts = {verdict for _, verdict, _, _ in found["table"]} | {one["verdict"] for one in found["problems"]}
+    assert verdicts == {"indexed", "invalid", "violation", "ignored", "tombstoned", "tombstone"}
+    assert len({one["code"] for one in found["problems"]}) > 10, found["problems"]
+    assert {"link-broken", "future", "setting-ignored"} <= {one["code"] for one in found["notes"]}
+
+
+def test_an_object_store_gives_the_same(vault: Path, memory: Any, tmp_path: Path) -> None:
+    put(memory, "/bucket/some/where", every_verdict.files(vault))
+    before = tree(tmp_path)
+    found = assert_equal("memory://bucket/some/where", vault)
+    assert found["problems"]
+    assert tree(tmp_path) == before
