@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import fsspec
 import pytest
 from workbench import tree
 
-from signet_sync.fleet import workspaces
+from benchmarks.index_rows import canonical_dump
+from signet_sync.fleet import read_only_index, workspaces
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.integrity import check
 
@@ -71,3 +73,18 @@ def test_an_object_store_gives_the_same(vault: Path, memory: Any, tmp_path: Path
     found = assert_equal("memory://bucket/some/where", vault)
     assert found["problems"]
     assert tree(tmp_path) == before
+
+
+def rows(url: str) -> list[tuple[Any, ...]]:
+    """Every derived row of a workspace's index in memory, but for what machines differ in."""
+    with workspaces.opened(url) as root, read_only_index.indexed(root, NOW) as database:
+        return canonical_dump(database)
+
+
+def test_an_index_in_memory_has_the_same_rows(vault: Path, memory: Any, tmp_path: Path) -> None:
+    put(memory, "/bucket/where", every_verdict.files(vault))
+    before = tree(vault), tree(Path(os.environ["SIGNET_STATE"]))
+    there, here = rows("memory://bucket/where"), rows(str(vault))
+    assert there == here
+    assert {row[0] for row in here} > {"memory_artifacts", "recall_lines", "garden_files"}
+    assert (tree(vault), tree(Path(os.environ["SIGNET_STATE"]))) == before

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from hashlib import md5
 from typing import Any
 
@@ -127,9 +128,15 @@ class ObjectStore(PlaceReader):
             return Found(b"", signature_of(status))
         place = self._place(path)
         try:
-            raw = self._system.cat_file(place, start=0, end=status.st_size)
-            if self._is_listed(path, raw) or self._again(path) == status:
-                return Found(raw, signature_of(status))
+            for _ in range(2):
+                raw = self._system.cat_file(place, start=0, end=status.st_size)
+                before, proven = status, self._is_listed(path, raw)
+                if not proven:
+                    status = self._again(path)
+                if status == before and len(raw) == status.st_size:
+                    return Found(raw, signature_of(status))
+                if status.st_size != before.st_size:
+                    break
         except FileNotFoundError:
             return Trouble("gone", "it is not there")
         except PermissionError:
@@ -155,4 +162,9 @@ class ObjectStore(PlaceReader):
 
 def _version(info: Mapping[str, Any]) -> str:
     known = next((f"{info[name]}" for name in _VERSIONS if info.get(name)), "")
-    return known or " ".join(f"{info[name]}" for name in _TIMES if info.get(name))
+    return known or " ".join(f"{_time(info[name])}" for name in _TIMES if info.get(name))
+
+
+def _time(value: Any) -> Any:
+    """Returns a time in one form: some file systems list it as a number and show it as a date."""
+    return value.timestamp() if isinstance(value, datetime) else value
