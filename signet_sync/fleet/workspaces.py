@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from signet_sync.fleet.places import object_stores
+from signet_sync.fleet.places import archives, object_stores, repositories
 
 
 @contextmanager
@@ -18,6 +18,7 @@ def opened(url: str) -> Iterator[str]:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme == "file":
         yield os.path.abspath(os.path.expanduser(rest if separator else url))
-    else:
-        with object_stores.opened(url) as root:
-            yield root
+        return
+    place = repositories if scheme.startswith("git+") else archives if scheme == "zip" else object_stores
+    with place.opened(url) as root:
+        yield root

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import artifacts_fixture as made
 import every_verdict
 import fsspec
 import pytest
@@ -88,3 +90,39 @@ def test_an_index_in_memory_has_the_same_rows(vault: Path, memory: Any, tmp_path
     assert there == here
     assert {row[0] for row in here} > {"memory_artifacts", "recall_lines", "garden_files"}
     assert (tree(vault), tree(Path(os.environ["SIGNET_STATE"]))) == before
+
+
+@pytest.fixture(scope="module")
+def linked(vault: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The vault with symlinks, which object stores have not: for a file, for a page, for a folder of entities."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.md").write_bytes(b"nobody reads this")
+    place = outside / "vault"
+    shutil.copytree(vault, place, ignore=shutil.ignore_patterns(".signet"))
+    name, _ = made.summary(session_id="0195d7a2-6f00-7cc0-8a44-0000000000aa")
+    (place / "memory" / name).symlink_to(outside / "secret.md")
+    (place / "agents/linked").symlink_to(outside)
+    (place / "agents/other/entities").mkdir(parents=True)
+    (place / "agents/other/entities/user").symlink_to(outside)
+    (place / "agents/other/MEMORY.md").symlink_to(outside / "secret.md")
+    return place
+
+
+def test_an_archive_gives_the_same(linked: Path, tmp_path: Path) -> None:
+    archive = every_verdict.zipped(linked, tmp_path / "ci artifact.zip", "a folder/inside")
+    found = assert_equal(f"zip://{archive}!/a folder/inside", linked)
+    assert "it is a symlink" in {one["message"] for one in found["problems"]}
+    assert document(f"zip://a folder/inside::{archive}") == found
+
+
+def test_an_archive_in_a_store_gives_the_same(vault: Path, memory: Any, tmp_path: Path) -> None:
+    memory.pipe_file("/ci/run.zip", every_verdict.zipped(vault, tmp_path / "it.zip").read_bytes())
+    assert_equal("zip://::memory://ci/run.zip", vault)
+
+
+def test_a_repository_gives_the_same(linked: Path, tmp_path: Path) -> None:
+    repository = every_verdict.committed(linked, tmp_path / "repo")
+    assert_equal(f"git+file://{repository}", linked)
+    (repository / "MEMORY.md").write_bytes(b"not committed")
+    found = assert_equal(f"git+file://{repository}@master", linked)
+    assert "it is a symlink" in {one["message"] for one in found["problems"]}

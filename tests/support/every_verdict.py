@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import zipfile
 from pathlib import Path
@@ -112,4 +113,16 @@ def zipped(root: Path, place: Path, folder: str = "") -> Path:
                     archive.writestr(info, os.readlink(path))
                 else:
                     archive.write(path, inner)
+    return place
+
+
+def committed(root: Path, place: Path) -> Path:
+    """Commits a vault into a new repository with dulwich's help; nothing but its files is in it."""
+    from dulwich import porcelain
+
+    shutil.copytree(root, place, symlinks=True, ignore=shutil.ignore_patterns(".signet", ".git"))
+    repository = porcelain.init(str(place))
+    porcelain.add(repository, [os.path.join(where, name) for where, _, names in os.walk(place) for name in names])
+    porcelain.commit(repository, message=b"all", author=b"a <a@example.org>", committer=b"a <a@example.org>")
+    repository.close()
     return place

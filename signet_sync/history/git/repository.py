@@ -134,16 +134,19 @@ _POINTERS = ("commondir", "gitdir", "config.worktree", "objects/info/alternates"
 _ENTERED = ("objects", "refs", "logs", "info")
 
 
-def objection(root: str) -> str:
-    """Returns why the `.git` of a folder is not opened, for a person; empty if there is no objection."""
-    dot = os.path.join(root, ".git")
+def objection(root: str, name: str = ".git") -> str:
+    """Returns why the `.git` of a folder is not opened, for a person; empty if there is no objection.
+
+    With the `name` "." the folder itself is a bare repository.
+    """
+    dot = os.path.join(root, name)
     try:
         status = os.lstat(dot)
         if not stat.S_ISDIR(status.st_mode):
             return "it points elsewhere" if _is_pointer(status.st_mode) else "it is not a folder"
         if status.st_uid != os.geteuid():
             return "it belongs to another user"
-        return _strange_entry(dot) or _missing(dot) or _pointer(dot) or _config(root)
+        return _strange_entry(dot) or _missing(dot) or _pointer(dot) or _config(dot)
     except OSError as error:
         return f"it cannot be inspected: {error.strerror}"
 
@@ -170,8 +173,8 @@ def _pointer(dot: str) -> str:
     return f"`{found}` points elsewhere" if found else ""
 
 
-def _config(root: str) -> str:
-    config = files.read(root, ".git/config", CONFIG_LIMIT)
+def _config(dot: str) -> str:
+    config = files.read(dot, "config", CONFIG_LIMIT)
     return git_config.objection(config.raw) if isinstance(config, Found) else f"its config: {config.message}"
 
 

@@ -103,7 +103,7 @@ def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unkn
 
 
 def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
-    """Returns those of the paths that the repository's ignore rules exclude; none without a repository of this machine."""
+    """Returns those of the paths that the repository's ignore rules exclude; none without a local repository."""
     top = top_of(root) if paths and not isinstance(root, RemoteRoot) else None
     if top is None or objection(top):
         return frozenset()
