@@ -19,6 +19,7 @@ from signet_sync.storage.files import signature_of
 from signet_sync.storage.remote import RemoteRoot
 
 _MOST = 1 << 29  # bytes of a fetched pack, which is kept in memory
+_SILENCE = b"60"  # seconds
 # git's own: a submodule is an empty folder of a checkout.
 _MODES = {0o120000: stat.S_IFLNK, 0o160000: stat.S_IFDIR, 0o040000: stat.S_IFDIR}
 # Where a name may stand in a repository, in git's order.
@@ -81,7 +82,7 @@ def _fetched(place: str, ref: str) -> tuple[Any, bytes]:
         return pack.write(data)
 
     # What is left out of a thin pack would be looked for here, and dulwich would keep a large pack in a file.
-    client, path = get_transport_and_path(place, thin_packs=False, quiet=True)
+    client, path = get_transport_and_path(place, _patience(), thin_packs=False, quiet=True)
     repository = MemoryRepo()
     client.fetch_pack(path, want, repository.get_graph_walker(), write, depth=1)
     pack.seek(0)
@@ -90,6 +91,15 @@ def _fetched(place: str, ref: str) -> tuple[Any, bytes]:
     for each in PackInflater.for_pack_data(data):
         repository.object_store.add_object(each)
     return repository.object_store, wanted[0]
+
+
+def _patience() -> Any:
+    """Returns the person's settings of git, and that a server which says nothing is given up, unless they say when."""
+    from dulwich.config import ConfigFile, StackedConfig
+
+    ours = ConfigFile()
+    ours.set((b"http",), b"timeout", _SILENCE)
+    return StackedConfig([*StackedConfig.default_backends(), ours])
 
 
 def _wanted(refs: Mapping[bytes, bytes], ref: str) -> bytes:
