@@ -58,9 +58,10 @@ def s3() -> Iterator[Store]:
             ("AWS_ACCESS_KEY_ID", "key"),
             ("AWS_SECRET_ACCESS_KEY", "secret"),
             ("AWS_DEFAULT_REGION", "us-east-1"),
-            ("AWS_MAX_ATTEMPTS", "3"),
+            ("AWS_MAX_ATTEMPTS", "2"),
         ):
             machine.setenv(name, value)
+        machine.setattr(s3fs.S3FileSystem, "retries", 2)
         s3fs.S3FileSystem.clear_instance_cache()
         store.system = s3fs.S3FileSystem(use_listings_cache=False)
         store.system.mkdir("bucket")
