@@ -83,11 +83,25 @@ def _connected(ray: Any, engine: Engine) -> Iterator[int]:
     """Yields how many items may be in work and waiting at once; Ray of this machine is started and ended with it."""
     # In a short path, as those of sockets are limited; Ray opens its own folder to everyone.
     folder = tempfile.mkdtemp(prefix="signet-sync-", dir="/tmp") if engine.address is None else ""
+    try:
+        _connect(ray, engine, os.path.join(folder, "ray"))
+        at_once = engine.workers or int(ray.cluster_resources().get("CPU", 1))
+        # One more for each worker, so that none waits for this process; a limit for a cluster is exact.
+        yield at_once if engine.address and engine.workers else 2 * at_once
+    finally:
+        ray.shutdown()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _connect(ray: Any, engine: Engine, folder: str) -> None:
+    """Starts Ray on this machine, with its files in a folder, or connects to a cluster. Raises `SignetSyncError`."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         # Ray puts the current folder, perhaps a workspace, on the module path of its workers.
         with chdir("/"):
-            if folder is None:
+            if engine.address is not None:
+                _require_open(engine.address)
                 ray.init(address=engine.address, **quiet)
             else:
                 ray.init(
@@ -95,23 +109,16 @@ def _connected(ray: Any, engine: Engine) -> Iterator[int]:
                     num_cpus=engine.workers or cores(),
                     include_dashboard=False,
                     object_store_memory=_OBJECT_STORE,
-                    _temp_dir=os.path.join(folder, "ray"),
+                    _temp_dir=folder,
                     **quiet,
                 )
-        at_once = int(ray.cluster_resources().get("CPU", 1)) if engine.workers is None else engine.workers
-        # One more for each worker, so that none waits for this process; a limit for a cluster is exact.
-        yield at_once if engine.address and engine.workers else 2 * at_once
-    except (OSError, RuntimeError, ray.exceptions.RayError) as error:
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise SignetSyncError(
             f"Ray cannot be reached: {type(error).__name__}",
             path=engine.address,
             hint="check --address and that the cluster runs, or use --engine local",
             code="engine-unreachable",
         ) from error
-    finally:
-        ray.shutdown()
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _require_open(address: str) -> None:
