@@ -1,0 +1,128 @@
+"""Runs a function for every workspace on Ray: on this machine, or on the nodes of a cluster.
+
+Ray schedules, retries what died with a worker or a node, and ends workers that would exhaust a node's memory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import chdir, contextmanager
+from typing import Any, TypeVar
+
+from signet_sync.errors import SignetSyncError, UsageError, extra_hint
+from signet_sync.fleet.engines import DIED, OUT_OF_MEMORY, TRIES, Engine, Finished, cores, tried
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+# Nothing is sent to Ray's authors; and Ray must not copy the current folder, perhaps a workspace, to the nodes.
+_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+# Ray of this machine: its ports are of the loopback interface only, as on macOS; other users have no token for them.
+_OF_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
+# Results are small; Ray would take a third of the memory.
+_OBJECT_STORE = 100 << 20
+_SECONDS_TO_ANSWER = 10.0
+
+
+def run(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], engine: Engine
+) -> Iterator[Finished[_Item, _Result]]:
+    """Yields every item once, as `engines.run` does."""
+    os.environ.update(_ENVIRONMENT)
+    if engine.address is None:
+        os.environ.update(_OF_THIS_MACHINE)
+        # A process of Ray keeps its first one.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    try:
+        import ray
+    except ImportError:
+        hint = f"{extra_hint('fleet')}, or use --engine local"
+        raise UsageError("Ray is not installed", hint=hint, code="no-engine") from None
+    return _run(ray, function, items, engine)
+
+
+def _run(
+    ray: Any, function: Callable[[_Item], _Result], items: Iterable[_Item], engine: Engine
+) -> Iterator[Finished[_Item, _Result]]:
+    with _connected(ray, engine) as most:
+        work = ray.remote(num_cpus=1, max_retries=TRIES - 1)(tried)
+        running: dict[Any, _Item] = {}
+        for item in items:
+            running[work.remote(function, item)] = item
+            if len(running) >= most:
+                yield _first_of(ray, running)
+        while running:
+            yield _first_of(ray, running)
+
+
+def _first_of(ray: Any, running: dict[Any, _Item]) -> Finished[_Item, Any]:
+    """Waits for an item, and takes it out of those in work."""
+    (done,), _ = ray.wait(list(running))
+    item = running.pop(done)
+    try:
+        return Finished(item, *ray.get(done))
+    except ray.exceptions.OutOfMemoryError:
+        return Finished(item, None, OUT_OF_MEMORY)
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.ObjectLostError):
+        return Finished(item, None, DIED)
+    except ray.exceptions.RayTaskError as error:
+        # `tried` raises nothing: it could not be loaded.
+        why = f"{type(error.cause).__name__}: is this version of signet-sync, with the extra fleet, on every node?"
+        return Finished(item, None, why)
+    except ray.exceptions.RayError as error:
+        return Finished(item, None, type(error).__name__)
+
+
+@contextmanager
+def _connected(ray: Any, engine: Engine) -> Iterator[int]:
+    """Yields how many items may be in work and waiting at once; Ray of this machine is started and ended with it."""
+    # In a short path, as those of sockets are limited; Ray opens its own folder to everyone.
+    folder = tempfile.mkdtemp(prefix="signet-sync-", dir="/tmp") if engine.address is None else ""
+    try:
+        _connect(ray, engine, os.path.join(folder, "ray"))
+        at_once = engine.workers or int(ray.cluster_resources().get("CPU", 1))
+        # One more for each worker, so that none waits for this process; a limit for a cluster is exact.
+        yield at_once if engine.address and engine.workers else 2 * at_once
+    finally:
+        ray.shutdown()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _connect(ray: Any, engine: Engine, folder: str) -> None:
+    """Starts Ray on this machine, with its files in a folder, or connects to a cluster. Raises `SignetSyncError`."""
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        # Ray puts the current folder, perhaps a workspace, on the module path of its workers.
+        with chdir("/"):
+            if engine.address is not None:
+                _require_open(engine.address)
+                ray.init(address=engine.address, **quiet)
+            else:
+                ray.init(
+                    address="local",
+                    num_cpus=engine.workers or cores(),
+                    include_dashboard=False,
+                    object_store_memory=_OBJECT_STORE,
+                    _temp_dir=folder,
+                    **quiet,
+                )
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        raise SignetSyncError(
+            f"Ray cannot be reached: {type(error).__name__}",
+            path=engine.address,
+            hint="check --address and that the cluster runs, or use --engine local",
+            code="engine-unreachable",
+        ) from error
+
+
+def _require_open(address: str) -> None:
+    """Raises `OSError` if nothing answers at an address, for which Ray would wait minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()

@@ -1,0 +1,184 @@
+"""Engines: every item ends exactly once, whatever happens to its worker.
+
+The tests of Ray are slow and need it: `pip install ray`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fleet_functions as given
+import pytest
+from workbench import ROOT
+
+from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.fleet import engines
+from signet_sync.fleet.engines import DIED, Engine
+
+SUPPORT = str(ROOT / "tests/support")
+LOCAL = Engine("local", workers=2)
+RAY = Engine("ray", workers=2)
+BOTH = [LOCAL, pytest.param(RAY, marks=pytest.mark.slow)]
+NUMBERS = [str(number) for number in range(20)]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture(autouse=True)
+def importable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find the package and the functions of tests."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), SUPPORT)))
+    # Not imported: Ray reads its environment then, which the engine sets.
+    if request.node.get_closest_marker("slow") and importlib.util.find_spec("ray") is None:
+        pytest.skip("needs Ray")
+
+
+def outcomes(engine: Engine, function: Callable[[str], Any], items: list[str]) -> dict[str, tuple[Any, str]]:
+    """What became of each item; none may come twice."""
+    found = [(one.item, (one.result, one.failure)) for one in engines.run(function, items, engine)]
+    assert sorted(item for item, _ in found) == sorted(items)
+    return dict(found)
+
+
+def running(folder: Path) -> list[int]:
+    """The processes that `endless` has left their numbers of, and that are there."""
+    numbers = [int(one.name.rpartition(".")[2]) for one in folder.iterdir() if one.name.startswith("started.")]
+    return [number for number in numbers if Path(f"/proc/{number}").exists()]
+
+
+def until(true: Callable[[], object], seconds: float = 40.0) -> bool:
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return bool(found)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_each_item_once(engine: Engine, tmp_path: Path) -> None:
+    assert outcomes(engine, given.upper, ["a", "b", "c"]) == {"a": ("A", ""), "b": ("B", ""), "c": ("C", "")}
+    assert outcomes(engine, given.upper, []) == {}
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_an_error_is_named_without_its_text(engine: Engine) -> None:
+    found = outcomes(engine, given.failing, NUMBERS)
+    result, failure = found.pop("7")
+    assert result is None and failure.startswith("ValueError at fleet_functions.py:") and "secret" not in failure
+    assert found == {one: (one, "") for one in NUMBERS if one != "7"}
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_worker_is_killed_once(engine: Engine, tmp_path: Path) -> None:
+    items = [*NUMBERS, str(tmp_path / "first"), str(tmp_path / "second")]
+    assert outcomes(engine, given.killed_once, items) == {one: (one, "") for one in items}
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_an_item_kills_every_worker(engine: Engine) -> None:
+    found = outcomes(engine, given.killed_by_seven, NUMBERS)
+    assert found.pop("7") == (None, DIED)
+    assert found == {one: (one, "") for one in NUMBERS if one != "7"}
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_items_are_taken_as_workers_become_free(engine: Engine) -> None:
+    """A hundred thousand workspaces do not wait in this process all at once, nor do their results."""
+    taken = 0
+
+    def asked() -> Iterator[str]:
+        nonlocal taken
+        for number in range(100):
+            taken += 1
+            yield str(number)
+
+    for done, _ in enumerate(engines.run(given.upper, asked(), engine), 1):
+        assert taken <= done + 6
+    assert taken == 100
+
+
+@linux
+@pytest.mark.parametrize("engine", BOTH)
+def test_the_end_of_the_iteration_ends_all_work(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    make = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **given: made.append(make(**given)) or made[-1])
+    begun = engines.run(given.endless_but_first, [str(tmp_path / "started")] * 9, engine)
+    next(begun)
+    assert until(lambda: running(tmp_path))
+    begun.close()  # type: ignore[attr-defined]
+    assert running(tmp_path) == []
+    assert len(made) == (engine is RAY) and not any(map(os.path.exists, made))
+
+
+_DRIVER = """
+import sys
+import fleet_functions as given
+from signet_sync.fleet import engines
+if __name__ == "__main__":
+    for _ in engines.run(given.endless, [sys.argv[2]] , engines.Engine(sys.argv[1], workers=1)):
+        pass
+"""
+
+
+@linux
+@pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_no_worker_outlives_its_driver(engine: Engine, number: signal.Signals, tmp_path: Path) -> None:
+    before = set(Path("/tmp").glob("signet-sync-*"))
+    script = tmp_path / "driver.py"
+    script.write_text(_DRIVER)
+    driver = subprocess.Popen(
+        [sys.executable, str(script), engine.kind, str(tmp_path / "started")],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    assert until(lambda: running(tmp_path))
+    if number is signal.SIGINT:
+        os.killpg(driver.pid, number)  # as a terminal does
+    else:
+        driver.kill()
+    driver.wait(60)
+    assert until(lambda: not running(tmp_path))
+    left = set(Path("/tmp").glob("signet-sync-*")) - before
+    for folder in left:
+        shutil.rmtree(folder)
+    assert not left or number is signal.SIGKILL
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_no_code_of_the_current_folder_is_run(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may be a workspace that came from elsewhere."""
+    for name in ("multiprocessing", "signet_sync", "apsw", "encodings", "ray"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w').close()\n")
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    found, failure = outcomes(engine, given.surroundings, ["x"])["x"]
+    assert failure == ""
+    assert str(tmp_path) not in found["path"].split(os.pathsep)
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError) as raised:
+        list(engines.run(given.upper, ["a"], RAY))
+    assert "--engine local" in raised.value.hint and "extras add fleet" in raised.value.hint
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there() -> None:
+    with pytest.raises(SignetSyncError) as raised:
+        list(engines.run(given.upper, ["a"], Engine("ray", "127.0.0.1:1")))
+    assert raised.value.code == "engine-unreachable"
