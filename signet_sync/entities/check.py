@@ -11,12 +11,12 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import DocumentProblem
 from signet_sync.entities.documents.lint import lint
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.repository import EntityRepository, FileContent, parsed
+from signet_sync.entities.repository import BYTES, EntityRepository, FileContent, parsed, path_of
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats import locate
 from signet_sync.formats.entity_paths import FILES, EntityPlace, ledger_page
 from signet_sync.settings.model import Settings
-from signet_sync.storage import state_dir
+from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.workspace import Workspace
 
@@ -112,8 +112,7 @@ def _is_unfinished(repo: EntityRepository, place: EntityPlace) -> bool:
 
 
 def _seen(repo: EntityRepository) -> Iterator[tuple[EntityPlace, FileContent]]:
-    for places in repo.places().values():
-        for place in places:
-            for file in FILES:
-                one = place._replace(file=file)
-                yield one, repo.read(one)
+    found = [place._replace(file=file) for places in repo.places().values() for place in places for file in FILES]
+    files.read_ahead(repo.workspace.root, list(map(path_of, found)), BYTES)
+    for place in found:
+        yield place, repo.read(place)

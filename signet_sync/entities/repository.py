@@ -46,7 +46,7 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
 from signet_sync.text.sentences import flatten
 
-_BYTES = SIZE_LIMIT * 4
+BYTES = SIZE_LIMIT * 4  # of a file
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _MARKUP = "#>-*+ \t"
 # The list of participants is no description of a relationship.
@@ -156,7 +156,7 @@ class EntityRepository:
     def read(self, place: EntityPlace) -> FileContent:
         """Reads a file."""
         path = path_of(place)
-        read = files.read(self.workspace.root, path, _BYTES)
+        read = files.read(self.workspace.root, path, BYTES)
         if not isinstance(read, Found):
             return FileContent(path, place, code=read.code, message=read.message, signature=read.signature)
         sha = sha256(read.raw).hexdigest()

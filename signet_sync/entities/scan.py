@@ -83,6 +83,7 @@ def bases(root: str, where: str, names: Collection[str], known: Mapping[str, str
     found: dict[str, str | None] = {}
     try:
         with reading(root, where) as parent:
+            files.read_ahead(root, [f"{where}/{name}" for name in names], _LIMIT)
             for name in names:
                 path = f"{where}/{name}"
                 try:
@@ -121,9 +122,12 @@ def scan(root: str, agent_id: str, known: Iterable[str] = ()) -> dict[str, Signa
         with reading(root, where) as top:
             for kind in FOLDERS.values():
                 with files.inside(top, kind) as entities:
-                    for name in files.names_at(entities) if entities is not None else ():
-                        if name.isprintable() and entities is not None:
-                            _collect(entities, name, f"{where}/{kind}/{name}", before, found)
+                    if entities is None:
+                        continue
+                    names = [name for name in files.names_at(entities) if name.isprintable()]
+                    files.read_ahead(root, [f"{where}/{kind}/{name}" for name in names], _LIMIT)
+                    for name in names:
+                        _collect(entities, name, f"{where}/{kind}/{name}", before, found)
     except FileNotFoundError:
         return None
     return found

@@ -146,6 +146,7 @@ def mirror(workspace: Workspace, now_us: int) -> None:
         place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place
     }
     found = []
+    files.read_ahead(workspace.root, sorted(moved), PAGE_LIMIT)
     for path in sorted(moved):
         place = parse_path(path)
         if place is None:

@@ -37,6 +37,7 @@ from signet_sync.text.sentences import flatten, is_template
 
 # What fails a check.
 BAD = frozenset({"invalid", "violation", "tombstoned"})
+_AT_ONCE = 64  # files that a remote workspace is asked for
 
 
 @dataclass(slots=True)
@@ -97,7 +98,10 @@ def check(
     finally:
         if database is None:
             held.close()
-    for judgement in checked.judgements:
+    located = [judgement for judgement in checked.judgements if judgement.verdict in ("invalid", "violation")]
+    for number, judgement in enumerate(located):
+        if number % _AT_ONCE == 0:
+            files.read_ahead(root, [j.path for j in located[number : number + _AT_ONCE]], settings.max_file_bytes)
         _locate(root, checked, judgement, past, settings.max_file_bytes)
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
@@ -189,8 +193,6 @@ _WAS_INDEXED = Known(None, "indexed", "")
 
 def _locate(root: str, checked: CheckResult, judgement: Judgement, past: RevisionBaseline | None, limit: int) -> None:
     """Keeps the line that a problem is about, where one is known."""
-    if judgement.verdict not in ("invalid", "violation"):
-        return
     found = files.read(root, judgement.path, limit)
     raw = found.raw if isinstance(found, Found) else b""
     before = past.bytes_of(judgement.path) if past is not None else None

@@ -120,7 +120,7 @@ def read_settled(descriptor: int | RemoteFolder, name: str, limit: int) -> Found
 
 
 def read_ahead(root: str, paths: Sequence[str], limit: int) -> None:
-    """Begins to read files that are read next, where that is worth it: several at once from a remote workspace."""
+    """Begins to read files, or all files of folders, that are read next: many at once from a remote workspace."""
     if isinstance(root, RemoteRoot):
         root.reader.read_ahead(paths, limit)
 

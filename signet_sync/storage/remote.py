@@ -30,7 +30,7 @@ class Reader:
         raise NotImplementedError
 
     def read_ahead(self, paths: Sequence[str], limit: int) -> None:
-        """Begins to read files that are read next, where that saves time."""
+        """Begins to read files, or all files of folders, that are read next, where that saves time."""
 
 
 class RemoteRoot(str):

@@ -47,9 +47,10 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
             judged.append(planner.judge_tombstone(path, Trouble("not-a-file", f"a {what} stands under its name"))[0])
             if parts not in mirrored:
                 unreadable.append(parts)
-    for path, signature in snapshot.files.items():
-        if not path.startswith(f"{TOMBSTONES}/"):
-            continue
+    stones = [path for path in snapshot.files if path.startswith(f"{TOMBSTONES}/")]
+    files.read_ahead(workspace.root, stones, TOMBSTONE_LIMIT)
+    for path in stones:
+        signature = snapshot.files[path]
         name = path.rpartition("/")[2]
         before = known.get(path)
         parts = tombstone_name(name)

@@ -59,7 +59,7 @@ def test_s3_gives_the_same(store: Store, vault: Path) -> None:
 
 def test_slow_answers_are_waited_for_together(store: Store, vault: Path) -> None:
     def slow(method: str, path: str) -> int:
-        time.sleep(0.05 if path.endswith(".md") else 0)
+        time.sleep(0.05 if ".md?" in path else 0)
         return 0
 
     store.fault = slow
@@ -92,7 +92,7 @@ def test_a_file_that_is_never_given_is_unreadable(store: Store, vault: Path) -> 
     usual = verdicts(store)
     path = next(path for path, (verdict, _, _) in usual.items() if verdict == "indexed" and path.endswith("summary.md"))
     for status, said in ((403, "it cannot be opened: Permission denied"), (500, "reading failed: a fault of the test")):
-        store.fault = lambda _method, asked, status=status: status if asked.endswith(path) else 0  # type: ignore[misc]
+        store.fault = lambda _method, asked, status=status: status if f"{path}?" in asked else 0  # type: ignore[misc]
         found = verdicts(store)
         assert found.pop(path) == ("invalid", "unreadable", said)
         assert found == {one: verdict for one, verdict in usual.items() if one != path}
@@ -109,15 +109,24 @@ def test_a_store_that_does_not_answer_is_unreachable(store: Store, vault: Path) 
 def test_a_store_that_stops_answering_is_unreachable(store: Store) -> None:
     """Nothing that was not seen is taken for missing."""
     usual = document(URL)
-    asked = itertools.count()
     for number in (3, 12, 60):
-        asked = itertools.count()
-        store.fault = lambda _method, _path, number=number: 503 if next(asked) >= number else 0  # type: ignore[misc]
+        begun = len(store.asked) + number
+        store.fault = lambda _method, _path, begun=begun: 503 if len(store.asked) > begun else 0  # type: ignore[misc]
         try:
             assert document(URL) == usual
         except Unreachable:
             continue
         pytest.fail(f"after {number} answers")
+
+
+def test_files_that_all_fail_are_not_judged_if_the_place_is_gone(store: Store) -> None:
+    """As long as its folder is listed, a file that fails is unreadable; once that fails too, nothing is known."""
+    listed = itertools.count()
+    store.fault = lambda _method, asked: (
+        503 if ".md?" in asked or ("prefix=some%2Fwhere%2F&" in asked and next(listed)) else 0
+    )
+    with pytest.raises(Unreachable):
+        document(URL)
 
 
 def test_a_workspace_without_access_says_so(store: Store) -> None:
@@ -140,7 +149,7 @@ def test_a_file_that_changes_while_it_is_read(store: Store, vault: Path) -> None
     held = threading.Event()
 
     def change(method: str, asked: str) -> int:
-        if method == "GET" and asked.endswith(path) and not held.is_set():
+        if method == "GET" and f"{path}?" in asked and not held.is_set():
             held.set()
             put(store.system, "bucket/some/where", {path: changed})
         return 0

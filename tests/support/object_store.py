@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-Fault = Callable[[str, str], int]  # of a method and a path: the status to answer with, 0 for none; it may wait first
+Fault = Callable[
+    [str, str], int
+]  # of a method and a path with its query: the status to answer with, 0 for none; it may wait first
 
 
 class Store:
@@ -25,9 +27,9 @@ class Store:
         """The application behind the faults."""
 
         def answer(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
-            method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-            self.asked.append(f"{method} {path}?{environ.get('QUERY_STRING', '')}")
-            status = self.fault(method, path)
+            method, asked = environ["REQUEST_METHOD"], f"{environ['PATH_INFO']}?{environ.get('QUERY_STRING', '')}"
+            self.asked.append(f"{method} {asked}")
+            status = self.fault(method, asked)
             if not status:
                 return application(environ, start)
             code = {403: "AccessDenied", 500: "InternalError", 503: "SlowDown"}[status]

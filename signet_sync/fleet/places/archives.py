@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import IO
 
+from signet_sync.errors import SignetSyncError
 from signet_sync.fleet.places import object_stores
 from signet_sync.fleet.places.reader import PlaceReader, failed, is_a_name, shown, unreachable
 from signet_sync.formats.snapshot import Found, Trouble
@@ -31,11 +31,14 @@ def opened(url: str) -> Iterator[RemoteRoot]:
     inner, chained, place = url.removeprefix("zip://").partition("::")
     if not chained:
         place, _, inner = inner.partition("!")
-    try:
-        with _file(place) as file, zipfile.ZipFile(file) as archive:
-            yield RemoteRoot(shown(url), Archive(archive, inner.strip("/")))
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise unreachable(url, error) from None
+    with ExitStack() as stack:
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(_file(place))))
+        except SignetSyncError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the archive may be in any place of fsspec
+            raise unreachable(url, error) from None
+        yield RemoteRoot(shown(url), Archive(archive, inner.strip("/")))
 
 
 @contextmanager
@@ -88,7 +91,7 @@ class Archive(PlaceReader):
         """Unpacks a file in memory, never more of it than its entry states."""
         try:
             raw = self._archive.read(self._infos[path])
-        except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except Exception as error:  # noqa: BLE001  # damage of many kinds, and the errors of any place
             return failed(error)
         return Found(raw, signature_of(status))
 

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import md5
 from typing import Any
@@ -85,12 +85,27 @@ class ObjectStore(PlaceReader):
         return begun.result() if begun is not None else self._fetch(path, status)
 
     def read_ahead(self, paths: Sequence[str], limit: int) -> None:
-        """Begins to read files at once."""
-        for path in paths if self._pool is not None else ():
-            status = self.status(path)
-            if status is not None and stat.S_ISREG(status.st_mode) and 0 < status.st_size <= limit:
-                assert self._pool is not None
+        """Begins to read files at once; of a folder all files in it, once those are listed."""
+        if self._pool is None:
+            return
+        named = [(path, status) for path in paths if (status := self._seen(path)) is not None]
+        folders = [path for path, status in named if stat.S_ISDIR(status.st_mode)]
+        for folder, entries in zip(folders, self._pool.map(self._present, folders), strict=True):
+            named += [(f"{folder}/{name}", status) for name, status in entries.items()]
+        for path, status in named:
+            if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= limit and path not in self._begun:
                 self._begun[path] = self._pool.submit(self._fetch, path, status)
+
+    def _seen(self, path: str) -> os.stat_result | None:
+        with suppress(PermissionError):  # whoever reads it will be told
+            return self.status(path)
+        return None
+
+    def _present(self, path: str) -> Mapping[str, os.stat_result]:
+        try:
+            return self.entries(path)
+        except OSError:
+            return {}
 
     def _place(self, path: str) -> str:
         return f"{self._top}/{path}" if path else self._top

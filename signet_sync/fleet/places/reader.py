@@ -14,7 +14,7 @@ from signet_sync.storage.files import kind_of, signature_of
 from signet_sync.storage.remote import Reader
 from signet_sync.text.sanitizer import sanitize_line
 
-_SECRET = re.compile(r"(?<=//)[^/@\s]*@|\?[^#!\s]*")
+_SECRET = re.compile(r"(?<=//)[^/\s]*@|\?[^#!\s]*")
 _LONGEST = 300  # characters of a message
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from io import BytesIO
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -81,15 +81,18 @@ def _fetched(place: str, ref: str) -> tuple[Any, bytes]:
             raise OSError(f"its pack is larger than {_MOST:,} bytes")
         return pack.write(data)
 
-    # What is left out of a thin pack would be looked for here, and dulwich would keep a large pack in a file.
-    client, path = get_transport_and_path(place, _patience(), thin_packs=False, quiet=True)
+    client, path = get_transport_and_path(place, _patience(), quiet=True)
     repository = MemoryRepo()
-    client.fetch_pack(path, want, repository.get_graph_walker(), write, depth=1)
+    try:
+        # Not `fetch`, which would keep a large pack in a file.
+        client.fetch_pack(path, want, repository.get_graph_walker(), write, depth=1)
+    finally:
+        client.close()
     pack.seek(0)
-    data = PackData.from_file(pack, repository.object_format, len(pack.getvalue()))
-    data.check()
-    for each in PackInflater.for_pack_data(data):
-        repository.object_store.add_object(each)
+    with closing(PackData.from_file(pack, repository.object_format, len(pack.getvalue()))) as data:
+        data.check()
+        for each in PackInflater.for_pack_data(data):
+            repository.object_store.add_object(each)
     return repository.object_store, wanted[0]
 
 
