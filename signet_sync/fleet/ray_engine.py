@@ -20,8 +20,13 @@ from signet_sync.fleet.engines import DIED, OUT_OF_MEMORY, TRIES, Engine, Finish
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Nothing is sent to Ray's authors; and Ray must not copy the current folder, perhaps a workspace, to the nodes.
-_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+# Nothing is sent to Ray's authors; Ray must not copy the current folder, perhaps a workspace, to the nodes; it would
+# try for ever what exhausts the memory of a node.
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_task_oom_retries": str(TRIES - 1),
+}
 # Ray of this machine: its ports are of the loopback interface only, as on macOS; other users have no token for them.
 _OF_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 # Results are small; Ray would take a third of the memory.
@@ -43,6 +48,8 @@ def run(
     except ImportError:
         hint = f"{extra_hint('fleet')}, or use --engine local"
         raise UsageError("Ray is not installed", hint=hint, code="no-engine") from None
+    # It would print what the nodes say between the lines of our own output.
+    ray._private.worker._worker_logs_enabled = False
     return _run(ray, function, items, engine)
 
 

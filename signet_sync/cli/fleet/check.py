@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 import click
 
 from signet_sync.cli.fleet.options import over_workspaces
-from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
+from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.fleet.engines import Engine
@@ -31,13 +32,12 @@ def check(context: Context, targets: tuple[str, ...], engine: Engine) -> int:
     from signet_sync.fleet import check as fleet_check  # with the pass, which other commands do not need
 
     with progress_bar("checking", show=not context.as_json and not context.quiet) as advance:
-        document = fleet_check.check(targets, engine, context.now_us, advance)
-    ok = fleet_check.is_ok(document)
-    if context.as_json:
-        emit(document)
-    else:
-        _show(document, ok=ok)
-    return 0 if ok else 1
+        checked = fleet_check.check(targets, engine, context.now_us, advance)
+    if checked.empty:
+        more = f" and {len(checked.empty) - 1} more" if len(checked.empty) > 1 else ""
+        context.say(f"warning: there is no artifact in memory/ of {display(checked.empty[0])}{more}")
+    context.answer(checked.document, partial(_show, checked.document, ok=checked.ok))
+    return 0 if checked.ok else 1
 
 
 def _show(document: dict[str, Any], *, ok: bool) -> None:

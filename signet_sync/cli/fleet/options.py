@@ -34,7 +34,7 @@ def over_workspaces(command: _Command) -> _Command:
             show_default=True,
             help="Ray, or processes of this machine without it.",
         ),
-        click.argument("targets", metavar="TARGET...", nargs=-1, required=True),
+        click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True),
     ):
         called = add(called)
     return called  # type: ignore[return-value]
