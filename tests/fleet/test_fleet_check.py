@@ -230,10 +230,18 @@ def until(true: Callable[[], object], seconds: float = 60.0) -> bool:
 
 
 @linux
-@pytest.mark.parametrize("engine", BOTH)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("engine", "number"),
+    [
+        (LOCAL, signal.SIGINT),
+        (LOCAL, signal.SIGKILL),
+        pytest.param(RAY, signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(RAY, signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(RAY, signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
 def test_the_command_is_ended(
-    fleet: Path, silent: tuple[str, threading.Event], number: signal.Signals, engine: tuple[str, ...]
+    fleet: Path, silent: tuple[str, threading.Event], engine: tuple[str, ...], number: signal.Signals
 ) -> None:
     pytest.importorskip("dulwich")
     url, called = silent
@@ -246,10 +254,10 @@ def test_the_command_is_ended(
         if number is signal.SIGINT:
             os.killpg(process.pid, number)  # as a terminal does
         else:
-            process.kill()
+            process.send_signal(number)
         out, err = process.communicate(timeout=60)
         assert out == ""
-        if number is signal.SIGINT:
+        if number is not signal.SIGKILL:
             assert (process.returncode, err.strip()) == (130, "signet-sync: interrupted")
     # Two agents of Ray, which do no work, look after a minute.
     assert until(lambda: not in_session(process.pid), 150), in_session(process.pid)
