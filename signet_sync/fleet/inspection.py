@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from signet_sync.errors import SignetSyncError, reason
+from signet_sync.errors import SignetSyncError, reason, sentence_of
 from signet_sync.fleet import workspaces
 from signet_sync.integrity import check
 
@@ -28,7 +28,10 @@ def inspect(asked: InspectionRequest) -> Inspection:
     """Checks one workspace; writes nothing. A workspace that cannot be read is a result, not an error."""
     try:
         with workspaces.opened(asked.workspace) as root:
-            checked = check.check(root, now_us=asked.now_us)
+            # The engine has a process for every core.
+            checked = check.check(root, now_us=asked.now_us, workers=0)
             return Inspection(asked.workspace, check.document(root, checked, asked.now_us, strict=False))
-    except (SignetSyncError, OSError) as error:
+    except SignetSyncError as error:
+        return Inspection(asked.workspace, None, sentence_of(error))
+    except OSError as error:
         return Inspection(asked.workspace, None, reason(error))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -20,8 +21,15 @@ from signet_sync.fleet.engines import DIED, OUT_OF_MEMORY, TRIES, Engine, Finish
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Nothing is sent to Ray's authors; and Ray must not copy the current folder, perhaps a workspace, to the nodes.
-_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+# Nothing is sent to Ray's authors; Ray must not copy the current folder, perhaps a workspace, to the nodes; it would
+# try for ever what exhausts the memory of a node.
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_task_oom_retries": str(TRIES - 1),
+    # A signal is no failure that needs a stack.
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
+}
 # Ray of this machine: its ports are of the loopback interface only, as on macOS; other users have no token for them.
 _OF_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 # Results are small; Ray would take a third of the memory.
@@ -43,6 +51,8 @@ def run(
     except ImportError:
         hint = f"{extra_hint('fleet')}, or use --engine local"
         raise UsageError("Ray is not installed", hint=hint, code="no-engine") from None
+    # It would print what the nodes say between the lines of our own output.
+    ray._private.worker._worker_logs_enabled = False
     return _run(ray, function, items, engine)
 
 
@@ -83,13 +93,18 @@ def _connected(ray: Any, engine: Engine) -> Iterator[int]:
     """Yields how many items may be in work and waiting at once; Ray of this machine is started and ended with it."""
     # In a short path, as those of sockets are limited; Ray opens its own folder to everyone.
     folder = tempfile.mkdtemp(prefix="signet-sync-", dir="/tmp") if engine.address is None else ""
+    before = signal.getsignal(signal.SIGTERM)
     try:
         _connect(ray, engine, os.path.join(folder, "ray"))
+        if signal.getsignal(signal.SIGTERM) is not before:  # Ray's own ends the process with the signal's number
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         at_once = engine.workers or int(ray.cluster_resources().get("CPU", 1))
         # One more for each worker, so that none waits for this process; a limit for a cluster is exact.
         yield at_once if engine.address and engine.workers else 2 * at_once
     finally:
         ray.shutdown()
+        if signal.getsignal(signal.SIGTERM) is not before:
+            signal.signal(signal.SIGTERM, before)
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
 

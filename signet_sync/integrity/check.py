@@ -68,12 +68,14 @@ def check(
     pages: bool = False,
     known: baseline.Known = frozenset(),
     progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
 ) -> CheckResult:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
     `since` names a revision of git: only files that changed since are read, and compared with what they were then.
     `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
+    `workers` limits the processes that a large vault is judged in, 0 for none.
     """
     require_root(root)
     checked = CheckResult(known=known)
@@ -92,7 +94,7 @@ def check(
             checked.judgements = [j for j in checked.judgements if j.path in past.changed]
         quarantine = Quarantine(workspace.state.path, records_crashes=False, from_scratch=True)
         # What git knows of a file is not passed to workers.
-        with Workers(0 if past is not None else None) as run.workers:
+        with Workers(0 if past is not None else workers) as run.workers:
             for batch in judged(run, plan.read, judging, quarantine):
                 checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
     finally:
@@ -125,7 +127,7 @@ def check(
         or (past is not None and path.startswith(f"{MEMORY}/") and path not in past.changed)
         or (not pages and code in locate.OF_PAGES)
     )
-    checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
+    checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
         _pages(root, checked, agent, judging, settings.max_file_bytes)
     if any(scan.has_folder(root, owner) for owner in scan.possible_agents(root)):
@@ -133,7 +135,8 @@ def check(
     return checked
 
 
-def _counts(checked: CheckResult, *, scanned: int, read: int) -> dict[str, int]:
+def counts(checked: CheckResult, *, scanned: int = 0, read: int = 0) -> dict[str, int]:
+    """Returns the `counts` of `check --json`."""
     verdicts = Counter(j.verdict for j in checked.judgements)
     return {
         "scanned": scanned,

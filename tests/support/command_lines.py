@@ -145,6 +145,7 @@ COMMAND_LINES: dict[str, Line] = {
     "entity drift": reads(),
     "entity resolve": Line("{drifted} --keep events --actor maintainer"),
     "entity schema promote": Line("Mood --actor maintainer"),
+    "fleet check": reads("{workspace} --engine local --workers 1"),
     "mcp": SERVES,
     "ui": SERVES,
     "backup create": Line("{folder}/new.backup"),
@@ -211,7 +212,8 @@ def run(vault: Vault, name: str, *more: str, line: Line | None = None, folder: P
     """Runs the line of a command."""
     line = line or COMMAND_LINES[name]
     known = json.loads((vault.root.parent / "known.json").read_text())
-    known |= {"beside": str(vault.root.parent / "beside"), "folder": str(vault.root.parent)}
+    above = vault.root.parent
+    known |= {"beside": str(above / "beside"), "folder": str(above), "workspace": str(vault.root)}
     with pytest.MonkeyPatch.context() as patch, standard_input(line.input(known)):
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.input(known))))
         patch.chdir(vault.root.parent)

@@ -1,0 +1,268 @@
+"""`fleet check`: what `check` says of every workspace, added up; each ends in exactly one state.
+
+The tests of Ray are slow and need it: `pip install ray`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import NOW, ROOT, Answer, Vault, call, numbered, spawn_ordinary, tree
+
+from signet_sync.fleet import inspection
+from signet_sync.fleet.inspection import InspectionRequest
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.integrity import check as integrity_check
+
+NOW_US = parse_instant(NOW) or 0
+LOCAL = ("--engine", "local", "--workers", "2")
+RAY = ("--engine", "ray", "--workers", "2")
+BOTH = [LOCAL, pytest.param(RAY, marks=pytest.mark.slow)]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture(autouse=True)
+def importable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find the package; what is slow here needs Ray, which reads its environment when it is imported."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    if request.node.get_closest_marker("slow") and importlib.util.find_spec("ray") is None:
+        pytest.skip("needs Ray")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """A good workspace and one that is damaged in many ways."""
+    good, bad = Vault(tmp_path / "fleet/ada"), Vault(tmp_path / "fleet/ben o'neil")
+    good.session(1)
+    for number in (1, 2):
+        paths = bad.session(number)
+    (bad / paths["summary"]).write_bytes(b"\0\xff" * 3_000)
+    (bad / paths["transcript"]).write_bytes((bad / paths["transcript"]).read_bytes() + b"more\n")
+    bad.put(("notes.txt", b"of a person\n"))
+    os.mkfifo(bad / "memory/2026-03-28T10-01-00.000Z--aaaaaaaaaaaaaaaa--summary.md")
+    (bad / "memory/2026-03-28T10-02-00.000Z--aaaaaaaaaaaaaaaa--summary.md").symlink_to("/etc/passwd")
+    (bad / "signet-sync.toml").write_text("[\n")
+    (bad / "agents/scout").mkdir(parents=True)
+    (bad / "agents/scout/MEMORY.md").write_bytes(b"\xff")
+    return tmp_path / "fleet"
+
+
+def check(*words: str | Path, engine: tuple[str, ...] = LOCAL) -> Answer:
+    return call("fleet", "check", *words, *engine, "--now", NOW)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_it_says_what_check_says(fleet: Path, engine: tuple[str, ...]) -> None:
+    before = tree(fleet)
+    answer = check(f"{fleet}/*", "--json", engine=engine)
+    assert answer.code == 1 and answer.err == ""
+    expected: list[Any] = []
+    counts = Counter[str]()
+    for name in sorted(fleet.iterdir()):
+        document = call("--workspace", name, "check", "--json", "--now", NOW).json
+        expected += [{"workspace": str(name), **problem} for problem in document["problems"]]
+        counts.update(document["counts"])
+    assert answer.json == {"workspaces": 2, "counts": dict(counts), "problems": expected, "unreachable": []}
+    assert {"invalid", "ignored"} <= {problem["verdict"] for problem in expected}
+    assert tree(fleet) == before
+    assert check(fleet / "ada", engine=engine).code == 0
+
+
+def test_what_a_person_sees(fleet: Path) -> None:
+    answer = check(f"{fleet}/*", fleet / "gone")
+    lines = answer.out.splitlines()
+    assert answer.code == 1
+    assert lines[0].startswith("3 workspaces · 7 valid · ") and lines[-1] == "not ok"
+    assert str(fleet / "ben o'neil") in lines and str(fleet / "ada") not in lines
+    assert f"unreachable  {fleet / 'gone'}" in lines
+    assert "notes.txt" not in answer.out
+    good = check(fleet / "ada")
+    assert good.out.splitlines() == [
+        "1 workspace · 3 valid · 0 invalid · 0 violations · 0 should be gone · 0 ignored", "ok",
+    ]  # fmt: skip
+
+
+def test_a_remedy_can_be_pasted(fleet: Path) -> None:
+    bad = Vault(fleet / "ben o'neil")
+    bad.reindex()
+    (bad / next(iter(bad.session(1).values()))).unlink()
+    answer = check(bad.root)
+    assert "signet-sync " not in answer.out.replace(f"signet-sync --workspace '{fleet}/ben o'\"'\"'neil' ", "")
+
+
+def test_what_cannot_be_read_is_one_of_them(fleet: Path) -> None:
+    denied = Vault(fleet / "denied")
+    denied.session(3)
+    (fleet / "file").write_text("")
+    denied.root.chmod(0)
+    try:
+        answer = spawn_ordinary("fleet", "check", f"{fleet}/ada", f"{fleet}/denied", f"{fleet}/file", *LOCAL, "--json")
+    finally:
+        denied.root.chmod(0o700)
+    assert answer.code == 1
+    assert answer.json["workspaces"] == 3 and answer.json["counts"]["indexed"] == 3
+    found = {os.path.basename(one["workspace"]): one["message"] for one in answer.json["unreachable"]}
+    assert found.keys() == {"denied", "file"} and "cannot be read" in found["denied"], found
+
+
+def test_a_folder_without_artifacts_is_pointed_out(fleet: Path) -> None:
+    """Which may be the one above the workspaces."""
+    answer = check(fleet)
+    assert answer.code == 0 and "there is no artifact in memory/ of" in answer.err
+
+
+@pytest.mark.parametrize(
+    "words", [["{fleet}/none*"], ["@{fleet}/none"], ["{fleet}/ada", "--engine", "local", "--address", "auto"], []]
+)
+def test_faulty_calls(fleet: Path, words: list[str]) -> None:
+    answer = call("fleet", "check", *(word.format(fleet=fleet) for word in words), "--json")
+    assert answer.code == 2 and answer.json["error"]["hint"]
+
+
+def test_a_workspace_changes_while_it_is_read(tmp_path: Path) -> None:
+    """Which may give any verdict, but one of each file."""
+    vault = Vault(tmp_path / "vault")
+    for number in range(1, 10):
+        vault.session(number)
+    over = threading.Event()
+
+    def change() -> None:
+        for number in iter(int, 1):
+            paths = vault.session(10 + number % 9)
+            for path in paths.values():
+                (vault / path).with_suffix(".new").write_bytes(b"---\n" * 2_000)
+                (vault / path).with_suffix(".new").replace(vault / path)
+                (vault / path).unlink()
+            if over.is_set():
+                return
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(10):
+            found = inspection.inspect(InspectionRequest(str(vault.root), NOW_US))
+            assert found.document is not None
+            counts = found.document["counts"]
+            assert counts["indexed"] >= 27
+            assert len({problem["path"] for problem in found.document["problems"]}) == len(found.document["problems"])
+    finally:
+        over.set()
+        changing.join()
+
+
+def test_a_worker_has_no_workers_of_its_own(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int | None] = []
+    make = integrity_check.Workers
+    monkeypatch.setattr(integrity_check, "Workers", lambda count: given.append(count) or make(count))
+    inspection.inspect(InspectionRequest(str(fleet / "ada"), NOW_US))
+    assert given == [0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [LOCAL, RAY])
+def test_one_workspace_is_a_hundred_times_larger(tmp_path: Path, engine: tuple[str, ...]) -> None:
+    large = Vault(tmp_path / "fleet/large")
+    for number in range(300):
+        large.session(number, **numbered(1) | {"session_id": f"5e5510ff-0000-4000-8000-{number:012d}"})
+    for number in range(100):
+        Vault(tmp_path / f"fleet/small{number}").session(1)
+    document = check(f"{tmp_path}/fleet/*", "--json", engine=engine).json
+    assert (document["workspaces"], document["counts"]["indexed"]) == (101, 300 * 3 + 100 * 3)
+    assert document["unreachable"] == []
+
+
+# ── interrupted ──
+
+
+@pytest.fixture
+def silent() -> Iterator[tuple[str, threading.Event]]:
+    """The URL of a repository whose server takes a call and does not answer; and whether it was called."""
+    called = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            called.set()
+            over.wait()
+            connection.close()
+
+        over = threading.Event()
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        yield f"git+http://127.0.0.1:{server.getsockname()[1]}/silent.git", called
+        over.set()
+
+
+def in_session(session: int) -> list[int]:
+    """The processes of a session that are there."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(words[3]) == session and words[0] != "Z":
+            found.append(int(process.name))
+    return found
+
+
+def until(true: Callable[[], object], seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return bool(found)
+
+
+@linux
+@pytest.mark.parametrize(
+    ("engine", "number"),
+    [
+        (LOCAL, signal.SIGINT),
+        (LOCAL, signal.SIGKILL),
+        pytest.param(RAY, signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(RAY, signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(RAY, signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
+def test_the_command_is_ended(
+    fleet: Path, silent: tuple[str, threading.Event], engine: tuple[str, ...], number: signal.Signals
+) -> None:
+    pytest.importorskip("dulwich")
+    url, called = silent
+    before = set(Path("/tmp").glob("signet-sync-*"))
+    command = [sys.executable, "-m", "signet_sync", "fleet", "check", f"{fleet}/*", url, *engine, "--now", NOW]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
+    ) as process:
+        assert called.wait(60)
+        if number is signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert out == ""
+        if number is not signal.SIGKILL:
+            assert (process.returncode, err.strip()) == (130, "signet-sync: interrupted")
+    # Two agents of Ray, which do no work, look after a minute.
+    assert until(lambda: not in_session(process.pid), 150), in_session(process.pid)
+    for folder in set(Path("/tmp").glob("signet-sync-*")) - before:
+        assert number is signal.SIGKILL
+        shutil.rmtree(folder)
+    again = check(f"{fleet}/*", "--json")
+    assert again.code == 1 and again.json["workspaces"] == 2 and again.json["counts"]["indexed"] == 7
