@@ -46,7 +46,8 @@ class ObjectStore(Protocol):
 def obstacle(root: str, url: str) -> str:
     """Returns why nothing can be removed from a workspace, and what to do instead; empty if it can."""
     if not isinstance(root, RemoteRoot):
-        closed = [path for path in (root, os.path.join(root, MEMORY)) if not os.access(path, os.W_OK | os.X_OK)]
+        there = filter(os.path.isdir, (root, os.path.join(root, MEMORY)))
+        closed = [path for path in there if not os.access(path, os.W_OK | os.X_OK)]
         return f"{closed[0]} cannot be written; change its mode, or run this as its owner" if closed else ""
     scheme = url.partition(":")[0]
     if scheme.startswith("git+"):
