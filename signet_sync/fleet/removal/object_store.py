@@ -77,7 +77,12 @@ class _S3:
         self._sync = sync
         self._bucket, _, prefix = base.partition("/")
         self._prefix = prefix.strip("/")
-        client = sync(fs.loop, fs.get_s3, self._bucket)
+
+        async def connected() -> Any:
+            await fs.set_session()
+            return await fs.get_s3(self._bucket)
+
+        client = sync(fs.loop, connected)
         for operation in ("PutObject", "DeleteObject"):
             if "IfMatch" not in client.meta.service_model.operation_model(operation).input_shape.members:
                 raise WorkspaceError("this botocore knows no conditional deletion", hint=extra_hint("s3"))
