@@ -217,7 +217,9 @@ def test_killed_at_any_write_it_goes_on(store: Store, vault: Vault, tmp_path: Pa
 
     store.fault = kill
     words = ["fleet", "remove", "--apply", str(path), "--now", NOW]
-    running = subprocess.Popen([sys.executable, "-m", "signet_sync", *words], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    running = subprocess.Popen(
+        [sys.executable, "-m", "signet_sync", *words], env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
     process.append(running)
     assert running.wait(120) == -signal.SIGKILL
     store.fault = lambda _method, _path: 0

@@ -15,8 +15,11 @@ from signet_sync.fleet.removal.finding import PlannedSession, read_only, words_e
 from signet_sync.fleet.removal.object_store import ObjectStore, Stored
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import carried_token
+from signet_sync.formats.paths import page_agent
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso
+from signet_sync.history.git import versions
+from signet_sync.history.purge_plan import kept_page_agent
 from signet_sync.privacy import quotes
 from signet_sync.privacy import remove as privacy_remove
 from signet_sync.privacy.remove import SessionRemoval
@@ -134,12 +137,18 @@ def _in_folder(root: str, asked: RemoveRequest) -> Removal:
             privacy_remove.remove(workspace, one, asked.reason, asked.now_us, quoted_in=quoted.places) for one in found
         ]
         remains = [f"{path}: of another agent, quotes it" for path in by_others]
+        histories = [(one.session_token, one.git_history) for one in done]
+        if not found:  # it was killed after the removal: what a pass has not cleaned is known from the plan
+            histories = [(asked.sessions[0].session_token, versions.holds(root, sorted(asked.paths)))]
+            others = (path for path in asked.elsewhere if page_agent(path) is None and kept_page_agent(path) is None)
+            remains += [f"{path}: contained text of it when the plan was made" for path in others]
         for one in done:
             remains += [f"{path}: not written by signet-sync, contains text of it" for path in one.foreign]
-            if one.git_history in ("contains", "unknown"):
-                remains.append(f"the history of its repository: signet-sync remove {one.session_token} --purge-history")
-        if not found:
-            remains += [f"{path}: contained text of it when the plan was made" for path in asked.elsewhere]
+        remains += [
+            f"the history of its repository: signet-sync remove {token} --purge-history"
+            for token, state in histories
+            if state in ("contains", "unknown")
+        ]
         return _outcome(workspace, asked, found, remains, () if asked.quoting == "redact" else quoted.places)
 
 
