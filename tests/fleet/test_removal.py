@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,25 @@ import fsspec
 import pytest
 from workbench import NOW, Answer, Vault, call, contents, numbered
 
+from signet_sync.fleet import engines
+from signet_sync.fleet.engines import Engine, Finished
 from signet_sync.fleet.removal import object_store
 from signet_sync.storage import state_dir
 from signet_sync.storage.remote import Reader, RemoteRoot
 
 WORDS = "qzxvbodycanary"
 QUOTE = "the keeper of the lighthouse counts every wave that breaks before the lamp is lit"
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without processes: what an engine does is tested for itself."""
+
+    def run(function: Callable[[Any], Any], items: Iterable[Any], _: Engine) -> Iterator[Finished[Any, Any]]:
+        for item in items:
+            yield Finished(item, *engines.tried(function, item))
+
+    monkeypatch.setattr(engines, "run", run)
 
 
 @pytest.fixture

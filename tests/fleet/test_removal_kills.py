@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from crash_runner import KILLED, arm, forked
-from test_removal import ID, holding, plan, remove, subject
-from workbench import NOW, Vault, call, contents
+from test_removal import ID, holding, in_this_process, plan, remove, subject  # noqa: F401
+from workbench import NOW, ROOT, Vault, call, contents, spawn
 
 from signet_sync.fleet.removal import journal
 
@@ -67,3 +71,32 @@ def test_killed_at_any_step_it_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         killed += 1
         step += EVERY
     assert code == 0 and killed > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_an_engine_carries_out_a_plan_and_a_killed_driver_is_started_again(tmp_path: Path, engine: str) -> None:
+    """Twelve workspaces; the driver is killed as soon as its journal has the first of them, with what it started."""
+    if engine == "ray":
+        pytest.importorskip("ray", reason="pip install ray")
+    vaults = [Vault(tmp_path / f"w{number:02}") for number in range(12)]
+    for vault in vaults:
+        vault.session(2)
+        subject(vault)
+    path = tmp_path / "plan.json"
+    words = ("--engine", engine, "--workers", "2")
+    plan(path, tmp_path / "w*", "--session", ID)
+    remove("--approve", path, "--by", "Grace")
+    command = [sys.executable, "-m", "signet_sync", "fleet", "remove", "--apply", str(path), "--now", NOW, *words]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    driver = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL)
+    place = Path(f"{path}.journal.jsonl")
+    while driver.poll() is None and not (place.exists() and b'"workspace"' in place.read_bytes()):
+        time.sleep(0.005)
+    driver.kill()
+    assert driver.wait(60) == -signal.SIGKILL, "it was done before it could be killed"
+    answer = spawn("fleet", "remove", "--apply", str(path), "--json", "--now", NOW, *words)
+    assert answer.code == 0, answer
+    assert answer.json["counts"] == {"removed": 12}
+    assert [len(row["files"]) for row in answer.json["workspaces"]] == [3] * 12
+    assert [path for vault in vaults for path in holding(vault.root)] == []

@@ -13,7 +13,7 @@ from typing import Any
 import object_store
 import pytest
 from object_store import Store
-from test_removal import ID, WORDS, carried_out, holding, plan, remove, states, subject
+from test_removal import ID, WORDS, carried_out, holding, in_this_process, plan, remove, states, subject  # noqa: F401
 from workbench import NOW, ROOT, Vault, contents, numbered
 
 pytestmark = pytest.mark.slow
@@ -216,7 +216,7 @@ def test_killed_at_any_write_it_goes_on(store: Store, vault: Vault, tmp_path: Pa
         return 0
 
     store.fault = kill
-    words = ["fleet", "remove", "--apply", str(path), "--now", NOW]
+    words = ["fleet", "remove", "--apply", str(path), "--engine", "local", "--workers", "1", "--now", NOW]
     running = subprocess.Popen(
         [sys.executable, "-m", "signet_sync", *words], env={**os.environ, "PYTHONPATH": str(ROOT)}
     )

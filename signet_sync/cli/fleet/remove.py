@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signet_sync.cli.fleet.options import on_engine
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
+from signet_sync.cli.reindex import progress_bar
+from signet_sync.fleet.engines import Engine
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from signet_sync.fleet.engines import Engine
     from signet_sync.fleet.removal.finding import Findings
 
 _LONGEST = 4096  # bytes of a phrase on stdin
@@ -38,6 +40,7 @@ _LONGEST = 4096  # bytes of a phrase on stdin
 @click.option("--approve", metavar="FILE", type=click.Path(), help="Approve a plan.")
 @click.option("--by", metavar="NAME", help="Who approves it.")
 @click.option("--apply", "carry_out", metavar="FILE", type=click.Path(), help="Carry out an approved plan.")
+@on_engine
 @now_option
 @json_option
 @pass_context
@@ -54,6 +57,7 @@ def remove(
     approve: str | None,
     by: str | None,
     carry_out: str | None,
+    engine: Engine,
 ) -> int:
     """Remove sessions in many workspaces: plan, approve, apply.
 
@@ -74,9 +78,6 @@ def remove(
     after its approval, or is older than 7 days and was not begun. What was done is in FILE.journal.jsonl, the report in
     FILE.report.md and FILE.report.json. Exit 1 if something is left.
     """
-    from signet_sync.fleet.engines import Engine  # with the pass, which other commands do not need
-
-    engine = Engine("local")
     modes = sum((approve is not None, carry_out is not None, bool(targets)))
     if modes != 1:
         raise click.UsageError("give TARGET..., --approve FILE or --apply FILE")
@@ -110,7 +111,8 @@ def _plan(
     reason = sanitize_line(reason or "") or None
     if into is not None and reason is None:
         raise click.UsageError("--reason is required for a plan; it is recorded in the tombstones")
-    found = sorted(operations.find(targets, request, engine, context.now_us))
+    with progress_bar("looking", show=not context.as_json and not context.quiet) as advance:
+        found = operations.find(targets, request, engine, context.now_us, advance)
     document = plan.document(request, reason or "", quoting, found, context.now_us)
     digest = plan.write(into, document) if into is not None else None
     at_once = (
@@ -143,7 +145,8 @@ def _approve(context: Context, path: str, by: str | None) -> int:
 def _apply(context: Context, path: str, engine: Engine) -> int:
     from signet_sync.fleet.removal import operations
 
-    document = operations.apply(path, engine, context.now_us)
+    with progress_bar("removing", show=not context.as_json and not context.quiet) as advance:
+        document = operations.apply(path, engine, context.now_us, advance)
     context.answer(document, lambda: _show_report(path, document))
     return 0 if operations.is_everything_gone(document) else 1
 

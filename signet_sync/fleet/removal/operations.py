@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from signet_sync.fleet import engines, targets
@@ -14,15 +14,23 @@ from signet_sync.fleet.removal.removing import DONE, Removal, RemoveRequest, rem
 from signet_sync.fleet.removal.request import RemovalRequest
 from signet_sync.formats.timestamps import iso
 
+Progress = Callable[[int, int], None] | None
 
-def find(named: Sequence[str], request: RemovalRequest, engine: Engine, now_us: int) -> Iterator[Findings]:
-    """Yields what is found in each workspace, in any order; writes nothing. Raises `UsageError`."""
+
+def find(
+    named: Sequence[str], request: RemovalRequest, engine: Engine, now_us: int, progress: Progress
+) -> list[Findings]:
+    """Returns what is found in each workspace, by name; writes nothing. Raises `UsageError`."""
     asked = [FindRequest(workspace, request, now_us) for workspace in targets.workspaces(named)]
-    for item, found, failure in engines.run(find_one, asked, engine):
-        yield found or Findings(item.workspace, unreachable=failure)
+    found = []
+    for item, result, failure in engines.run(find_one, asked, engine):
+        found.append(result or Findings(item.workspace, unreachable=failure))
+        if progress is not None:
+            progress(len(found), len(asked))
+    return sorted(found)
 
 
-def apply(path: str, engine: Engine, now_us: int) -> dict[str, Any]:
+def apply(path: str, engine: Engine, now_us: int, progress: Progress) -> dict[str, Any]:
     """Carries out an approved plan; returns the report, which is written beside it. Raises `UsageError`.
 
     What a killed run has done is in the journal, and is not done again; what was pending is tried again.
@@ -38,6 +46,9 @@ def apply(path: str, engine: Engine, now_us: int) -> dict[str, Any]:
             states = report.states(made, lines.lines)
             for done in _removed(made, states, engine, now_us):
                 lines.add(_line("workspace", made, now_us, **done._asdict()))
+                states[done.workspace] = lines.lines[-1]
+                if progress is not None:
+                    progress(len(states), len(made.workspaces))
         finally:
             document = _report(path, made, approval, lines, now_us)
     return document
