@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -166,6 +167,21 @@ def test_a_request_that_cannot_be_met_is_an_error(fleet: list[Vault], wrong: tup
     assert (answer.code == 2 and answer.out == "") or "error" in answer.json
 
 
+def test_a_session_that_runs_and_one_whose_files_are_lost_are_in_the_index_alone(
+    fleet: list[Vault], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = fleet[0]
+    for path in vault.memory.glob("*--*.md"):
+        if ID in path.read_text():
+            path.unlink()
+    turn = json.dumps({"turn": 0, "role": "user", "text": f"Where does the {WORDS} wait?", "at": NOW})
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(turn.encode())))
+    assert vault.call("transcript", "append", "--session-key", "agent:main:live").code == 0
+    document = carried_out(tmp_path / "plan.json", vault.root, "--phrase", WORDS)
+    assert len(document["workspaces"][0]["session_ids"]) == 2
+    assert holding(vault.root) == [] and holding(vault.state) == []
+
+
 # ── the approval ──
 
 
@@ -187,6 +203,22 @@ def test_only_an_approved_unaltered_and_recent_plan_is_carried_out(fleet: list[V
     (tmp_path / "other.json").write_text("{}")
     assert plan(tmp_path / "other.json", fleet[0].root, "--session", ID, code=2)["error"]["code"] == "not-writable"
     assert remove("--apply", path)["counts"] == {"removed": 1}
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_at_a_terminal_all_three_are_one_command(
+    fleet: list[Vault], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+    words = ("--session", ID, "--reason", "asked", "--plan", str(tmp_path / "plan.json"), "--by", "Grace")
+    said = call("fleet", "remove", str(fleet[0].root), *words, "--now", NOW)
+    assert said.code == (0 if answer == "y" else 130) and "3 files" in said.out
+    assert (holding(fleet[0].memory) == []) == (answer == "y")
+    assert Path(f"{tmp_path}/plan.json.approved.json").exists() == (answer == "y")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"signet-sync-removal-plan": 2}', "[" * 9999])

@@ -11,7 +11,7 @@ import click
 from signet_sync.cli.fleet.options import on_engine
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.fleet.engines import Engine
 from signet_sync.formats.paths import display
@@ -29,7 +29,7 @@ _LONGEST = 4096  # bytes of a phrase on stdin
 @click.option("--session", "sessions", metavar="ID", multiple=True, help="A session: its id, key or name. Repeatable.")
 @click.option("--project", metavar="P", help="Every session of a project: its origin, path or name.")
 @click.option("--phrase", metavar="TEXT", help="Every session that contains a phrase; - reads it from stdin.")
-@click.option("--agent", metavar="ID", help="Only sessions of this agent.  [default: every agent]")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Only sessions of this agent.  [default: every agent]")
 @click.option("--reason", help="Why; recorded in the tombstones.  [required for a plan]")
 @click.option(
     "--quoting",
@@ -59,24 +59,19 @@ def remove(
     carry_out: str | None,
     engine: Engine,
 ) -> int:
-    """Remove sessions in many workspaces: plan, approve, apply.
+    """Remove sessions in many workspaces: first a plan, then its approval, then --apply.
 
-    \b
-    fleet remove TARGET... --session ID --reason WHY --plan FILE
-    fleet remove --approve FILE --by NAME
-    fleet remove --apply FILE
+    With TARGET... it only reads: it lists where the sessions are, and with --plan writes the plan, which contains ids
+    and paths, of a phrase only its SHA-256. A name is taken in full, never as its beginning. With --by it asks at a
+    terminal whether to approve and apply the plan at once.
 
-    The first only reads: it lists where the sessions are, and writes the plan, which contains ids and paths, of a
-    phrase only its SHA-256. A name is taken in full, never as its beginning. At a terminal it asks whether to approve
-    and apply the plan at once, if --by is given.
+    --apply removes from folders as remove does it. In s3:// buckets it writes tombstones and deletes files, each only
+    if it has not changed, and writes nothing else. What cannot be removed is listed with what to do instead: revisions
+    of git, archives, older versions of objects, quotes.
 
-    In folders, sessions are removed as remove does it. In s3:// buckets, tombstones are written and files deleted, each
-    only if it has not changed, and nothing else is written. What cannot be removed is listed with what to do instead:
-    revisions of git, archives, older versions of objects, quotes.
-
-    --apply may be repeated until everything is gone, also after it was interrupted; it refuses a plan that was changed
-    after its approval, or is older than 7 days and was not begun. What was done is in FILE.journal.jsonl, the report in
-    FILE.report.md and FILE.report.json. Exit 1 if something is left.
+    --apply may be repeated until everything is gone, also after it was interrupted. It refuses a plan that was changed
+    after its approval, or that is older than 7 days and was not begun. What was done is in FILE.journal.jsonl, the
+    report in FILE.report.md and FILE.report.json. Exit 1 if something is left.
     """
     modes = sum((approve is not None, carry_out is not None, bool(targets)))
     if modes != 1:
@@ -191,5 +186,7 @@ def _show_report(path: str, document: dict[str, Any]) -> None:
     for one in document["unreachable"]:
         click.secho(f"{display(one['workspace'])}: was not read for the plan; plan again", fg="red")
     click.echo(f"report: {display(path)}.report.md")
+    if any(row["state"] == "removed" for row in document["workspaces"]):
+        click.echo("tables of these workspaces have it until they are made anew: signet-sync fleet index")
     if any(row["state"] in ("pending", "unreachable") for row in document["workspaces"]):
         click.echo(f"to do what is left: signet-sync fleet remove --apply {display(path)}")
