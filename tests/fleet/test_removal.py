@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -249,7 +250,7 @@ def test_it_is_gone_everywhere_and_nothing_else_has_changed(fleet: list[Vault], 
         assert holding(vault.root) == [] and holding(vault.state) == []
     assert not two.db.exists(), "a folder without an index has got one"
     for row in document["workspaces"]:
-        assert row["session_ids"] == [ID] and len(row["files"]) == 3 and row["remains"] == []
+        assert row["session_ids"] == [ID] and len(row["files"]) == 3 and row["remains"] == [] and row["message"] == ""
         assert all((Path(row["workspace"]) / stone).is_file() for stone in row["tombstones"])
     report = (tmp_path / "plan.json.report.md").read_text()
     assert "Approved by Grace" in report and "Done in 2 of 2 workspaces: 6 files" in report
@@ -263,6 +264,7 @@ def test_files_of_the_session_that_came_after_the_plan_go_too(fleet: list[Vault]
     remove("--approve", path, "--by", "Grace")
     (row,) = remove("--apply", path)["workspaces"]
     assert len(row["files"]) == 6 and holding(fleet[0].root) == []
+    assert row["message"] == "3 files came or changed since the plan"
 
 
 def test_a_workspace_in_use_is_done_by_the_next_apply(
@@ -442,6 +444,19 @@ def test_an_object_of_the_session_that_changes_is_deleted_all_the_same(
     changing(monkeypatch, memory, path, memory.cat_file(path) + b"\nmore\n")
     (row,) = carried_out(tmp_path / "plan.json", url, "--session", ID, code=1)["workspaces"]
     assert len(row["files"]) == 3 and path not in stored(memory)
+
+
+def test_a_folder_that_could_not_be_written_is_tried_again(
+    fleet: list[Vault], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plan.json"
+    with monkeypatch.context() as denying:  # whoever runs the tests may be root, whom no mode stops
+        denying.setattr("os.access", lambda _path, mode: not mode & os.W_OK)
+        document = plan(path, fleet[0].root, "--session", ID)
+        assert "cannot be written" in document["workspaces"][0]["obstacle"]
+        remove("--approve", path, "--by", "Grace")
+        assert states(remove("--apply", path, code=1)) == {"one": "not-writable"}
+    assert states(remove("--apply", path)) == {"one": "removed"}
 
 
 def test_a_tombstone_that_is_there_is_joined(fleet: list[Vault], memory: Any, tmp_path: Path) -> None:

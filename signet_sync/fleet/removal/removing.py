@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
 
@@ -11,7 +11,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, sentence_of
 from signet_sync.fleet import workspaces
 from signet_sync.fleet.removal import object_store, selection
-from signet_sync.fleet.removal.finding import PlannedSession, read_only, words_elsewhere
+from signet_sync.fleet.removal.finding import PlannedSession, read_only, state_of, words_elsewhere
 from signet_sync.fleet.removal.object_store import ObjectStore, Stored
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import carried_token
@@ -88,7 +88,7 @@ class Removal(NamedTuple):
 
 def remove_one(asked: RemoveRequest) -> Removal:
     """Removes the planned sessions from one workspace. What prevents it is a result, not an error."""
-    if asked.obstacle:
+    if asked.obstacle and "://" in asked.workspace:  # of a folder, it may have been put right
         return undone(asked, "not-writable", asked.obstacle)
     try:
         with workspaces.opened(asked.workspace) as root:
@@ -119,6 +119,7 @@ def undone(asked: RemoveRequest, state: State, message: str) -> Removal:
 
 def _in_folder(root: str, asked: RemoveRequest) -> Removal:
     """Removes with the operation of `remove`, in the workspace's own index; one without it gets an index in memory."""
+    before = files.signatures(root, sorted(asked.paths))
     settings, _ = model.load(root)
     own = os.path.exists(state_dir.locate(root).database)
     with opened(root, settings, database=None if own else ":memory:") as workspace, _alone(workspace):
@@ -149,7 +150,8 @@ def _in_folder(root: str, asked: RemoveRequest) -> Removal:
             for token, state in histories
             if state in ("contains", "unknown")
         ]
-        return _outcome(workspace, asked, found, remains, () if asked.quoting == "redact" else quoted.places)
+        outcome = _outcome(workspace, asked, found, remains, () if asked.quoting == "redact" else quoted.places)
+        return outcome._replace(message=outcome.message or _since_the_plan(asked, before, found))
 
 
 def _alone(workspace: Workspace) -> AbstractContextManager[None]:
@@ -185,6 +187,14 @@ def _outcome(
     )
 
 
+def _since_the_plan(asked: RemoveRequest, before: Mapping[str, Signature], found: Sequence[SessionRemoval]) -> str:
+    """Returns how many files had come or changed since the plan; empty if none had."""
+    planned = {file.path: file.state for one in asked.sessions for file in one.files}
+    moved = sum(planned[path] != state_of(signature) for path, signature in before.items())
+    moved += len({path for one in found for path in one.paths} - planned.keys())
+    return f"{counted(moved, 'file')} came or changed since the plan" if moved else ""
+
+
 def _in_force(workspace: Workspace, asked: RemoveRequest) -> list[Tombstone]:
     """Returns the tombstones that cover what was planned."""
     ids = {(agent_id, token): {*some} for agent_id, token, some in asked.scopes}
@@ -212,6 +222,7 @@ def _in_store(root: RemoteRoot, store: ObjectStore, asked: RemoveRequest) -> Rem
     Whether something is left is looked up in a new listing of the store.
     """
     with read_only(root, asked.now_us) as workspace:
+        before = files.signatures(root, sorted(asked.paths))
         found = selection.removals(workspace, asked.scopes)
         quoted = quotes.quoted(workspace, found).paths if found else asked.quoted_in
         others = words_elsewhere(workspace, found) if found else asked.elsewhere
@@ -241,7 +252,8 @@ def _in_store(root: RemoteRoot, store: ObjectStore, asked: RemoveRequest) -> Rem
     if kept != 0:
         what = "older versions" if kept is None else counted(kept, "older version")
         remains.append(f"the bucket may keep {what} of the files: delete them there, or by its lifecycle rules")
-    return outcome._replace(remains=tuple(dict.fromkeys(remains)))
+    message = outcome.message or _since_the_plan(asked, before, found)
+    return outcome._replace(remains=tuple(dict.fromkeys(remains)), message=message)
 
 
 def _put(store: ObjectStore, workspace: Workspace, removal: SessionRemoval, asked: RemoveRequest) -> Tombstone:
