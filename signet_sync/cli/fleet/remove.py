@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -131,7 +132,7 @@ def _approve(context: Context, path: str, by: str | None) -> int:
 
     def show() -> None:
         click.echo(f"{display(path)} is approved by {approval.by}; to carry it out:")
-        click.echo(f"  signet-sync fleet remove --apply {display(path)}")
+        click.echo(f"  signet-sync fleet remove --apply {shlex.quote(path)}")
 
     context.answer(document, show)
     return 0
@@ -171,7 +172,7 @@ def _show_plan(found: Sequence[Findings], into: str | None) -> None:
     where = f"{len(somewhere)} of {counted(len(found), 'workspace')}"
     click.echo(f"{counted(sessions, 'session')} and {counted(files, 'file')} in {where}; nothing was removed")
     if into is not None and somewhere:
-        click.echo(f'to approve it: signet-sync fleet remove --approve {display(into)} --by "NAME"')
+        click.echo(f'to approve it: signet-sync fleet remove --approve {shlex.quote(into)} --by "NAME"')
 
 
 def _show_report(path: str, document: dict[str, Any]) -> None:
@@ -189,4 +190,4 @@ def _show_report(path: str, document: dict[str, Any]) -> None:
     if any(row["state"] == "removed" for row in document["workspaces"]):
         click.echo("tables of these workspaces have it until they are made anew: signet-sync fleet index")
     if any(row["state"] in ("pending", "unreachable") for row in document["workspaces"]):
-        click.echo(f"to do what is left: signet-sync fleet remove --apply {display(path)}")
+        click.echo(f"to do what is left: signet-sync fleet remove --apply {shlex.quote(path)}")

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, OWN, TOMBSTONES, display
-from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.formats.snapshot import Found
 from signet_sync.memories import text_match
 from signet_sync.storage.remote import RemoteFolder, RemoteRoot
 from signet_sync.storage.safe_paths import reading
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve
+
+_LARGEST = 1 << 24  # bytes of a remote file that is looked into
 
 
 def containing(workspace: Workspace, needles: set[bytes]) -> list[str]:
@@ -23,17 +25,22 @@ def containing(workspace: Workspace, needles: set[bytes]) -> list[str]:
     sieve = Sieve(needles)
     with reading(root, "") as top:
         assert isinstance(top, RemoteFolder)
-        return sorted(display(path) for path, raw in _others(top, "") if sieve.caught(raw))
+        return sorted(display(path) for path, raw in _others(root, top, "") if sieve.caught(raw))
 
 
-def _others(folder: RemoteFolder, base: str) -> Iterator[tuple[str, bytes]]:
+def _others(root: RemoteRoot, folder: RemoteFolder, base: str) -> Iterator[tuple[str, bytes]]:
     """Yields path and bytes of every regular file that is not an artifact, a tombstone or in `.signet`."""
-    for name, status in folder.statuses().items():
-        path = f"{base}{name}"
-        if stat.S_ISDIR(status.st_mode):
-            if name != ".git" and path not in (OWN, TOMBSTONES):
-                yield from _others(folder.inside(name), f"{path}/")
-        elif stat.S_ISREG(status.st_mode) and not (base == f"{MEMORY}/" and artifact_name(name) is not None):
-            found = folder.read(name, PAGE_LIMIT)
-            if isinstance(found, Found):
-                yield path, found.raw
+    statuses = folder.statuses()
+    names = [
+        name
+        for name, status in statuses.items()
+        if stat.S_ISREG(status.st_mode) and not (base == f"{MEMORY}/" and artifact_name(name) is not None)
+    ]
+    root.reader.read_ahead([f"{base}{name}" for name in names], _LARGEST)
+    for name in names:
+        found = folder.read(name, _LARGEST)
+        if isinstance(found, Found):
+            yield f"{base}{name}", found.raw
+    for name, status in statuses.items():
+        if stat.S_ISDIR(status.st_mode) and name != ".git" and f"{base}{name}" not in (OWN, TOMBSTONES):
+            yield from _others(root, folder.inside(name), f"{base}{name}/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -146,7 +147,7 @@ def approved(path: str, plan: Plan, now_us: int, *, begun: bool) -> Approval:
     A plan that was begun may be finished at any time.
     """
     place = approval_path(path)
-    hint = f'read it, then: signet-sync fleet remove --approve {path} --by "NAME"'
+    hint = f'read it, then: signet-sync fleet remove --approve {shlex.quote(path)} --by "NAME"'
     if not os.path.lexists(place):
         raise UsageError("the plan is not approved", path=path, hint=hint, code="not-approved")
     try:

@@ -90,6 +90,8 @@ def remove_one(asked: RemoveRequest) -> Removal:
     """Removes the planned sessions from one workspace. What prevents it is a result, not an error."""
     if asked.obstacle and "://" in asked.workspace:  # of a folder, it may have been put right
         return undone(asked, "not-writable", asked.obstacle)
+    if "://" not in asked.workspace and not os.path.isdir(asked.workspace):
+        return undone(asked, "unreachable", "there is no such folder")
     try:
         with workspaces.opened(asked.workspace) as root:
             obstacle = object_store.obstacle(root, asked.workspace)
@@ -97,8 +99,6 @@ def remove_one(asked: RemoveRequest) -> Removal:
                 return undone(asked, "not-writable", obstacle)
             if isinstance(root, RemoteRoot):
                 return _in_store(root, object_store.opened(asked.workspace), asked)
-            if not os.path.isdir(root):
-                return undone(asked, "unreachable", "there is no such folder")
             return _in_folder(root, asked)
     except PermissionError as error:
         return undone(asked, "not-writable", error.strerror or str(error))
