@@ -15,9 +15,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 def over_workspaces(command: _Command) -> _Command:
     """Adds TARGET... and the options of the engine to a command, which gets them as `targets` and `engine`."""
-    targets = click.argument(
-        "targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True
-    )
+    targets = click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True)
     return targets(on_engine(command))
 
 

@@ -26,7 +26,7 @@ _LONGEST = 4096  # bytes of a phrase on stdin
 
 
 @click.command(cls=Command)
-@click.argument("targets", metavar="[TARGET...]", nargs=-1)
+@click.argument("targets", type=click.Path(readable=False), metavar="[TARGET...]", nargs=-1)
 @click.option("--session", "sessions", metavar="ID", multiple=True, help="A session: its id, key or name. Repeatable.")
 @click.option("--project", metavar="P", help="Every session of a project: its origin, path or name.")
 @click.option("--phrase", metavar="TEXT", help="Every session that contains a phrase; - reads it from stdin.")
