@@ -71,6 +71,11 @@ def written(store: Store) -> list[str]:
     return [f"{method} {path.partition('/where/')[2]}" for method, path in found if method in WRITING]
 
 
+def named(asked: str, end: str) -> bool:
+    """Whether a request is for an object whose name ends so."""
+    return asked.partition("?")[0].endswith(end)
+
+
 def approved(path: Path) -> Path:
     """An approved plan of the removal."""
     plan(path, URL, "--session", ID)
@@ -116,7 +121,7 @@ def test_what_changes_right_before_its_deletion_is_judged_again(store: Store, tm
     changed = []
 
     def late(method: str, where: str) -> int:
-        if method == "DELETE" and where.endswith(mine) and not changed:
+        if method == "DELETE" and named(where, mine) and not changed:
             changed.append(where)
             store.system.pipe_file(f"{TOP}/{mine}", raw)
         return 0
@@ -147,7 +152,7 @@ def test_a_tombstone_that_another_writes_at_the_same_time_is_joined(store: Store
     late = [stones[3] if there else stones[2]]
 
     def fault(method: str, where: str) -> int:
-        if method == "PUT" and where.endswith(stone.name) and late:
+        if method == "PUT" and named(where, stone.name) and late:
             store.system.pipe_file(place, late.pop())
         return 0
 
@@ -177,7 +182,7 @@ def test_errors_of_the_store_are_retried(store: Store, vault: Vault, tmp_path: P
 def test_a_store_that_fails_is_done_by_the_next_apply(store: Store, vault: Vault, tmp_path: Path) -> None:
     upload(store, vault)
     path = approved(tmp_path / "plan.json")
-    store.fault = lambda method, where: 500 if method == "DELETE" and where.endswith("--transcript.md") else 0
+    store.fault = lambda method, where: 500 if method == "DELETE" and named(where, "--transcript.md") else 0
     document = remove("--apply", path, code=1)
     assert states(document) == {"where": "pending"} and "InternalError" in document["workspaces"][0]["message"]
     store.fault = lambda method, where: 403 if method == "DELETE" else 0
@@ -231,7 +236,7 @@ def test_killed_at_any_write_it_goes_on(store: Store, vault: Vault, tmp_path: Pa
 
 def carry_out(store: Store, method: str, where: str, before: dict[str, Any]) -> None:
     """Does what a request asks for, whose sender does not live to hear of it; a tombstone is the one of the folder."""
-    path = where.partition("/where/")[2]
+    path = where.partition("/where/")[2].partition("?")[0]
     if method == "DELETE":
         store.system.rm_file(f"{TOP}/{path}")
     else:
