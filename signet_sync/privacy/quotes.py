@@ -23,6 +23,7 @@ from signet_sync.privacy import redact as privacy_redact
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.removal import Scope
+from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve, phrases
 from signet_sync.text.redaction import REMOVED, Cleaning
@@ -161,10 +162,11 @@ def _merged(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
         yield last
 
 
-def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
+def quoted(workspace: Workspace, removals: Sequence[SessionRemoval], *, by_others: bool = False) -> Quotes:
     """Finds the artifacts of the same agents' other sessions that quote the removed sessions.
 
-    Reads every other text of the agent once.
+    With `by_others`, those of all other agents instead, which are theirs: they can be named, and not redacted here.
+    Reads every other text of the agents once.
     """
     quotes = Quotes([])
     scopes = [one.scope for one in removals if not one.earlier and one.sessions]
@@ -184,7 +186,10 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
             lines.update(raw for phrase in phrases(words) if len(raw := _bytes(phrase)) >= _SHORTEST_LINE)
         quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
         quotes.lines = frozenset(_spread(sorted(lines), _MOST_LINES))
-        _search(workspace, agent_id, scopes, min(part.captured_us for part in own), quotes)
+        since_us = min(part.captured_us for part in own)
+        for reader in counts.agents(workspace.database) if by_others else [agent_id]:
+            if not by_others or reader != agent_id:
+                _search(workspace, reader, scopes, since_us, quotes)
     return quotes
 
 

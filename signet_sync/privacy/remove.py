@@ -304,7 +304,7 @@ def remove(
         if not passes.is_halted(workspace.database):
             # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
             publish_pages(workspace, agents=None, now_us=now_us)
-        tombstone = _tombstone(workspace, removal, reason, now_us)
+        tombstone = tombstone_of(workspace, removal, reason, now_us)
         path = tombstones_files.put(workspace.root, tombstone)
         with workspace.database.transaction(durable=True):
             tombstones_store.mirror(workspace.database, [tombstone])
@@ -477,7 +477,8 @@ def _note(removal: SessionRemoval) -> dict[str, str]:
     return purge_plan.note_of_sessions(removal.agent_id, removal.session_token, ids)
 
 
-def _tombstone(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:
+def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:
+    """Returns the tombstone that a removal writes: it covers what one that the index knows covers, too."""
     existing = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(workspace.database)}.get(
         (removal.agent_id, removal.session_token)
     )

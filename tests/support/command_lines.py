@@ -186,6 +186,7 @@ COMMAND_LINES: dict[str, Line] = {
     "notify": SERVES,
     "completion": reads("bash"),
     "help": reads("--all"),
+    "fleet remove": reads("{workspace} --session {session} --engine local --workers 1"),
 }
 
 

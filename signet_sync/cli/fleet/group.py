@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.fleet import check
+from signet_sync.cli.fleet import remove as removal
 from signet_sync.cli.parsing import Group
 
 _HELP = """Check, index, search and remove across many workspaces.
@@ -23,3 +24,4 @@ def fleet() -> None:
 
 
 fleet.add_command(check.check)
+fleet.add_command(removal.remove)

@@ -15,6 +15,12 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 def over_workspaces(command: _Command) -> _Command:
     """Adds TARGET... and the options of the engine to a command, which gets them as `targets` and `engine`."""
+    targets = click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True)
+    return targets(on_engine(command))
+
+
+def on_engine(command: _Command) -> _Command:
+    """Adds the options of the engine to a command, which gets it as `engine`."""
 
     @wraps(command)
     def called(*given: Any, engine: str, address: str | None, workers: int | None, **more: Any) -> Any:
@@ -34,7 +40,6 @@ def over_workspaces(command: _Command) -> _Command:
             show_default=True,
             help="Ray, or processes of this machine without it.",
         ),
-        click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True),
     ):
         called = add(called)
     return called  # type: ignore[return-value]
