@@ -59,6 +59,11 @@ MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # Seconds until the next checkpoint after a reader blocked one.
 READER_PATIENCE = 60.0
 CLOCK_JUMP = 30.0
+# After a look at all files so many times its duration passes until the next one, but at most so many seconds: what
+# nothing changes costs a hundredth of the time, however large the vault is.
+REST, LONGEST_REST = 100.0, 3_600.0
+# Files whose content a full pass reads again: a vault of some 70,000 is read once in a day.
+MOST_REREAD = 500
 # SIGTERM must end the agent within two seconds, even if another process works on the workspace.
 LOCK_PATIENCE = 0.5
 LONGEST_BACKOFF = 60.0
@@ -284,7 +289,8 @@ class Scheduler:
         self.everything = self._tick = False
         settings = self.workspace.settings
         jitter = 1.0 + settings.jitter * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
-        self._due["full"] = time.monotonic() + settings.interval * jitter
+        started = time.monotonic()
+        self._due["full"] = started + settings.interval * jitter
         if self.heartbeat.state == "starting":
             self.heartbeat.set_state("reconciling")
         self.supervisor.check(deeper=True)
@@ -293,6 +299,8 @@ class Scheduler:
         outcome = self._run(request)
         self._due.pop("sweep", None)
         self._swept = time.monotonic()
+        if not outcome.deferred and outcome.read <= MOST_REREAD:
+            self._due["full"] = max(self._due["full"], rested(started))
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
         asks = may_ask_model(settings) or has_embeddings(settings)
@@ -326,6 +334,7 @@ class Scheduler:
         period = settings.reread_days * 86_400
         database = self.workspace.database
         share = math.ceil(2 * counts.indexed_count(database) * settings.interval / period) + 10
+        share = min(share, MOST_REREAD)
         return artifacts.due_for_reading(database, now_us() - int(period * SECOND), share)
 
     def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
@@ -437,8 +446,9 @@ class Scheduler:
 
     def _sweep(self) -> None:
         """Compares names only: finds what no event reported."""
-        self._swept = time.monotonic()
+        started = time.monotonic()
         found = changed_paths.new_or_gone(self.workspace)
+        self._swept = rested(started)
         if found is None:
             self.everything = True
         elif found - self._again.keys():
@@ -468,6 +478,12 @@ class Scheduler:
     def _checkpoint(self) -> None:
         if not self.workspace.database.checkpoint():
             self._due["checkpoint"] = time.monotonic() + READER_PATIENCE
+
+
+def rested(started: float) -> float:
+    """Returns when what looked at all files since an instant may be repeated, on the monotonic clock."""
+    now = time.monotonic()
+    return now + min(REST * (now - started), LONGEST_REST)
 
 
 def backoff(failures: int) -> float:
