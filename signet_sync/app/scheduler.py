@@ -59,9 +59,9 @@ MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # Seconds until the next checkpoint after a reader blocked one.
 READER_PATIENCE = 60.0
 CLOCK_JUMP = 30.0
-# After a look at all files so many times its duration passes until the next one, but at most so many seconds: what
-# nothing changes costs a hundredth of the time, however large the vault is.
-REST, LONGEST_REST = 100.0, 3_600.0
+# A look at all files that takes more than `BRIEF` seconds of a processor comes again after so many times as long, at
+# most after so many seconds: where nothing changes it takes a hundredth of a processor, however large the vault is.
+BRIEF, REST, LONGEST_REST = 0.1, 100.0, 3_600.0
 # Files whose content a full pass reads again: a vault of some 70,000 is read once in a day.
 MOST_REREAD = 500
 # SIGTERM must end the agent within two seconds, even if another process works on the workspace.
@@ -77,8 +77,9 @@ NEWEST_DAYS = 90
 class Scheduler:
     """Watches one workspace and runs its timers and passes. All in one thread; `watcher.wake` may come from any.
 
-    `everything` means that the next pass scans all files, `rebuild` that it rebuilds all derived rows. `alive` is
-    called during long passes to show that the loop works.
+    `everything` means that the next pass scans all files, `rebuild` that it rebuilds all derived rows, `rest` are the
+    seconds that at least pass after a full pass that found nothing. `alive` is called during long passes to show that
+    the loop works.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Scheduler:
         self.notifications = Notifications(workspace)
         self.everything = True
         self.rebuild = False
+        self.rest = 0.0
         self.last_full: str | None = None
         self.held = ""
         self.trouble = ""
@@ -289,8 +291,8 @@ class Scheduler:
         self.everything = self._tick = False
         settings = self.workspace.settings
         jitter = 1.0 + settings.jitter * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
-        started = time.monotonic()
-        self._due["full"] = started + settings.interval * jitter
+        started = time.thread_time()
+        self._due["full"] = time.monotonic() + settings.interval * jitter
         if self.heartbeat.state == "starting":
             self.heartbeat.set_state("reconciling")
         self.supervisor.check(deeper=True)
@@ -300,7 +302,8 @@ class Scheduler:
         self._due.pop("sweep", None)
         self._swept = time.monotonic()
         if not outcome.deferred and outcome.read <= MOST_REREAD:
-            self._due["full"] = max(self._due["full"], rested(started))
+            self.rest = rest(time.thread_time() - started)
+            self._due["full"] = max(self._due["full"], self._swept + self.rest)
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
         asks = may_ask_model(settings) or has_embeddings(settings)
@@ -446,9 +449,9 @@ class Scheduler:
 
     def _sweep(self) -> None:
         """Compares names only: finds what no event reported."""
-        started = time.monotonic()
+        started = time.thread_time()
         found = changed_paths.new_or_gone(self.workspace)
-        self._swept = rested(started)
+        self._swept = time.monotonic() + rest(time.thread_time() - started)
         if found is None:
             self.everything = True
         elif found - self._again.keys():
@@ -480,10 +483,9 @@ class Scheduler:
             self._due["checkpoint"] = time.monotonic() + READER_PATIENCE
 
 
-def rested(started: float) -> float:
-    """Returns when what looked at all files since an instant may be repeated, on the monotonic clock."""
-    now = time.monotonic()
-    return now + min(REST * (now - started), LONGEST_REST)
+def rest(took: float) -> float:
+    """Returns the seconds after which a look at all files may be repeated that took so many of a processor."""
+    return min(REST * max(took - BRIEF, 0.0), LONGEST_REST)
 
 
 def backoff(failures: int) -> float:

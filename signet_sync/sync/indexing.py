@@ -248,9 +248,11 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         from_scratch=request.rebuild and not request.records_crashes,
     )
     unsettled: set[str] = set()
-    while new and not (request.rebuild or erasing) and len(plan.read) > PART:
-        unsettled |= _part(run, plan.read[:PART], judging, known, quarantine)
-        del plan.read[:PART]
+    if new and not (request.rebuild or erasing):
+        plan.read.sort()
+        while len(plan.read) > PART:  # the newest first: until the end they are all that `search` finds
+            unsettled |= _part(run, plan.read[-PART:], judging, known, quarantine)
+            del plan.read[-PART:]
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         # Before files are judged: what is under the path of a removed file is judged without the old seal.

@@ -102,6 +102,21 @@ def test_reading_content_anew_is_no_change(vault: Vault) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_full_passes_that_take_long_come_less_often(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    some(vault, 3)
+    monkeypatch.setattr(scheduler, "BRIEF", 0.0)
+    monkeypatch.setattr(scheduler, "REST", 1e6)
+    with Inside(vault, interval=0.4) as agent:
+        agent.wait("watching")
+        until(lambda: agent.work.rest == scheduler.LONGEST_REST, "a full pass without a change")
+        passes = agent.full_passes
+        time.sleep(1.2)
+        assert agent.full_passes == passes
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "events are heard all the same")
+
+
+@pytest.mark.usefixtures("quick")
 def test_waking_from_sleep_it_looks_at_everything(vault: Vault) -> None:
     Session().write(vault)
     with Inside(vault) as agent:
