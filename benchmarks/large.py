@@ -38,7 +38,7 @@ END = {"project": PROJECT, "harness": "claude-code"}
 
 MEASURES = {
     "vault": ("files of the vault", "MB"),
-    "first": ("first index, all derived, killed once", "s"),
+    "first": ("first index, all derived, killed once and resumed", "s"),
     "first clock": ("· by the clock", "s"),
     "first kept": ("· files that the killed pass had made durable after a third of the time", "%"),
     "first memory": ("· peak memory of all processes", "MB"),
@@ -46,7 +46,7 @@ MEASURES = {
     "unchanged": ("nothing changed, `reindex`", "s"),
     "unchanged memory": ("· peak memory", "MB"),
     "change": ("three new files, `reindex`", "s"),
-    "change memory": ("· peak memory", "MB"),
+    "change memory": ("· peak memory (as of a full pass of `run`)", "MB"),
     "end": ("`session end`", "s"),
     "start": ("hook at a session's start, with context", "s"),
     "prompt": ("hook at a prompt", "s"),
@@ -439,6 +439,47 @@ def _line(points: Mapping[float, float]) -> tuple[float, float]:
     return middle_y - slope * middle_x, slope
 
 
+LIMITS = {
+    "first": 86_400.0,
+    "unchanged": 10.0,
+    "change memory": 2_000.0,
+    "prompt": 1.0,
+    "recall p95": 1_000.0,
+    "database": 100_000.0,
+    "rebuild wal": 50_000.0,
+    "examine": 600.0,
+    "backup size": 50_000.0,
+    "salvage": 600.0,
+}
+"""What a person would notice on a laptop: where one file ends."""
+
+
+def ends(found: Mapping[int, Mapping[str, float]]) -> str:
+    """A Markdown list: from how many files on figures are beyond their limits, the smallest first."""
+    lines = []
+    for name, limit in LIMITS.items():
+        points = {size: figures[name] for size, figures in found.items() if name in figures}
+        law = fitted(points, 1)[0]
+        if law != "constant":
+            least, most = 1, 10**9
+            while least < most:
+                middle = (least + most) // 2
+                least, most = (least, middle) if fitted(points, middle)[1] >= limit else (middle + 1, most)
+            shown = _shown(limit, MEASURES[name][1])
+            lines.append((least, f"- {least / 1e6:,.1f} million files: {_named(name)}: {shown} ({law})"))
+    return "\n".join(line for _, line in sorted(lines))
+
+
+def _named(name: str) -> str:
+    """What a figure says, after what it belongs to."""
+    before = ""
+    for other, (what, _) in MEASURES.items():
+        before = before if what.startswith("· ") else what
+        if other == name:
+            return what if what == before else f"{before}, {what[2:]}"
+    raise KeyError(name)
+
+
 def table(found: Mapping[int, Mapping[str, float]], project: int | None) -> str:
     """A Markdown table with a column for each number of files, and one for what follows for another number."""
     sizes = sorted(found)
@@ -520,6 +561,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"failed: {error}", file=sys.stderr)
         return 1
     print(f"{machine()}; rounds: {chosen.rounds}; {chosen.per_day:g} sessions a day.\n\n{table(kept, chosen.project)}")
+    if chosen.project:
+        print(f"\n{ends(kept)}")
     return 0
 
 
