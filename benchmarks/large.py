@@ -82,8 +82,8 @@ MEASURES = {
     "check memory": ("· peak memory of all processes", "MB"),
     "rebuild": ("`reindex --full`", "s"),
     "rebuild wal": ("· peak of the write-ahead log", "MB"),
-    "merge": ("longest step of merging full text", "ms"),
-    "optimize": ("merging all full text at once", "s"),
+    "merge": ("merging full text, longest step", "ms"),
+    "merges": ("· all steps until one segment is left", "s"),
     "salvage": ("native rows saved from a damaged database", "s"),
 }
 """What each figure says, in the order of the table, and its unit."""
@@ -299,7 +299,7 @@ class Large:
         yield Figure("rebuild wal", max(peaks) / 1e6)
         asked = self.ground.run(*python("benchmarks.large", "--merge", self.database)).json()
         yield Figure("merge", asked["step"] * 1000)
-        yield Figure("optimize", asked["optimize"])
+        yield Figure("merges", asked["all"])
         yield Figure("salvage", self.ground.run(*python("benchmarks.large", "--salvage", self.database)).processor)
 
 
@@ -368,21 +368,21 @@ def examine(place: str) -> None:
 
 
 def merged(place: str) -> dict[str, float]:
-    """Seconds of the longest step of an idle agent's merging, and of merging all full text at once."""
+    """Seconds of the longest step of an idle agent's merging, and of a processor for all steps to one segment."""
     from signet_sync.storage.database import full_text_merges
     from signet_sync.storage.database.connection import Database
+    from signet_sync.storage.database.tables import full_text
 
     longest = 0.0
     with closing(Database(place)) as database:
+        for table in full_text():  # so that there is something to merge
+            database.execute(f"insert into {table}({table}, rank) values('usermerge', 2)")
         going = True
         while going:
             started = time.perf_counter()
             going = full_text_merges.step(database)
             longest = max(longest, time.perf_counter() - started)
-        started = time.process_time()
-        with database.transaction():
-            database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('optimize')")
-        return {"step": longest, "optimize": time.process_time() - started}
+        return {"step": longest, "all": time.process_time()}
 
 
 def salvaged(place: str) -> None:
