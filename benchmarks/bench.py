@@ -284,7 +284,7 @@ class Bench:
             self.ground.until_idle(where, process)
             if with_idle:
                 yield from self._idle(process.pid, sessions)
-            watch = _Watch(where, self.ground.path("ours.db"), process)
+            watch = Watch(where, self.ground.path("ours.db"), process)
             yield from self._changes(watch, single, sessions, middles)
             if with_idle:
                 pages = [watch.latency(one).page for one in triple]
@@ -304,7 +304,7 @@ class Bench:
         yield Row("idle wake-ups", files, f"{rate:.1f} a second", span, rate)
 
     def _changes(
-        self, watch: _Watch, arrivals: Sequence[Arrival], sessions: int, middles: dict[int, float]
+        self, watch: Watch, arrivals: Sequence[Arrival], sessions: int, middles: dict[int, float]
     ) -> Iterator[Row]:
         from signet_sync.app.scheduler import LEAD
 
@@ -437,7 +437,7 @@ class Latency(NamedTuple):
     page: float
 
 
-class _Watch:
+class Watch:
     """Looks at the database and at MEMORY.md until a change shows in them."""
 
     def __init__(self, workspace: str, database: str, process: subprocess.Popen[bytes]) -> None:

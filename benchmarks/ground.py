@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from benchmarks import corpus
 
@@ -28,7 +28,7 @@ DEBOUNCE = 0.2
 STILL = 25.0
 """Seconds; memory is given back 20 seconds after the last work."""
 
-PROCESS_LIMIT = 1800.0
+PROCESS_LIMIT = 7200.0
 """Seconds after which a measured process is killed and its part fails."""
 
 HOUR_MS = 3_600_000
@@ -40,11 +40,15 @@ class BenchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One finished process: seconds by the clock and of a processor, peak memory with its children, what it printed."""
+    """One finished process: seconds by the clock and of a processor, peak memory with its children, what it printed.
+
+    `read_mb` is what it read from disk.
+    """
 
     seconds: float
     processor: float
     peak_mb: float
+    read_mb: float
     stdout: str
     stderr: str
 
@@ -111,11 +115,11 @@ class Ground:
         with open(self.path(f"corpus-{sessions}-{self.per_day:g}-{self.agents}.end"), encoding="ascii") as file:
             return int(file.read())
 
-    def run(self, *argv: str, kill_after: float | None = None) -> Ran:
+    def run(self, *argv: str, kill_after: float | None = None, given: bytes = b"") -> Ran:
         """Runs a process to its end, or for so many seconds; `BenchError` with what it said when it fails."""
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, _input(given) as told:
             began = time.perf_counter()
-            process = subprocess.Popen(argv, stdout=out, stderr=err, env=self.env, cwd=self.root)
+            process = subprocess.Popen(argv, stdin=told, stdout=out, stderr=err, env=self.env, cwd=self.root)
             limit = threading.Timer(kill_after or PROCESS_LIMIT, process.kill)
             limit.start()
             with _watched(process.pid) as peaks:
@@ -131,7 +135,8 @@ class Ground:
             raise BenchError(f"{_shown(argv)}: exit code {process.returncode}\n{(said.strip() or printed)[-1500:]}")
         unit = 1024**2 if sys.platform == "darwin" else 1024
         peak = max(usage.ru_maxrss / unit, *peaks)
-        return Ran(seconds, usage.ru_utime + usage.ru_stime, peak, printed, said)
+        processor, read = usage.ru_utime + usage.ru_stime, usage.ru_inblock * 512 / 1e6
+        return Ran(seconds, processor, peak, read, printed, said)
 
     def signet(self, workspace: str, *command: str) -> list[str]:
         """Gives the command line of signet-sync on a workspace, with a database beside it."""
@@ -195,12 +200,22 @@ class Ground:
         return bool(answer["running"] and answer["state"] == "watching" and not answer["backlog"])
 
 
+@contextlib.contextmanager
+def _input(given: bytes) -> Iterator[IO[bytes]]:
+    """A file that a process reads from its beginning."""
+    with tempfile.TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        yield file
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process has used so far: seconds of a processor, resident MB, voluntary context switches."""
+    """What a process has used so far: seconds of a processor, resident and peak MB, voluntary context switches."""
 
     processor: float
     resident_mb: float
+    peak_mb: float
     switches: int
 
     @classmethod
@@ -215,8 +230,8 @@ class Usage:
                 switches += _number(f"/proc/{pid}/task/{thread}/status", "voluntary_ctxt_switches")
                 with open(f"/proc/{pid}/task/{thread}/schedstat") as handle:
                     nanoseconds += int(handle.read().split()[0])
-        resident = _number(f"/proc/{pid}/status", "VmRSS") / 1024
-        return cls(nanoseconds / 1e9 if nanoseconds else ticks, resident, switches)
+        resident, peak = (_number(f"/proc/{pid}/status", name) / 1024 for name in ("VmRSS", "VmHWM"))
+        return cls(nanoseconds / 1e9 if nanoseconds else ticks, resident, peak, switches)
 
 
 def _number(path: str, key: str) -> int:

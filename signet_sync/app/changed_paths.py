@@ -57,8 +57,13 @@ def new_or_gone(workspace: Workspace) -> frozenset[str] | None:
     found = scan.names(workspace.root)
     if found is None:
         return None
-    known = {row[0] for row in workspace.database.execute("select path from files where code <> 'vanished'")}
-    return frozenset(path for path in found ^ known if path != TOMBSTONES and (path in known or path.endswith(".md")))
+    gone = set()
+    for (path,) in workspace.database.execute("select path from files where code <> 'vanished'"):
+        if path in found:
+            found.remove(path)
+        else:
+            gone.add(path)
+    return frozenset(gone).union(path for path in found if path != TOMBSTONES and path.endswith(".md"))
 
 
 class Poll:

@@ -312,7 +312,7 @@ class Daemon:
             "workspace": self.options.root,
             "database": work.workspace.database.path if work is not None else None,
             "last_full_pass": work.last_full if work is not None else None,
-            "interval": self.settings.interval,
+            "interval": max(self.settings.interval, work.rest if work is not None else 0.0),
             "watch": work.watcher.kind if work is not None else None,
             "trouble": self._bad_settings
             or (work.held if work is not None and not work.workspace.settings.yields else "")

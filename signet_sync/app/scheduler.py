@@ -59,6 +59,11 @@ MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # Seconds until the next checkpoint after a reader blocked one.
 READER_PATIENCE = 60.0
 CLOCK_JUMP = 30.0
+# A look at all files that takes more than `BRIEF` seconds of a processor comes again after so many times as long, at
+# most after so many seconds: where nothing changes it takes a hundredth of a processor, however large the vault is.
+BRIEF, REST, LONGEST_REST = 0.1, 100.0, 3_600.0
+# Files whose content a full pass reads again: a vault of some 70,000 is read once in a day.
+MOST_REREAD = 500
 # SIGTERM must end the agent within two seconds, even if another process works on the workspace.
 LOCK_PATIENCE = 0.5
 LONGEST_BACKOFF = 60.0
@@ -72,8 +77,9 @@ NEWEST_DAYS = 90
 class Scheduler:
     """Watches one workspace and runs its timers and passes. All in one thread; `watcher.wake` may come from any.
 
-    `everything` means that the next pass scans all files, `rebuild` that it rebuilds all derived rows. `alive` is
-    called during long passes to show that the loop works.
+    `everything` means that the next pass scans all files, `rebuild` that it rebuilds all derived rows, `rest` are the
+    seconds that at least pass after a full pass that found nothing. `alive` is called during long passes to show that
+    the loop works.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class Scheduler:
         self.notifications = Notifications(workspace)
         self.everything = True
         self.rebuild = False
+        self.rest = 0.0
         self.last_full: str | None = None
         self.held = ""
         self.trouble = ""
@@ -284,6 +291,7 @@ class Scheduler:
         self.everything = self._tick = False
         settings = self.workspace.settings
         jitter = 1.0 + settings.jitter * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
+        started = time.thread_time()
         self._due["full"] = time.monotonic() + settings.interval * jitter
         if self.heartbeat.state == "starting":
             self.heartbeat.set_state("reconciling")
@@ -293,6 +301,9 @@ class Scheduler:
         outcome = self._run(request)
         self._due.pop("sweep", None)
         self._swept = time.monotonic()
+        if not outcome.deferred and outcome.read <= MOST_REREAD:
+            self.rest = rest(time.thread_time() - started)
+            self._due["full"] = max(self._due["full"], self._swept + self.rest)
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
         asks = may_ask_model(settings) or has_embeddings(settings)
@@ -326,6 +337,7 @@ class Scheduler:
         period = settings.reread_days * 86_400
         database = self.workspace.database
         share = math.ceil(2 * counts.indexed_count(database) * settings.interval / period) + 10
+        share = min(share, MOST_REREAD)
         return artifacts.due_for_reading(database, now_us() - int(period * SECOND), share)
 
     def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
@@ -437,8 +449,9 @@ class Scheduler:
 
     def _sweep(self) -> None:
         """Compares names only: finds what no event reported."""
-        self._swept = time.monotonic()
+        started = time.thread_time()
         found = changed_paths.new_or_gone(self.workspace)
+        self._swept = time.monotonic() + rest(time.thread_time() - started)
         if found is None:
             self.everything = True
         elif found - self._again.keys():
@@ -468,6 +481,11 @@ class Scheduler:
     def _checkpoint(self) -> None:
         if not self.workspace.database.checkpoint():
             self._due["checkpoint"] = time.monotonic() + READER_PATIENCE
+
+
+def rest(took: float) -> float:
+    """Returns the seconds after which a look at all files may be repeated that took so many of a processor."""
+    return min(REST * max(took - BRIEF, 0.0), LONGEST_REST)
 
 
 def backoff(failures: int) -> float:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from signet_sync.sync.request import Outcome
 
-_HEAD = f"signet-sync snapshot 2 {sys.implementation.cache_tag} {marshal.version}\n".encode()
+_HEAD = f"signet-sync snapshot 3 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 # File-system clocks tick every few milliseconds: a younger file may be written again and keep its signature.
 YOUNG_NS = 100_000_000
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -49,7 +49,8 @@ _FILES = ("settings.json", "workspace.json")
 
 Sign = tuple[int, int, int, int]
 Signs = dict[str, Sign | None]  # by name or path; None for a folder
-# For thousands of signatures: reading them packed takes a third of the time of four numbers each.
+# Digest of the names and signatures of a folder's files, in the order in which it lists them, and its folders, sorted.
+Contents = tuple[bytes, list[str]]
 _packed = struct.Struct("<4q").pack
 
 
@@ -93,7 +94,7 @@ def answer(current: CurrentInputs, now_us: int) -> dict[str, Any] | None:
         saved = _read(current.place)
         if saved is None or saved["inputs"] != current.inputs or not saved["from_us"] <= now_us < saved["until_us"]:
             return None
-        if not all(_is_as_it_was(current.root, where, saved["memory"][where]) for where in (MEMORY, TOMBSTONES)):
+        if any(saved["memory"][where] != _contents(current.root, where) for where in (MEMORY, TOMBSTONES)):
             return None
         document: dict[str, Any] = {**saved["document"]}
     except (OSError, EOFError, AttributeError, LookupError, TypeError, ValueError, struct.error):
@@ -109,25 +110,28 @@ def answer(current: CurrentInputs, now_us: int) -> dict[str, Any] | None:
     return document
 
 
-def _is_as_it_was(root: str, where: str, saved: dict[str, bytes | None] | None) -> bool:
-    """Returns whether a folder has the same files with the same signatures, and the same folders (None)."""
+def _contents(root: str, where: str) -> Contents | None:
+    """Returns what a folder holds; None if it is missing. Raises `ValueError` for anything but files and folders."""
+    digest, folders = sha256(), list[str]()
     try:
         with folder(root, where) as descriptor, os.scandir(descriptor) as entries:
-            if saved is None:
-                return False
-            count = 0
             for entry in entries:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
-                    sign = _packed(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-                    if saved.get(entry.name) != sign:
-                        return False
-                elif not stat.S_ISDIR(status.st_mode) or saved.get(entry.name, ()) is not None:
-                    return False
-                count += 1
-            return count == len(saved)
+                    sign = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+                    digest.update(_told(entry.name, sign))
+                elif stat.S_ISDIR(status.st_mode):
+                    folders.append(entry.name)
+                else:
+                    raise ValueError(entry.name)
     except FileNotFoundError:
-        return saved is None
+        return None
+    return digest.digest(), sorted(folders)
+
+
+def _told(name: str, sign: Sign) -> bytes:
+    """Returns the name and signature of a file; names of different files give different bytes."""
+    return os.fsencode(name) + b"/" + _packed(*sign)
 
 
 # ── the file ──
@@ -172,18 +176,22 @@ def save(current: CurrentInputs, outcome: Outcome, document: dict[str, Any], now
     youngest = current.at_ns - YOUNG_NS
     if not _is_at_rest(inputs) or any(sign[2] > youngest for sign in (*found.files.values(), *_signs(inputs))):
         return
-    memory: dict[str, dict[str, bytes | None]] = {MEMORY: {}, TOMBSTONES: {}}
-    for path, signature in found.files.items():
+    if any(what != "folder" for what in found.odd.values()):
+        return
+    digests, folders = {MEMORY: sha256(), TOMBSTONES: sha256()}, {MEMORY: list[str](), TOMBSTONES: list[str]()}
+    for path, signature in found.files.items():  # in the order of the scan
         where, _, name = path.rpartition("/")
-        memory[where][name] = _packed(*signature)
-    for path, what in found.odd.items():
+        digests[where].update(_told(name, signature))
+    for path in found.odd:
         where, _, name = path.rpartition("/")
-        if what != "folder" or where not in memory:
-            return
-        memory[where][name] = None
+        folders[where].append(name)
+    memory: dict[str, Contents | None]
+    memory = {where: (digest.digest(), sorted(folders[where])) for where, digest in digests.items()}
+    if TOMBSTONES not in found.odd:
+        memory[TOMBSTONES] = None
     value = {
         "inputs": inputs,
-        "memory": memory if "tombstones" in memory[MEMORY] else memory | {TOMBSTONES: None},
+        "memory": memory,
         "document": document,
         "from_us": now_us,
         "until_us": until_us,

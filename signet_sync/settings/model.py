@@ -126,7 +126,11 @@ class Settings:
         (0.0, 3600.0),
     )
     interval: float = _setting(
-        300.0, "reconcile.interval", "Time between two full passes of `run`, in seconds.", (1.0, 7 * 86400.0)
+        300.0,
+        "reconcile.interval",
+        "Time between two full passes of `run`, in seconds; in a large vault longer, so that they take a hundredth of a"
+        " processor at most.",
+        (1.0, 7 * 86400.0),
     )
     jitter: float = _setting(
         0.1, "reconcile.jitter", "Fraction of the interval by which each one varies at random.", (0.0, 1.0)
@@ -134,7 +138,7 @@ class Settings:
     reread_days: float = _setting(
         1.0,
         "reconcile.reread_days",
-        "Days after which each file's content is read again; 0 never.",
+        "Days after which each file's content is read again, at most 500 files in a full pass; 0 never.",
         (0.0, 3650.0),
     )
     max_file_bytes: int = _setting(

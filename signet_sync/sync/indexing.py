@@ -30,6 +30,8 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
 
+# Files that a first index makes durable at a time: what is killed loses no more. The first ones need no journal.
+PART = 50_000
 _STRAY = f"{MEMORY}/.signet-"
 
 
@@ -52,7 +54,8 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     require_root(workspace.root)
     snapshot = _look(workspace, request)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
-    known = {} if from_scratch else artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
+    asked = None if snapshot.everything else snapshot.asked
+    known = {} if from_scratch else artifacts.known_files(database, asked, seen=snapshot.files)
     if request.rebuild:
         # Files ignored for their name are not read again, so only the plan can report them.
         known = {path: before for path, before in known.items() if before.verdict != "ignored"}
@@ -233,6 +236,10 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
     if not (plan.read or named or gone or request.rebuild or erasing or over or stale):
         return
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
+    # Nothing is derived yet, and no row was made under other rules: an unfinished first index is continued.
+    made_now = not known or artifacts.sanitizer_of_rows(database) == _rules(workspace)
+    new = outcome.full and made_now and len(stale) == len(pipeline.derivers)
+    whole = request.rebuild or new or (outcome.full and not known)
     erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
     # A rebuild requested by a person tries every file; a rebuild by the agent after damage keeps the quarantine.
     quarantine = Quarantine(
@@ -240,13 +247,19 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         records_crashes=request.records_crashes,
         from_scratch=request.rebuild and not request.records_crashes,
     )
+    unsettled: set[str] = set()
+    if new and not (request.rebuild or erasing):
+        plan.read.sort()
+        while len(plan.read) > PART:  # the newest first: until the end they are all that `search` finds
+            unsettled |= _part(run, plan.read[-PART:], judging, known, quarantine)
+            del plan.read[-PART:]
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         # Before files are judged: what is under the path of a removed file is judged without the old seal.
         tokens, rows = tombstones_store.remove_covered(database, removed, pipeline.erasers)
         if request.rebuild:
             database.reset_derived()
-        unsettled = read_and_write(run, plan.read, judging, known, quarantine)
+        unsettled |= read_and_write(run, plan.read, judging, known, quarantine)
         dropped, vanished = _gone(request, gone, known, judging, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
@@ -256,7 +269,6 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         outcome.removed_rows += rows
         change.sources.update(Source(SESSION, *session) for session in tokens)
         change.agents.update(agent for agent, _, _ in tokens)
-        whole = request.rebuild or (not known and outcome.full)
         if whole:
             artifacts.store_files(database, _vanished_seals(run, judging), request.now_us)
         request.go_on()
@@ -275,13 +287,26 @@ def _apply(run: Pass, plan: Plan, judging: JudgeContext, known: dict[str, Known]
         change.agents.update(_follow_verdicts(run))
         if outcome.full:
             passes.end_halt(database)
-        if change.paths:
+        if change.paths or whole:
             # Only a full pass that may write looks for them, e.g. after a crash or a pass over a checked-out copy.
             passes.expect(database, "manifests_due")
         _made_by(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
     outcome.unsettled = frozenset(unsettled)
+
+
+def _part(
+    run: Pass, paths: Sequence[str], judging: JudgeContext, known: dict[str, Known], quarantine: Quarantine
+) -> set[str]:
+    """Makes some files of a first index durable; returns the paths that are left for a later look."""
+    database = run.database
+    with quarantine.watched(), database.transaction():
+        unsettled = read_and_write(run, paths, judging, known, quarantine)
+        _made_by(run, settled=True)
+    database.end_build()
+    database.checkpoint()
+    return unsettled
 
 
 def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: dict[str, Known]) -> None:

@@ -26,6 +26,22 @@ _PUT = """
 _PUT_SESSION = _PUT.format(at=f"coalesce({_NEWEST}, {AT_ONCE})")
 _PUT_OTHER = _PUT.format(at=AT_ONCE)
 
+# Each deriver, kind and instant is one step in an index: a backlog has millions of rows, and every batch asks.
+_WAITING = """
+    with recursive derivers(deriver) as (
+        select min(deriver) from outbox
+        union all
+        select (select min(o.deriver) from outbox o where o.deriver > d.deriver) from derivers d
+        where d.deriver is not null),
+    pairs(deriver, kind) as (
+        select deriver, (select min(o.kind) from outbox o where o.deriver = d.deriver) from derivers d
+        where d.deriver is not null
+        union all
+        select deriver, (select min(o.kind) from outbox o where o.deriver = p.deriver and o.kind > p.kind) from pairs p
+        where p.kind is not null)
+    select deriver, kind, (select max(o.at_us) from outbox o where o.deriver = p.deriver and o.kind = p.kind)
+    from pairs p where kind is not null"""
+
 
 def put(database: Database, deriver: str, sources: Iterable[Source], *, before: Sequence[str] = ()) -> None:
     """Queues sources for a deriver and those behind it; a source queued for a deriver in `before` stays queued there.
@@ -40,12 +56,16 @@ def put(database: Database, deriver: str, sources: Iterable[Source], *, before: 
 
 def newest(database: Database, deriver: str, limit: int, since_us: int = 0) -> list[Source]:
     """Returns the newest sources for which a deriver is the first in line, none before an instant."""
-    rows = database.execute(
-        "select kind, agent_id, session_token, session_id from outbox where deriver = ? and at_us >= ?"
-        " order by at_us desc, kind, agent_id, session_token, session_id limit ?",
-        (deriver, since_us, limit),
-    )
-    return [Source(*row) for row in rows]
+    found: list[tuple[int, Source]] = []
+    for kind in (kind for name, kind in waiting(database) if name == deriver):
+        rows = database.execute(
+            "select -at_us, kind, agent_id, session_token, session_id from outbox"
+            " where deriver = ? and kind = ? and at_us >= ?"
+            " order by at_us desc, agent_id, session_token, session_id limit ?",
+            (deriver, kind, since_us, limit),
+        )
+        found += [(row[0], Source(*row[1:])) for row in rows]
+    return [source for _, source in sorted(found)[:limit]]
 
 
 def take(database: Database, sources: Iterable[Source]) -> None:
@@ -57,8 +77,7 @@ def take(database: Database, sources: Iterable[Source]) -> None:
 
 def waiting(database: Database) -> dict[tuple[str, str], int]:
     """Returns the newest queued instant by first deriver and kind of source."""
-    rows = database.execute("select deriver, kind, max(at_us) from outbox group by deriver, kind")
-    return {(deriver, kind): at_us for deriver, kind, at_us in rows}
+    return {(deriver, kind): at_us for deriver, kind, at_us in database.execute(_WAITING)}
 
 
 def any_waits(database: Database) -> bool:

@@ -87,8 +87,9 @@ def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vaul
 
 
 @pytest.mark.usefixtures("quick")
-def test_reading_content_anew_is_no_change(vault: Vault) -> None:
+def test_reading_content_anew_is_no_change(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     some(vault, 3)
+    monkeypatch.setattr(scheduler, "MOST_REREAD", 2)
     with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
         agent.work.workspace.settings = Settings(interval=1.0, reread_days=0.00001)
@@ -96,9 +97,24 @@ def test_reading_content_anew_is_no_change(vault: Vault) -> None:
         watcher = agent.work.watcher
         watches, passes = watcher._watches, agent.full_passes
         until(lambda: agent.full_passes > passes + 1, "content was read anew")
-        assert any(request.reread for request in agent.passes)
+        assert max(len(request.reread) for request in agent.passes) == 2
         assert agent.work.watcher is watcher
         assert watcher._watches is watches
+
+
+@pytest.mark.usefixtures("quick")
+def test_full_passes_that_take_long_come_less_often(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    some(vault, 3)
+    monkeypatch.setattr(scheduler, "BRIEF", 0.0)
+    monkeypatch.setattr(scheduler, "REST", 1e6)
+    with Inside(vault, interval=0.4) as agent:
+        agent.wait("watching")
+        until(lambda: agent.work.rest == scheduler.LONGEST_REST, "a full pass without a change")
+        passes = agent.full_passes
+        time.sleep(1.2)
+        assert agent.full_passes == passes
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "events are heard all the same")
 
 
 @pytest.mark.usefixtures("quick")

@@ -169,7 +169,7 @@ def test_no_module_of_a_pass_is_loaded(vault):
         lambda raw: raw[:-1],
         lambda raw: raw + b"\0",
         lambda raw: raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:],
-        lambda raw: raw.replace(b"snapshot 2", b"snapshot 3", 1),
+        lambda raw: raw.replace(b"snapshot 3", b"snapshot 4", 1),
     ],
     ids=["empty", "head", "torn", "longer", "flipped", "version"],
 )

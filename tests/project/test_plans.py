@@ -43,7 +43,6 @@ ALLOWED = {
     "from garden_files where agent_id = ? order by path": "files of entities are few: each is held to its row",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from derivers": "a row for each deriver",
-    "from outbox group by": "once a batch: what waits for it is as much work as rows are many",
     "insert into recall_lines_fts(rowid": "after a removal: full text of lines anew, without former words",
     "from pins where agent_id = ? order by id limit": "in the order of the key, so many and no more",
     "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",

@@ -123,3 +123,23 @@ def test_a_pass_that_dies_between_two_transactions_is_finished_by_the_next(
     assert "step number 12 bounded" in vault.page() and pages(vault)
     before = pages(vault), vault.page()
     assert vault.reindex("--full") and (pages(vault), vault.page()) == before
+
+
+def test_the_newest_sources_come_first_whatever_their_kind() -> None:
+    database = Database(":memory:")
+    rows = [
+        (deriver, kind, "default", f"{number:016}", "s", outbox.AT_ONCE if kind == "week" else number // 2)
+        for deriver, kinds in (("graph", ("manifest", "session", "week")), ("threads", ("week",)))
+        for kind in kinds
+        for number in range(6 if deriver == "graph" else 9, 12)
+    ]
+    assert outbox.waiting(database) == {} and outbox.newest(database, "graph", 5) == []
+    database.executemany("insert or replace into outbox values(?, ?, ?, ?, ?, ?)", rows)
+    kept = database.execute("select deriver, kind, max(at_us) from outbox group by 1, 2")
+    assert outbox.waiting(database) == {(deriver, kind): at_us for deriver, kind, at_us in kept}
+    for since_us, limit in ((0, 100), (0, 4), (4, 100), (outbox.AT_ONCE, 2)):
+        asked = (
+            "select kind, agent_id, session_token, session_id from outbox where deriver = 'graph' and at_us >= ?"
+            " order by at_us desc, 1, 2, 3, 4 limit ?"
+        )
+        assert outbox.newest(database, "graph", limit, since_us) == list(database.execute(asked, (since_us, limit)))

@@ -16,6 +16,7 @@ from workbench import NOW, SIGNS, Vault, call, contents, numbered, spawn_ordinar
 
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
+from signet_sync.sync import indexing
 
 
 @pytest.fixture
@@ -105,6 +106,42 @@ def test_readers_never_see_an_empty_index_while_it_is_rebuilt(vault):
         vault.reindex("--full")
         assert reader.value("select count(*) from memory_artifacts") == 10
         assert reader.value("select count(*) from memory_artifacts_fts where memory_artifacts_fts match 'lantern'")
+
+
+@pytest.mark.parametrize("lost", ["nothing", "the database and a file"])
+def test_a_first_index_that_was_killed_goes_on(tmp_path, monkeypatch, lost):
+    """Killed after two parts; the next pass reads only what is left, and gives the same rows as one that was not."""
+    vault = Vault(tmp_path / "vault")
+    for number in range(1, 11):
+        vault.session(number)
+    if lost != "nothing":
+        vault.reindex()
+        lose_database(vault)
+        (vault / path_of("transcript", 10)).unlink()
+    monkeypatch.setattr(indexing, "PART", 7)
+    for name in ("BULK_FROM", "WORKERS_FROM"):
+        monkeypatch.setattr(indexing, name, 20)
+    parts, part = [], indexing._part
+
+    def killed(*given):
+        parts.append(part(*given))
+        if len(parts) == 2:
+            raise SystemExit(9)
+        return parts[-1]
+
+    monkeypatch.setattr(indexing, "_part", killed)
+    with pytest.raises(SystemExit):
+        vault.call("reindex", "--now", NOW)
+    assert vault.rows("select count(*) from files") == [(14,)]
+    assert vault.hits("number1x") and not vault.hits("number10x")
+    document = vault.reindex()
+    assert document["counts"]["read"] == (16 if lost == "nothing" else 15) and len(parts) == 4
+    if lost != "nothing":
+        assert vault.problems(document) == {path_of("transcript", 10): ("violation", "vanished")}
+        return
+    assert not document["problems"] and vault.rows("select count(*) from links where broken") == [(0,)]
+    assert (vault / "MEMORY.md").exists() and vault.dump() == vault.dump_from_scratch()
+    assert vault.reindex()["counts"]["read"] == 0
 
 
 # ── databases that are lost or damaged ──

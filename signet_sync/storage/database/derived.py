@@ -406,7 +406,7 @@ DERIVED: tuple[Table, ...] = (
         deriver text not null, kind text not null, agent_id text not null, session_token text not null,
         session_id text not null, at_us integer not null,
         primary key(kind, agent_id, session_token, session_id)) without rowid""",
-        "create index outbox_time on outbox(deriver, at_us)",
+        "create index outbox_time on outbox(deriver, kind, at_us desc)",
         session=SESSION,
     ),
 )

@@ -7,7 +7,7 @@ from signet_sync.storage.database.native import NATIVE
 from signet_sync.storage.database.table import Id, Table
 
 # The schema: raised with each change of a table.
-VERSION = 9
+VERSION = 10
 APPLICATION_ID = 0x53495359  # "SISY"
 # Set while the first index is built without a journal; a file that still has it was left by a crash.
 BUILDING_ID = 0x53495342

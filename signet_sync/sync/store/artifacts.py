@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from sys import intern
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.formats.session_log_rows import LedgerRow, Part
@@ -34,10 +36,13 @@ _PART_COLUMNS = (
 )
 
 
-def _known(row: Sequence[Any]) -> Known:
-    # `tuple.__new__` takes a third of the time: a full pass makes two of these for every file of the vault.
-    signature = tuple.__new__(Signature, row[1:5]) if row[1] is not None else None
-    return tuple.__new__(Known, (signature, row[5], row[6]))
+def _known(row: Sequence[Any], seen: Signature | None = None) -> Known:
+    # `tuple.__new__` takes a third of the time: a full pass makes one or two of these for every file of the vault.
+    if row[1] is None:
+        seen = None
+    elif seen != row[1:5]:
+        seen = tuple.__new__(Signature, row[1:5])
+    return tuple.__new__(Known, (seen, intern(row[5]), row[6]))
 
 
 _RULES = "artifacts"
@@ -53,11 +58,13 @@ def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
     rules.set_version(database, _RULES, stamp)
 
 
-def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[str, Known]:
-    """Returns what the last pass knew of every path, or of some."""
+def known_files(
+    database: Database, paths: Iterable[str] | None = None, *, seen: Mapping[str, Signature] = MappingProxyType({})
+) -> dict[str, Known]:
+    """Returns what the last pass knew of every path, or of some; signatures are shared with those that were `seen`."""
     columns = "path, size, mtime_ns, ctime_ns, inode, verdict, code"
     if paths is None:
-        return {row[0]: _known(row) for row in database.execute(f"select {columns} from files")}
+        return {row[0]: _known(row, seen.get(row[0])) for row in database.execute(f"select {columns} from files")}
     return {row[0]: _known(row) for row in of_values(database, columns, "files", "path", paths)}
 
 
