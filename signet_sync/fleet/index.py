@@ -11,8 +11,10 @@ from signet_sync.errors import SignetSyncError, UsageError, reason
 from signet_sync.fleet import engines, targets, workspaces
 from signet_sync.fleet.engines import Engine
 from signet_sync.fleet.read_only_index import indexed
+from signet_sync.fleet.tables import text_index
 from signet_sync.fleet.tables.listing import listing_of, stamp_of
-from signet_sync.fleet.tables.parquet import Commit, ParquetTables
+from signet_sync.fleet.tables.parquet import Commit, Manifest, ParquetTables
+from signet_sync.fleet.tables.postgres import PostgresTables, is_database
 from signet_sync.fleet.tables.rows import TableRow, rows_of
 from signet_sync.fleet.tables.schema import OPEN_TABLES
 from signet_sync.integrity import check
@@ -41,8 +43,8 @@ class Tables(Protocol):
     ) -> Commit:
         """Replaces the rows of a workspace."""
 
-    def publish(self, commits: Mapping[str, Commit], dropped: Sequence[str], now_us: int) -> object:
-        """Ends a run: shows readers its commits, and deletes the rows of some workspaces."""
+    def publish(self, commits: Mapping[str, Commit], dropped: Sequence[str], now_us: int) -> Manifest | None:
+        """Ends a run: shows readers its commits, and deletes the rows of some workspaces. Returns what they see."""
 
 
 class IndexRequest(NamedTuple):
@@ -96,11 +98,7 @@ def _indexed(root: str, asked: IndexRequest) -> IndexOutcome:
 
 def tables_at(url: str) -> Tables:
     """Returns the tables at a folder or URL, or in a PostgreSQL database. Raises `UsageError`."""
-    if url.startswith(("postgresql://", "postgres://")):
-        from signet_sync.fleet.tables.postgres import PostgresTables  # its library is an extra of its own
-
-        return PostgresTables(url)
-    return ParquetTables(url)
+    return PostgresTables(url) if is_database(url) else ParquetTables(url)
 
 
 def index(
@@ -134,7 +132,10 @@ def index(
                 advance(number, len(wanted))
         dropped = sorted(set().union(*before.values()).difference(wanted)) if prune else []
         for url, store in stores.items():
-            store.publish(counted.fresh[url], dropped, now_us)
+            after = store.publish(counted.fresh[url], dropped, now_us)
+            if isinstance(store, ParquetTables) and after is not None:
+                # What was removed must not be found in an index of before.
+                text_index.discard(store, after)
     return counted.document(len(wanted), len(dropped))
 
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.fleet import targets
-from signet_sync.fleet.index import tables_at
 from signet_sync.fleet.tables import text_index
 from signet_sync.fleet.tables.parquet import ParquetTables
+from signet_sync.fleet.tables.postgres import PostgresTables, is_database
 from signet_sync.fleet.tables.selection import Selection
 from signet_sync.recall.snippets import MOST_WORDS, snippet
 from signet_sync.text.cjk import spaced
 from signet_sync.text.word_forms import folded
+
+_COLUMNS = ("workspace", "agent", "token", "session", "project", "harness", "day", "sentence", "path")
 
 
 class FleetHit(NamedTuple):
@@ -31,21 +33,18 @@ class FleetHit(NamedTuple):
     snippet: str
 
 
-def search(
-    query: str, named: Sequence[str], place: str, wanted: Selection, *, install: bool = False
-) -> dict[str, Any]:
+def search(query: str, named: Sequence[str], place: str, wanted: Selection, *, install: bool = False) -> dict[str, Any]:
     """Returns the document of `fleet search --json`.
 
     `named` limits it to workspaces; `install` lets DuckDB fetch its full-text extension. Raises `UsageError`.
     """
     wanted = wanted._replace(workspaces=targets.workspaces(named) if named else ())
     words = " ".join(_plain(query).split()[:MOST_WORDS])
-    tables = tables_at(place)
-    if isinstance(tables, ParquetTables):
-        with text_index.opened(tables, install=install) as connection:
-            rows = text_index.found(connection, spaced(words), wanted)
+    if is_database(place):
+        rows = PostgresTables(place).found(spaced(words), wanted)
     else:
-        rows = tables.found(spaced(words), wanted)
+        with text_index.opened(ParquetTables(place), install=install) as connection:
+            rows = text_index.found(connection, spaced(words), wanted)
     return {"query": query, "hits": [_hit(row, words)._asdict() for row in rows]}
 
 
@@ -54,8 +53,8 @@ def _plain(query: str) -> str:
 
 
 def _hit(row: dict[str, Any], query: str) -> FleetHit:
-    names = ("workspace", "agent", "token", "session", "project", "harness", "day", "sentence", "path")
-    return FleetHit(*(row[name] for name in names), round(float(row["score"]), 6), _said(row, query))
+    score, said = round(float(row["score"]), 6), _said(row, query)
+    return FleetHit._make([*(row[name] for name in _COLUMNS), score, said])
 
 
 def _said(row: dict[str, Any], query: str) -> str:

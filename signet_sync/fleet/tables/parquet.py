@@ -82,8 +82,10 @@ class ParquetTables:
             ) from None
 
     def commits(self) -> dict[str, Commit]:
-        """Returns the newest commit of every workspace, also those that a run made which did not end."""
-        return {**self.manifest().commits, **self._unpublished()}
+        """Returns the newest commit of every workspace whose files are there, also those of a run that did not end."""
+        there = self._data()
+        commits = {**self.manifest().commits, **self._unpublished(there)}
+        return {name: one for name, one in commits.items() if _paths(one) <= there}
 
     def write(
         self,
@@ -117,11 +119,10 @@ class ParquetTables:
         The manifest is read again before: what another run published meanwhile stays.
         """
         before = self.manifest()
-        unpublished = {**self._unpublished(), **commits}
-        merged = {name: one for name, one in {**before.commits, **unpublished}.items() if name not in dropped}
         there = self._data()
+        merged = {**before.commits, **self._unpublished(there), **commits}
         # What another run deleted meanwhile is made again by the next one.
-        merged = {name: one for name, one in merged.items() if _paths(one) <= there}
+        merged = {name: one for name, one in merged.items() if name not in dropped and _paths(one) <= there}
         after = before
         if merged != before.commits or before.version == 0:
             after = Manifest(before.version + 1, merged)
@@ -138,12 +139,10 @@ class ParquetTables:
         self.place.delete(sorted(there - kept))
         return after
 
-    def _unpublished(self) -> dict[str, Commit]:
+    def _unpublished(self, there: set[str]) -> dict[str, Commit]:
         """Returns the commits that no manifest names yet, as far as all of their files are there."""
-        names = self.place.names(COMMITS)
-        there = self._data() if names else set()
         found = {}
-        for raw in self.place.read_all(names).values():
+        for raw in self.place.read_all(self.place.names(COMMITS)).values():
             try:
                 commit = _commit(json.loads(raw))
             except (ValueError, KeyError, TypeError):

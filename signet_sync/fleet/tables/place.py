@@ -60,7 +60,9 @@ def place_at(place: str) -> TablePlace:
     except ImportError:
         raise UsageError(f"{scheme}:// needs an optional package", path=place, hint=extra_hint(scheme)) from None
     except ValueError:
-        raise UsageError(f"{scheme}:// is no place for tables", path=place, hint="name a folder, s3://…, gs://…") from None
+        raise UsageError(
+            f"{scheme}:// is no place for tables", path=place, hint="name a folder, s3://…, gs://…"
+        ) from None
     return _Store(place.rstrip("/"), store, root.rstrip("/"))
 
 

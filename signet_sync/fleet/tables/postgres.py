@@ -18,6 +18,7 @@ from signet_sync.text.cjk import CJK
 from signet_sync.text.sanitizer import sanitize_line
 
 SCHEMA = "signet_fleet"
+_COMMENT = f"tables of signet-sync fleet, version {VERSION}"
 _TYPES = {"int": "bigint", "bool": "boolean", "time": "timestamptz"}
 # What `[^\w]` would be, in any locale of the database; only then every CJK character is a word of its own.
 _APART = r"regexp_replace(regexp_replace(words, '[\x01-/:-@\[-`{-~]+', ' ', 'g'), " + f"'([{CJK}])', ' \\1 ', 'g')"
@@ -25,6 +26,11 @@ _WORKSPACES = (
     "workspace text primary key, listing text not null, stamp text not null, committed_at timestamptz not null,"
     " schema_version integer not null, rows jsonb not null"
 )
+
+
+def is_database(url: str) -> bool:
+    """Returns whether a URL names a PostgreSQL database."""
+    return url.startswith(("postgresql://", "postgres://"))
 
 
 class PostgresTables:
@@ -40,14 +46,16 @@ class PostgresTables:
         """Returns the commit of every workspace; makes what the database lacks of schema and tables."""
         with self._connected() as connection:
             connection.execute("select pg_advisory_xact_lock(hashtext(%s))", [SCHEMA])
+            self._require_version(connection)
             for statement in statements():
                 connection.execute(statement)
+            rows = connection.execute(
+                "select workspace, listing, stamp, to_char(committed_at at time zone 'UTC',"
+                f' \'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"\'), schema_version, rows from {SCHEMA}.workspaces'
+            )
             return {
-                row[0]: Commit(*row[:3], row[3], row[4], {name: TableFile("", rows, 0) for name, rows in row[5].items()})
-                for row in connection.execute(
-                    "select workspace, listing, stamp, to_char(committed_at at time zone 'UTC',"
-                    f" 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'), schema_version, rows from {SCHEMA}.workspaces"
-                )
+                workspace: Commit(workspace, listing, stamp, at, version, _files(counts))
+                for workspace, listing, stamp, at, version, counts in rows
             }
 
     def write(
@@ -73,9 +81,7 @@ class PostgresTables:
             )
             for table in OPEN_TABLES:
                 _replace(connection, table, workspace, rows[table.name])
-        return Commit(
-            workspace, listing, stamp, iso(now_us), VERSION, {name: TableFile("", n, 0) for name, n in counts.items()}
-        )
+        return Commit(workspace, listing, stamp, iso(now_us), VERSION, _files(counts))
 
     def publish(self, commits: Mapping[str, Commit], dropped: Sequence[str], now_us: int) -> None:
         """Deletes the rows of some workspaces; those of others were visible with their commits."""
@@ -104,6 +110,18 @@ class PostgresTables:
                     return list(rows)
         return []
 
+    def _require_version(self, connection: Any) -> None:
+        """Raises `UsageError` if the schema is of another version, or somebody else's."""
+        described = "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s"
+        for (comment,) in connection.execute(described, [SCHEMA]):
+            if comment != _COMMENT:
+                raise UsageError(
+                    f"the schema {SCHEMA} of this database was made by another version",
+                    path=self.url,
+                    hint=f"drop schema {SCHEMA} cascade; then index again, all rows are made anew",
+                    code="tables-outdated",
+                )
+
     @contextmanager
     def _connected(self) -> Iterator[Any]:
         """Yields a connection in a transaction, which is committed at the end."""
@@ -114,6 +132,10 @@ class PostgresTables:
         try:
             with psycopg.connect(self._given, connect_timeout=10, application_name="signet-sync") as connection:
                 yield connection
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            raise UsageError(
+                "there are no tables here", path=self.url, hint="signet-sync fleet index makes them"
+            ) from None
         except psycopg.Error as error:
             raise SignetSyncError(
                 f"the database failed: {self._told(error)}",
@@ -137,6 +159,7 @@ class PostgresTables:
 def statements() -> Iterator[str]:
     """Yields what makes schema and tables where they are missing."""
     yield f"create schema if not exists {SCHEMA}"
+    yield f"comment on schema {SCHEMA} is '{_COMMENT}'"
     yield f"create table if not exists {SCHEMA}.workspaces({_WORKSPACES})"
     for table in OPEN_TABLES:
         columns = [f"workspace text not null references {SCHEMA}.workspaces on delete cascade"]
@@ -146,6 +169,10 @@ def statements() -> Iterator[str]:
         key = ", ".join(("workspace", *table.key))
         yield f"create table if not exists {SCHEMA}.{table.name}({', '.join(columns)}, primary key({key}))"
     yield f"create index if not exists sessions_found_by on {SCHEMA}.sessions using gin(found_by)"
+
+
+def _files(counts: Mapping[str, int]) -> dict[str, TableFile]:
+    return {table: TableFile("", rows, 0) for table, rows in counts.items()}
 
 
 def _replace(connection: Any, table: OpenTable, workspace: str, rows: Sequence[TableRow]) -> None:

@@ -87,13 +87,13 @@ def _key_of(table: OpenTable) -> Any:
 
 
 def _files(database: Database, problems: Iterable[Mapping[str, Any]]) -> list[TableRow]:
-    found = [
+    found: list[TableRow] = [
         (path, 0, verdict, code, message, _codes(notes), agent, size, digest or None)
         for path, verdict, code, message, notes, agent, size, digest in database.execute(
             "select path, verdict, code, message, notes, agent_id, size, found_sha256 from files"
         )
     ]
-    numbers: dict[str, int] = dict.fromkeys((row[0] for row in found), 0)
+    numbers: dict[str, int] = dict.fromkeys((str(row[0]) for row in found), 0)
     for one in problems:
         path = one["path"]
         number = numbers[path] = numbers.get(path, -1) + 1
@@ -207,10 +207,22 @@ def _facts(database: Database) -> Iterator[TableRow]:
         for row in database.execute("select source_path, agent_id, session_token, session_id from memory_artifacts")
     }
     projects = _projects(database)
-    subjects = {
-        row[:2]: row[2:] for row in database.execute("select agent_id, id, name, kind from entities")
-    }
-    for agent, fact, subject, aspect, text, status, later, ended_by, sources, first, last, path, line in database.execute(
+    subjects = {row[:2]: row[2:] for row in database.execute("select agent_id, id, name, kind from entities")}
+    for (
+        agent,
+        fact,
+        subject,
+        aspect,
+        text,
+        status,
+        later,
+        ended_by,
+        sources,
+        first,
+        last,
+        path,
+        line,
+    ) in database.execute(
         "select agent_id, id, entity_id, aspect, text, status, superseded_by, ended_by, sources, earliest_us,"
         f" latest_us, source_path, line from {named_rows.FACTS}"
     ):

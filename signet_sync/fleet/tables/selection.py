@@ -9,7 +9,7 @@ from typing import NamedTuple
 class Selection(NamedTuple):
     """Which sessions are wanted: of these workspaces (empty: of all), of a project (name, path or origin), an agent.
 
-    Instants in microseconds since 1970 UTC; `until_us` itself is excluded.
+    Instants in microseconds since 1970 UTC, both included.
     """
 
     workspaces: Sequence[str] = ()
@@ -39,5 +39,5 @@ def conditions(wanted: Selection, mark: str, ended_us: str) -> tuple[str, list[o
     if wanted.since_us is not None:
         add(f"{ended_us} >= ?", wanted.since_us)
     if wanted.until_us is not None:
-        add(f"{ended_us} < ?", wanted.until_us)
+        add(f"{ended_us} <= ?", wanted.until_us)
     return (f" where {' and '.join(clauses)}" if clauses else ""), bound

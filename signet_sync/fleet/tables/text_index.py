@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from importlib import import_module
 from tempfile import mkdtemp
 from typing import Any
 
@@ -31,9 +32,9 @@ def folder_of(tables: ParquetTables) -> str:
     return os.path.join(state_dir.base(), "fleet", sha256(tables.url.encode()).hexdigest()[:32])
 
 
-def discard(tables: ParquetTables, keep: str | None = None) -> None:
-    """Deletes the indexes of a place but one: a removed session must not stay in them."""
-    folder = folder_of(tables)
+def discard(tables: ParquetTables, manifest: Manifest) -> None:
+    """Deletes the indexes of a place but that of a manifest: a removed session must not stay in them."""
+    folder, keep = folder_of(tables), _name_of(manifest)
     with suppress(FileNotFoundError):
         for name in os.listdir(folder):
             building = _BUILDING.fullmatch(name)
@@ -57,8 +58,7 @@ def opened(tables: ParquetTables, *, install: bool = False) -> Iterator[Any]:
         manifest = tables.manifest()
         if not manifest.version:
             raise UsageError("there are no tables here", path=tables.url, hint="signet-sync fleet index makes them")
-        name = f"{_name_of(manifest)}.duckdb"
-        path = os.path.join(folder_of(tables), name)
+        path = os.path.join(folder_of(tables), _name_of(manifest))
         if not os.path.exists(path):
             try:
                 _build(tables, manifest, path, install=install)
@@ -66,7 +66,7 @@ def opened(tables: ParquetTables, *, install: bool = False) -> Iterator[Any]:
                 if attempt:
                     raise _moving(tables) from None
                 continue  # an index run replaced files meanwhile
-        discard(tables, keep=name)
+        discard(tables, manifest)
         connection = _connected(path, install=install, read_only=True)
         try:
             yield connection
@@ -84,7 +84,7 @@ def _moving(tables: ParquetTables) -> SignetSyncError:
 def _name_of(manifest: Manifest) -> str:
     # Not the version alone: a place may have been deleted and made again.
     files = sorted(file.path for commit in manifest.commits.values() for file in commit.files.values())
-    return sha256("\n".join([str(VERSION), str(manifest.version), *files]).encode()).hexdigest()[:32]
+    return sha256("\n".join([str(VERSION), str(manifest.version), *files]).encode()).hexdigest()[:32] + ".duckdb"
 
 
 def _connected(path: str, *, install: bool, read_only: bool = False) -> Any:
@@ -93,9 +93,7 @@ def _connected(path: str, *, install: bool, read_only: bool = False) -> Any:
     except ImportError:
         raise UsageError("searching tables needs an optional package", hint=extra_hint("fleet")) from None
     with suppress(ImportError):
-        from duckdb_extensions import import_extension  # a package that brings extensions along
-
-        import_extension("fts")
+        import_module("duckdb_extensions").import_extension("fts")  # a package that brings extensions along
     connection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
     try:
         if install:
@@ -176,7 +174,7 @@ def _sessions_of(tables: ParquetTables, commit: Commit) -> str | None:
     return f"{tables.url}/{file.path}" if file is not None and file.rows else None
 
 
-def found(connection: Any, query: str, wanted: Selection) -> list[Mapping[str, Any]]:
+def found(connection: Any, query: str, wanted: Selection) -> list[dict[str, Any]]:
     """Returns the best sessions that have all words of a query; if there are none, any of them."""
     where, bound = conditions(wanted, "?", "ended_us")
     for conjunctive in (1, 0):
