@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from crash_runner import KILLED, arm, forked
 from fleet_tables import files_of, index, manifest, stray
-from workbench import NOW, ROOT, Vault, cast, numbered
+from workbench import NOW, ROOT, Vault, numbered
 
 pytest.importorskip("pyarrow")
 STEP = 12  # so many steps lie between two that every run of the suite tries
@@ -102,9 +102,10 @@ def test_a_run_goes_on_where_a_killed_one_ended(tmp_path: Path, monkeypatch: pyt
 def test_a_driver_killed_at_any_moment_and_started_again_ends_with_every_workspace_once(tmp_path: Path) -> None:
     """Twelve workspaces, of which each run changes some, on a pool of processes; twenty kills."""
     random = Random(5)
-    copied = cast(tmp_path / "mould", lambda vault: [vault.session(number) for number in range(1, 6)] and None)
-    mould = copied(tmp_path / "first").root
-    vaults = [Vault(Path(shutil.copytree(mould, tmp_path / f"w{number:02d}"))) for number in range(12)]
+    vaults = [Vault(tmp_path / f"w{number:02d}") for number in range(12)]
+    for vault in vaults:
+        for number in range(1, 6):
+            vault.session(number)
     place, names = tmp_path / "tables", [str(vault.root) for vault in vaults]
     words = [sys.executable, "-m", "signet_sync", "fleet", "index", *names, "--tables", str(place), "--now", NOW]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -20,6 +20,8 @@ from signet_sync.formats.timestamps import day_of, iso
 
 MANIFEST = "manifest.json"
 COMMITS = "commits"
+# Where files are that may be deleted if nothing names them; what else is in the place is not ours.
+_OURS = (f"{COMMITS}/", *(f"{table.name}/workspace=" for table in OPEN_TABLES))
 _LONGEST_NAME = 200  # bytes of a quoted URL that every file system takes as part of a name
 
 
@@ -83,7 +85,7 @@ class ParquetTables:
 
     def commits(self) -> dict[str, Commit]:
         """Returns the newest commit of every workspace whose files are there, also those of a run that did not end."""
-        there = self._data()
+        there = set(self.place.names())
         commits = {**self.manifest().commits, **self._unpublished(there)}
         return {name: one for name, one in commits.items() if _paths(one) <= there}
 
@@ -119,7 +121,7 @@ class ParquetTables:
         The manifest is read again before: what another run published meanwhile stays.
         """
         before = self.manifest()
-        there = self._data()
+        there = set(self.place.names())
         merged = {**before.commits, **self._unpublished(there), **commits}
         # What another run deleted meanwhile is made again by the next one.
         merged = {name: one for name, one in merged.items() if name not in dropped and _paths(one) <= there}
@@ -135,14 +137,13 @@ class ParquetTables:
             }
             self.place.write(MANIFEST, _json(document))
         kept = {path for commit in merged.values() for path in _paths(commit)}
-        self.place.delete(self.place.names(COMMITS))
-        self.place.delete(sorted(there - kept))
+        self.place.delete(sorted(path for path in there - kept if path.startswith(_OURS)))
         return after
 
     def _unpublished(self, there: set[str]) -> dict[str, Commit]:
         """Returns the commits that no manifest names yet, as far as all of their files are there."""
         found = {}
-        for raw in self.place.read_all(self.place.names(COMMITS)).values():
+        for raw in self.place.read_all(path for path in sorted(there) if path.startswith(f"{COMMITS}/")).values():
             try:
                 commit = _commit(json.loads(raw))
             except (ValueError, KeyError, TypeError):
@@ -150,9 +151,6 @@ class ParquetTables:
             if _paths(commit) <= there:
                 found[commit.workspace] = commit
         return found
-
-    def _data(self) -> set[str]:
-        return {path for table in OPEN_TABLES for path in self.place.names(table.name)}
 
 
 def packed(table: OpenTable, rows: Iterable[TableRow]) -> bytes:

@@ -33,8 +33,8 @@ class TablePlace(Protocol):
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files; one that is gone already counts as deleted."""
 
-    def names(self, folder: str) -> list[str]:
-        """Lists the paths of all files below a folder."""
+    def names(self) -> list[str]:
+        """Lists the paths of all files."""
 
     def register(self, connection: Any) -> None:
         """Lets DuckDB read files of the place by URL and path."""
@@ -108,11 +108,11 @@ class _Folder:
                 os.rmdir(folder)
                 folder = os.path.dirname(folder)
 
-    def names(self, folder: str) -> list[str]:
+    def names(self) -> list[str]:
         """Lists the files, and removes what a writer that died left of one."""
         found = []
         with _failing(self.url):
-            for where, _, names in os.walk(os.path.join(self.url, folder)):
+            for where, _, names in os.walk(self.url):
                 swept = durable.sweep(where) if any(name.endswith(".tmp") for name in names) else []
                 found += [os.path.relpath(os.path.join(where, name), self.url) for name in names if name not in swept]
         return sorted(one for one in found if not one.endswith(".tmp"))
@@ -164,10 +164,10 @@ class _Store:
                     with suppress(FileNotFoundError):
                         self._store.rm_file(one)
 
-    def names(self, folder: str) -> list[str]:
+    def names(self) -> list[str]:
         with _failing(self.url):
             self._store.invalidate_cache()
-            found = self._store.find(f"{self._root}/{folder}")
+            found = self._store.find(self._root)
         return sorted(one[len(self._root) + 1 :] for one in found)
 
     def register(self, connection: Any) -> None:
