@@ -14,6 +14,7 @@ from signet_sync.recall.snippets import MOST_WORDS, snippet
 from signet_sync.text.cjk import spaced
 from signet_sync.text.word_forms import folded
 
+_LONGEST_WORD = 500  # characters; a run of Chinese or Japanese is one
 _COLUMNS = ("workspace", "agent", "token", "session", "project", "harness", "day", "sentence", "path")
 
 
@@ -39,7 +40,7 @@ def search(query: str, named: Sequence[str], place: str, wanted: Selection, *, i
     `named` limits it to workspaces; `install` lets DuckDB fetch its full-text extension. Raises `UsageError`.
     """
     wanted = wanted._replace(workspaces=targets.workspaces(named) if named else ())
-    words = " ".join(_plain(query).split()[:MOST_WORDS])
+    words = " ".join(word[:_LONGEST_WORD] for word in _plain(query).split()[:MOST_WORDS])
     if is_database(place):
         rows = PostgresTables(place).found(spaced(words), wanted)
     else:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from importlib import import_module
+from importlib.util import find_spec
 from tempfile import mkdtemp
 from typing import Any
 
@@ -92,13 +92,11 @@ def _connected(path: str, *, install: bool, read_only: bool = False) -> Any:
         import duckdb
     except ImportError:
         raise UsageError("searching tables needs an optional package", hint=extra_hint("fleet")) from None
-    with suppress(ImportError):
-        import_module("duckdb_extensions").import_extension("fts")  # a package that brings extensions along
     connection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
     try:
         if install:
             connection.execute("install fts")
-        connection.execute("load fts")
+        connection.execute(f"load '{_extension(duckdb.__version__)}'")
     except duckdb.Error as error:
         connection.close()
         if install:
@@ -112,6 +110,16 @@ def _connected(path: str, *, install: bool, read_only: bool = False) -> Any:
             code="no-full-text",
         ) from None
     return connection
+
+
+def _extension(version: str) -> str:
+    """Returns the file of the full-text extension if a package brings it along, else its name: DuckDB's own folder."""
+    found = find_spec("duckdb_extension_fts")
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        path = os.path.join(folder, "extensions", f"v{version}", "fts.duckdb_extension")
+        if os.path.exists(path) and "'" not in path:
+            return path
+    return "fts"
 
 
 def _build(tables: ParquetTables, manifest: Manifest, path: str, *, install: bool) -> None:
@@ -137,21 +145,24 @@ def _build(tables: ParquetTables, manifest: Manifest, path: str, *, install: boo
 def _fill(connection: Any, tables: ParquetTables, manifest: Manifest) -> None:
     import duckdb
 
-    of_sessions = [(full, one.workspace) for one in manifest.commits.values() if (full := _sessions_of(tables, one))]
+    of_sessions = [(path, one.workspace) for one in manifest.commits.values() if (path := _sessions_of(one))]
     tables.place.register(connection)
-    connection.execute("create table sources(filename varchar, workspace varchar)")
+    connection.execute("create table sources(path varchar, workspace varchar)")
     if of_sessions:
         connection.executemany("insert into sources values(?, ?)", of_sessions)
     columns = "agent, token, session, project, harness, day, sentence, path, words"
+    selected = ", ".join(f"s.{name}" for name in columns.split(", "))
     typed = ", ".join(f"{name} varchar" for name in columns.split(", "))
     connection.execute(f"create table sessions(id bigint, ended_us bigint, workspace varchar, {typed})")
     if of_sessions:
         try:
             connection.execute(
                 "insert into sessions select row_number() over (order by workspace, ended_at, agent, token, session),"
-                f" epoch_us(ended_at), workspace, {columns}"
-                " from read_parquet(?, filename = true, hive_partitioning = false) join sources using (filename)",
-                [[full for full, _ in of_sessions]],
+                f" epoch_us(ended_at), workspace, {selected}"
+                " from read_parquet(?, filename = true, hive_partitioning = false) s join sources"
+                # Stores spell their URLs in more than one way.
+                " on sources.path = array_to_string(string_split(s.filename, '/')[-4:], '/')",
+                [[f"{tables.url}/{path}" for path, _ in of_sessions]],
             )
         except duckdb.IOException:
             raise FileNotFoundError from None
@@ -169,9 +180,9 @@ def _fill(connection: Any, tables: ParquetTables, manifest: Manifest) -> None:
         connection.execute("alter table fts_main_documents.by_word rename to terms")
 
 
-def _sessions_of(tables: ParquetTables, commit: Commit) -> str | None:
+def _sessions_of(commit: Commit) -> str | None:
     file = commit.files.get("sessions") if commit.schema == VERSION else None
-    return f"{tables.url}/{file.path}" if file is not None and file.rows else None
+    return file.path if file is not None and file.rows else None
 
 
 def found(connection: Any, query: str, wanted: Selection) -> list[dict[str, Any]]:
