@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from signet_sync.cli.fleet.postgres_url import PostgresUrl
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.cli.reindex import progress_bar
@@ -16,8 +17,10 @@ from signet_sync.text.phrases import counted
 
 @click.command(cls=Command)
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
-@click.option("--tables", metavar="PLACE", help="Write Parquet files there: a folder, or a URL such as s3://….")
-@click.option("--to", "database", metavar="URL", help="Write into PostgreSQL: postgresql://….")
+@click.option(
+    "--tables", type=click.Path(), metavar="PLACE", help="Write Parquet files there: a folder, or a URL such as s3://…."
+)
+@click.option("--to", "database", type=PostgresUrl(), metavar="URL", help="Write into PostgreSQL: postgresql://….")
 @click.option("--bodies", is_flag=True, help="With the sanitized text of artifacts, which search then covers.")
 @click.option("--prune", is_flag=True, help="Delete the rows of workspaces that no TARGET names.")
 @now_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from signet_sync.cli.fleet.postgres_url import PostgresUrl
 from signet_sync.cli.main import Context, json_option, pass_context
 from signet_sync.cli.parsing import Command, Moment, Named, SharedOption
 from signet_sync.errors import UsageError
@@ -13,8 +14,8 @@ from signet_sync.formats.paths import display
 @click.command(cls=Command)
 @click.argument("query")
 @click.argument("targets", metavar="[TARGET]...", nargs=-1)
-@click.option("--tables", metavar="PLACE", help="Search the Parquet files there.")
-@click.option("--from", "database", metavar="URL", help="Search PostgreSQL: postgresql://….")
+@click.option("--tables", type=click.Path(), metavar="PLACE", help="Search the Parquet files there.")
+@click.option("--from", "database", type=PostgresUrl(), metavar="URL", help="Search PostgreSQL: postgresql://….")
 @click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
 @click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only this agent.")
 @click.option("--since", metavar="TIME", type=Moment(), help="Only sessions since this day or time, or so long: 3w.")
