@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
-from signet_sync.errors import SignetSyncError, UsageError, reason
+from signet_sync.errors import SignetSyncError, UsageError, reason, sentence_of
 from signet_sync.fleet import engines, targets, workspaces
 from signet_sync.fleet.engines import Engine
 from signet_sync.fleet.read_only_index import indexed
@@ -73,7 +73,9 @@ def index_one(asked: IndexRequest) -> IndexOutcome:
     try:
         with workspaces.opened(asked.workspace) as root:
             return _indexed(root, asked)
-    except (SignetSyncError, OSError) as error:
+    except SignetSyncError as error:
+        return IndexOutcome(asked.workspace, {}, unreachable=sentence_of(error))
+    except OSError as error:
         return IndexOutcome(asked.workspace, {}, unreachable=reason(error))
 
 

@@ -51,7 +51,10 @@ def index(
 
 def _show(context: Context, document: dict[str, Any]) -> None:
     said = f"{counted(document['workspaces'], 'workspace')}: {document['indexed']} indexed"
-    click.echo(f"{said}, {document['unchanged']} unchanged, {len(document['unreachable'])} unreachable")
+    click.echo(
+        f"{said}, {document['unchanged']} unchanged, {len(document['unreachable'])} unreachable"
+        + (" (their rows stay)" if document["unreachable"] else "")
+    )
     click.echo("  " + " · ".join(f"{rows:,} {table}" for table, rows in document["rows"].items()))
     if document["dropped"]:
         click.echo(f"  rows of {counted(document['dropped'], 'workspace')} deleted")
@@ -59,4 +62,4 @@ def _show(context: Context, document: dict[str, Any]) -> None:
         click.secho(f"  {counted(document['redacted'], 'secret')} redacted that files still had", fg="yellow")
     for one in document["unreachable"]:
         click.echo("  " + click.style("unreachable", fg="red") + f"  {display(one['workspace'])}")
-        click.echo(f"    {one['message']}; its rows stay")
+        click.echo(f"    {display(one['message'])}")

@@ -22,7 +22,7 @@ def listing_of(root: str) -> str:
     """Returns a digest of path and signature of every file on which rows depend. Raises `WorkspaceError`."""
     found = scan.scan(root)
     if found.ground != "present":
-        raise WorkspaceError(found.ground_message, path=MEMORY, hint="its rows stay as they are")
+        raise WorkspaceError(found.ground_message, path=MEMORY, hint="check that the workspace is mounted, and whole")
     digest = sha256()
     for entry in (*sorted(found.files.items()), *sorted(found.odd.items()), *_others(root)):
         digest.update(json.dumps(entry, ensure_ascii=True).encode())

@@ -90,7 +90,8 @@ def _files(database: Database, problems: Iterable[Mapping[str, Any]]) -> list[Ta
     found: list[TableRow] = [
         (path, 0, verdict, code, message, _codes(notes), agent, size, digest or None)
         for path, verdict, code, message, notes, agent, size, digest in database.execute(
-            "select path, verdict, code, message, notes, agent_id, size, found_sha256 from files"
+            "select path, verdict, code, message, notes, agent_id, iif(code = 'not-a-file', null, size), found_sha256"
+            " from files"
         )
     ]
     numbers: dict[str, int] = dict.fromkeys((str(row[0]) for row in found), 0)
