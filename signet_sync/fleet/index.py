@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,6 +18,7 @@ from signet_sync.fleet.tables.parquet import Commit, Manifest, ParquetTables
 from signet_sync.fleet.tables.postgres import PostgresTables, is_database
 from signet_sync.fleet.tables.rows import TableRow, rows_of
 from signet_sync.fleet.tables.schema import OPEN_TABLES
+from signet_sync.formats.paths import MEMORY, display
 from signet_sync.integrity import check
 from signet_sync.settings import model
 from signet_sync.storage import state_dir
@@ -59,7 +61,7 @@ class IndexRequest(NamedTuple):
 class IndexOutcome(NamedTuple):
     """What became of a workspace: its commit by place, or why it could not be reached; then its rows stay.
 
-    `redacted`: how often the sanitizer found a secret in what is stored.
+    It has the name that the tables give it: printable. `redacted`: how often the sanitizer still found a secret.
     """
 
     workspace: str
@@ -74,28 +76,29 @@ def index_one(asked: IndexRequest) -> IndexOutcome:
         with workspaces.opened(asked.workspace) as root:
             return _indexed(root, asked)
     except SignetSyncError as error:
-        return IndexOutcome(asked.workspace, {}, unreachable=sentence_of(error))
+        return IndexOutcome(display(asked.workspace), {}, unreachable=sentence_of(error))
     except OSError as error:
-        return IndexOutcome(asked.workspace, {}, unreachable=reason(error))
+        return IndexOutcome(display(asked.workspace), {}, unreachable=reason(error))
 
 
 def _indexed(root: str, asked: IndexRequest) -> IndexOutcome:
     require_root(root)
+    name = display(asked.workspace)
     settings, _ = model.load(root)
     # Before anything is read: what changes meanwhile is another listing for the next run.
     listing, stamp = listing_of(root), stamp_of(settings, bodies=asked.bodies)
     current = {url: one for url, one in asked.places.items() if one is not None and one.is_current(listing, stamp)}
     if len(current) == len(asked.places):
-        return IndexOutcome(asked.workspace, current)
+        return IndexOutcome(name, current)
     with indexed(root, asked.now_us) as database:
         made = rows_of(database, check.besides(root, asked.now_us), bodies=asked.bodies)
     commits = dict(current)
     for url, before in asked.places.items():
         if url not in current:
             commits[url] = tables_at(url).write(
-                asked.workspace, made.tables, listing=listing, stamp=stamp, now_us=asked.now_us, before=before
+                name, made.tables, listing=listing, stamp=stamp, now_us=asked.now_us, before=before
             )
-    return IndexOutcome(asked.workspace, commits, made.redacted)
+    return IndexOutcome(name, commits, made.redacted)
 
 
 def tables_at(url: str) -> Tables:
@@ -121,24 +124,37 @@ def index(
     if not places:
         raise UsageError("no place for the tables is named", hint="--tables FOLDER or --to postgresql://…")
     wanted = targets.workspaces(named)
+    _refuse_inside(wanted, places)
     with state_dir.fleet_lock(state_dir.base()), progress or nullcontext() as advance:
         stores = {url: tables_at(url) for url in places}
         before = {url: store.commits() for url, store in stores.items()}
         asked = (
-            IndexRequest(one, now_us, bodies, {url: known.get(one) for url, known in before.items()}) for one in wanted
+            IndexRequest(one, now_us, bodies, {url: known.get(display(one)) for url, known in before.items()})
+            for one in wanted
         )
         counted = _Counted(before)
         for number, (item, result, failure) in enumerate(engines.run(index_one, asked, engine), 1):
-            counted.add(result or IndexOutcome(item.workspace, {}, unreachable=failure))
+            counted.add(result or IndexOutcome(display(item.workspace), {}, unreachable=failure))
             if advance is not None:
                 advance(number, len(wanted))
-        dropped = sorted(set().union(*before.values()).difference(wanted)) if prune else []
+        dropped = sorted(set().union(*before.values()).difference(map(display, wanted))) if prune else []
         for url, store in stores.items():
             after = store.publish(counted.fresh[url], dropped, now_us)
             if isinstance(store, ParquetTables) and after is not None:
                 # What was removed must not be found in an index of before.
                 text_index.discard(store, after)
     return counted.document(len(wanted), len(dropped))
+
+
+def _refuse_inside(wanted: Sequence[str], places: Sequence[str]) -> None:
+    """Raises `UsageError` for tables inside a vault: each run would find those of the last one."""
+    for place in places:
+        for one in wanted if "://" not in place else ():
+            vault = os.path.join(os.path.realpath(one), MEMORY)
+            if os.path.commonpath((vault, os.path.realpath(os.path.expanduser(place)))) == vault:
+                raise UsageError(
+                    "tables inside memory/ would be taken for files of it", path=place, hint="name another folder"
+                )
 
 
 class _Counted:

@@ -10,6 +10,7 @@ from signet_sync.fleet.tables import text_index
 from signet_sync.fleet.tables.parquet import ParquetTables
 from signet_sync.fleet.tables.postgres import PostgresTables, is_database
 from signet_sync.fleet.tables.selection import Selection
+from signet_sync.formats.paths import display
 from signet_sync.recall.snippets import MOST_WORDS, snippet
 from signet_sync.text.cjk import spaced
 from signet_sync.text.word_forms import folded
@@ -39,7 +40,7 @@ def search(query: str, named: Sequence[str], place: str, wanted: Selection, *, i
 
     `named` limits it to workspaces; `install` lets DuckDB fetch its full-text extension. Raises `UsageError`.
     """
-    wanted = wanted._replace(workspaces=targets.workspaces(named) if named else ())
+    wanted = wanted._replace(workspaces=[display(one) for one in targets.workspaces(named)] if named else ())
     words = " ".join(word[:_LONGEST_WORD] for word in _plain(query).split()[:MOST_WORDS])
     if is_database(place):
         rows = PostgresTables(place).found(spaced(words), wanted)

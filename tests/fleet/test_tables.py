@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -262,6 +263,21 @@ def test_a_file_that_somebody_deleted_is_made_again(vault: Vault, tmp_path: Path
 def test_a_place_that_cannot_be_is_refused(vault: Vault, words: tuple[str, ...], code: int, says: str) -> None:
     answer = call("fleet", "index", str(vault.root), *words)
     assert answer.code == code and says in answer.err and "pw@" not in answer.err, answer
+
+
+def test_tables_inside_a_vault_are_refused(vault: Vault) -> None:
+    answer = index(vault.memory / "tables", vault.root)
+    assert answer.code == 2 and "memory/" in answer.json["error"]["message"]
+    assert not (vault.memory / "tables").exists()
+
+
+def test_a_workspace_may_have_any_name(tmp_path: Path) -> None:
+    for name in (b"a\xff b", "naïve ?%#&=ü".encode(), b"x" * 200, b"line\nbreak"):
+        vault = Vault(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)))
+        vault.session(1)
+        assert index(tmp_path / "tables", vault.root).json["indexed"] == 1
+        assert index(tmp_path / "tables", vault.root).json["unchanged"] == 1
+    assert len(manifest(tmp_path / "tables")) == 4 and stray(tmp_path / "tables") == []
 
 
 def test_tables_are_read_by_their_owner_only(vault: Vault, tmp_path: Path) -> None:
