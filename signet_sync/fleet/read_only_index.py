@@ -26,5 +26,6 @@ def indexed(root: str, now_us: int) -> Iterator[Database]:
     nowhere = locations.by_path(locations.base(), f"index in memory of {root}")
     with closing(Database(":memory:")) as database:
         workspace = Workspace(root, settings, nowhere, database, touch_nothing=True, own_place=False, pipeline=PIPELINE)
-        run_locked(workspace, Request(now_us, project=False, resume=False, follow_removals=False))
+        # The engine has a process for every core.
+        run_locked(workspace, Request(now_us, project=False, resume=False, follow_removals=False, workers=0))
         yield database

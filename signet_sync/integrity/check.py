@@ -135,6 +135,15 @@ def check(
     return checked
 
 
+def besides(root: str, now_us: int) -> list[dict[str, Any]]:
+    """Returns the problems of a check that are of no artifact: of the workspace's settings and its entities."""
+    checked = CheckResult()
+    settings = _settings(root, checked)
+    if any(scan.has_folder(root, owner) for owner in scan.possible_agents(root)):
+        checked.problems += entities_check.check(root, settings, None, None, now_us).problems
+    return checked.problems
+
+
 def counts(checked: CheckResult, *, scanned: int = 0, read: int = 0) -> dict[str, int]:
     """Returns the `counts` of `check --json`."""
     verdicts = Counter(j.verdict for j in checked.judgements)

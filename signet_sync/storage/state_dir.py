@@ -284,6 +284,11 @@ def token_lock(where: str) -> AbstractContextManager[None]:
     return _held(where, "llm-tokens.lock", 5.0, "another process holds the record of tokens")
 
 
+def fleet_lock(where: str) -> AbstractContextManager[None]:
+    """Locks the tables of many workspaces for one writer of this machine. Raises `WorkspaceError` (`busy`) at once."""
+    return _held(where, "fleet.lock", 0.0, "another signet-sync fleet index is running on this machine")
+
+
 def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Locks the sweep of memories. Raises `WorkspaceError` (`busy`) at once if it is locked."""
     return _held(folder.locks, "dream.lock", 0.0, "another process is sweeping this workspace's memories")

@@ -52,7 +52,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     with ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
-        with Workers() as run.workers:
+        with Workers(run.request.workers) as run.workers:
             with building(run):
                 index(run)
             _derive(run)

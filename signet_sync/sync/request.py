@@ -24,7 +24,7 @@ class Request:
     for another command's pass, in seconds; then `WorkspaceError` (`busy`). With `resume`, write flows whose caller died
     are completed. With `follow_removals`, what another program removed is removed. With `records_crashes`, the file
     being processed is recorded, so that a crash can be attributed to it. Sources from sessions before `since_us` are
-    left in the outbox.
+    left in the outbox. `workers` limits the processes that much work is spread over, 0 for none.
     """
 
     now_us: int
@@ -42,6 +42,7 @@ class Request:
     resume: bool = True
     records_crashes: bool = False
     since_us: int = 0
+    workers: int | None = None
 
     def go_on(self) -> None:
         """Raises `Interrupted` if the pass was asked to stop."""
