@@ -139,11 +139,25 @@ def index(
                 advance(number, len(wanted))
         dropped = sorted(set().union(*before.values()).difference(map(display, wanted))) if prune else []
         for url, store in stores.items():
-            after = store.publish(counted.fresh[url], dropped, now_us)
-            if isinstance(store, ParquetTables) and after is not None:
-                # What was removed must not be found in an index of before.
-                text_index.discard(store, after)
+            _publish(store, counted.fresh[url], dropped, now_us)
     return counted.document(len(wanted), len(dropped))
+
+
+def drop(named: Sequence[str], places: Sequence[str], now_us: int) -> None:
+    """Deletes the rows of workspaces from tables, until they are indexed again.
+
+    Raises `SignetSyncError` if tables cannot be changed, `WorkspaceError` (`busy`) while a run writes tables.
+    """
+    with state_dir.fleet_lock(state_dir.base()):
+        for url in places:
+            _publish(tables_at(url), {}, [display(one) for one in named], now_us)
+
+
+def _publish(store: Tables, fresh: Mapping[str, Commit], dropped: Sequence[str], now_us: int) -> None:
+    after = store.publish(fresh, dropped, now_us)
+    if isinstance(store, ParquetTables) and after is not None:
+        # What was removed must not be found in an index of before.
+        text_index.discard(store, after)
 
 
 def _refuse_inside(wanted: Sequence[str], places: Sequence[str]) -> None:

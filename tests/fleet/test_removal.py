@@ -484,3 +484,31 @@ def test_people_read_what_became_of_it(fleet: list[Vault], tmp_path: Path) -> No
     answer: Answer = call("fleet", "remove", "--apply", str(path), "--now", NOW)
     assert answer.code == 1
     assert "removed, 3 files gone" in answer.out and "was not read for the plan" in answer.out
+
+
+def test_tables_lose_what_was_removed_until_they_are_made_anew(fleet: list[Vault], tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    tables = tmp_path / "tables"
+    roots = [str(vault.root) for vault in fleet]
+
+    def indexed() -> Any:
+        answer = call("fleet", "index", *roots, "--tables", str(tables), "--bodies", "--json", "--now", NOW)
+        assert answer.code == 0, answer
+        return answer.json
+
+    def is_in_tables(word: str) -> bool:
+        import pyarrow.parquet as parquet
+
+        return any(word in str(parquet.read_table(file).to_pylist()) for file in tables.rglob("*.parquet"))
+
+    before = indexed()
+    assert is_in_tables(WORDS) and before["rows"]["sessions"] == 8
+    path = tmp_path / "plan.json"
+    plan(path, *roots, "--session", ID)
+    remove("--approve", path, "--by", "Grace")
+    assert remove("--apply", path, "--tables", tables)["counts"]["removed"] == 2
+    assert not is_in_tables(WORDS) and is_in_tables("session")
+    again = indexed()
+    assert (again["indexed"], again["unchanged"], again["rows"]["sessions"]) == (2, 1, 6)
+    assert not is_in_tables(WORDS)
+    assert call("fleet", "remove", roots[0], "--session", ID, "--tables", str(tables)).code == 2

@@ -7,16 +7,18 @@ from typing import Any
 
 import click
 
+from signet_sync.cli.fleet.options import over_workspaces
 from signet_sync.cli.fleet.postgres_url import PostgresUrl
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.cli.reindex import progress_bar
+from signet_sync.fleet.engines import Engine
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
 
 
 @click.command(cls=Command)
-@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@over_workspaces
 @click.option(
     "--tables", type=click.Path(), metavar="PLACE", help="Write Parquet files there: a folder, or a URL such as s3://…."
 )
@@ -27,20 +29,26 @@ from signet_sync.text.phrases import counted
 @json_option
 @pass_context
 def index(
-    context: Context, targets: tuple[str, ...], tables: str | None, database: str | None, bodies: bool, prune: bool
+    context: Context,
+    targets: tuple[str, ...],
+    engine: Engine,
+    tables: str | None,
+    database: str | None,
+    bodies: bool,
+    prune: bool,
 ) -> int:
     """Bring tables up to date with many workspaces. Exit 1 if one cannot be read; its rows stay.
 
     One that did not change is not read.
     """
     from signet_sync.fleet import index as fleet_index  # with the pass, which other commands do not need
-    from signet_sync.fleet.engines import Engine
+    from signet_sync.fleet import targets as fleet_targets
 
     document = fleet_index.index(
         targets,
-        Engine("local"),
+        engine,
         context.now_us,
-        places=[place for place in (tables, database) if place],
+        places=[place for place in (tables or fleet_targets.tables(targets), database) if place],
         bodies=bodies,
         prune=prune,
         progress=progress_bar("indexing", show=not context.as_json and not context.quiet),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.fleet.options import on_engine
+from signet_sync.cli.fleet.postgres_url import PostgresUrl
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, SharedOption
@@ -41,6 +42,13 @@ _LONGEST = 4096  # bytes of a phrase on stdin
 @click.option("--approve", metavar="FILE", type=click.Path(), help="Approve a plan.")
 @click.option("--by", metavar="NAME", help="Who approves it.")
 @click.option("--apply", "carry_out", metavar="FILE", type=click.Path(), help="Carry out an approved plan.")
+@click.option(
+    "--tables",
+    type=click.Path(),
+    metavar="PLACE",
+    help="With --apply: also delete what these tables hold of the workspaces, until fleet index makes it anew.",
+)
+@click.option("--to", "database", type=PostgresUrl(), metavar="URL", help="The same for tables in PostgreSQL.")
 @on_engine
 @now_option
 @json_option
@@ -58,6 +66,8 @@ def remove(
     approve: str | None,
     by: str | None,
     carry_out: str | None,
+    tables: str | None,
+    database: str | None,
     engine: Engine,
 ) -> int:
     """Remove sessions in many workspaces: first a plan, then its approval, then --apply.
@@ -77,8 +87,11 @@ def remove(
     modes = sum((approve is not None, carry_out is not None, bool(targets)))
     if modes != 1:
         raise click.UsageError("give TARGET..., --approve FILE or --apply FILE")
+    places = [place for place in (tables, database) if place]
+    if places and carry_out is None:
+        raise click.UsageError("--tables and --to belong to --apply")
     if carry_out is not None:
-        return _apply(context, carry_out, engine)
+        return _apply(context, carry_out, engine, places)
     if approve is not None:
         return _approve(context, approve, by)
     return _plan(context, targets, _request(sessions, project, phrase, agent), reason, quoting, into, by, engine)
@@ -138,12 +151,16 @@ def _approve(context: Context, path: str, by: str | None) -> int:
     return 0
 
 
-def _apply(context: Context, path: str, engine: Engine) -> int:
+def _apply(context: Context, path: str, engine: Engine, places: Sequence[str] = ()) -> int:
+    from signet_sync.fleet import index  # slow imports, which the other steps do not need
     from signet_sync.fleet.removal import operations
 
     with progress_bar("removing", show=not context.as_json and not context.quiet) as advance:
         document = operations.apply(path, engine, context.now_us, advance)
-    context.answer(document, lambda: _show_report(path, document))
+    index.drop(
+        [row["workspace"] for row in document["workspaces"] if row["state"] == "removed"], places, context.now_us
+    )
+    context.answer(document, lambda: _show_report(path, document, in_tables=not places))
     return 0 if operations.is_everything_gone(document) else 1
 
 
@@ -175,7 +192,7 @@ def _show_plan(found: Sequence[Findings], into: str | None) -> None:
         click.echo(f'to approve it: signet-sync fleet remove --approve {shlex.quote(into)} --by "NAME"')
 
 
-def _show_report(path: str, document: dict[str, Any]) -> None:
+def _show_report(path: str, document: dict[str, Any], *, in_tables: bool) -> None:
     for row in document["workspaces"]:
         files = counted(len(row["files"]), "file")
         done = row["state"] in ("removed", "nothing-left")
@@ -188,6 +205,7 @@ def _show_report(path: str, document: dict[str, Any]) -> None:
         click.secho(f"{display(one['workspace'])}: was not read for the plan; plan again", fg="red")
     click.echo(f"report: {display(path)}.report.md")
     if any(row["state"] == "removed" for row in document["workspaces"]):
-        click.echo("tables of these workspaces have it until they are made anew: signet-sync fleet index")
+        said = "tables have it until these are indexed again" if in_tables else "the tables lack these until then"
+        click.echo(f"{said}: signet-sync fleet index")
     if any(row["state"] in ("pending", "unreachable") for row in document["workspaces"]):
         click.echo(f"to do what is left: signet-sync fleet remove --apply {shlex.quote(path)}")

@@ -38,11 +38,14 @@ def search(
     install_fts: bool,
 ) -> int:
     """Find sessions that contain all words of QUERY; if there are none, any of them. TARGETs limit the workspaces."""
-    if bool(tables) == bool(database):
-        raise UsageError("tables are searched in one place", hint="--tables FOLDER or --from postgresql://…")
-    from signet_sync.fleet.search import search as search_tables  # libraries that other commands do not need
+    from signet_sync.fleet import targets as fleet_targets  # libraries that other commands do not need
+    from signet_sync.fleet.search import search as search_tables
     from signet_sync.fleet.tables.selection import Selection
 
+    if tables is None and database is None:
+        tables = fleet_targets.tables(targets)
+    if bool(tables) == bool(database):
+        raise UsageError("tables are searched in one place", hint="--tables FOLDER or --from postgresql://…")
     wanted = Selection((), project, agent, since, until, limit)
     document = search_tables(query, targets, tables or database or "", wanted, install=install_fts)
 
