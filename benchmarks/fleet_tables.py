@@ -130,7 +130,7 @@ def _written(place: str, workspaces: int, sessions: int) -> list[str]:
         rows: list[TableRow] = []
         for one in range(each):
             us = NOW_US - (number * each + one) * 60_000_000
-            said = rng.sample(lines, 8)
+            said = rng.sample(lines, 3)  # some hundred words, as sessions of the demo have
             if one % 50 == 0:
                 words += [word for word in said[1].split() if word.isalnum() and len(word) > 3]
             rows.append(_row(number, one, us, said))

@@ -189,14 +189,18 @@ def found(connection: Any, query: str, wanted: Selection) -> list[dict[str, Any]
     """Returns the best sessions that have all words of a query; if there are none, any of them."""
     where, bound = conditions(wanted, "?", "ended_us")
     for conjunctive in (1, 0):
-        cursor = connection.execute(
-            f"select * from (select * exclude (id, ended_us), ended_us, fts_main_documents.match_bm25(id, ?,"
+        best = connection.execute(
+            "select id, score from (select id, ended_us, fts_main_documents.match_bm25(id, ?,"
             f" conjunctive := {conjunctive}) as score from sessions{where}) where score is not null"
-            " order by score desc, ended_us desc, workspace, agent, token, session limit ?",
+            " order by score desc, ended_us desc, id limit ?",
             [query, *bound, wanted.limit],
-        )
-        names = [one[0] for one in cursor.description]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        if rows:
-            return rows
+        ).fetchall()
+        if best:
+            return [{**_session(connection, one), "score": score} for one, score in best]
     return []
+
+
+def _session(connection: Any, one: int) -> dict[str, Any]:
+    # One by one, a row is looked up; several are found by reading the texts of all.
+    cursor = connection.execute("select * from sessions where id = ?", [one])
+    return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
