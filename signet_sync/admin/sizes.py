@@ -44,16 +44,6 @@ def inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
     return {name: size for name, (_, size) in kept.items()} | {"unused": unused}, rows
 
 
-def human(size: int) -> str:
-    """Formats a size for the user: `1.4 MB`."""
-    value = float(size)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return ""
-
-
 def _size(path: str) -> int:
     try:
         return os.lstat(path).st_size

@@ -25,6 +25,7 @@ from signet_sync.storage.locations import base, has_settings
 from signet_sync.storage.state_dir import SILENCE
 from signet_sync.sync import outbox
 from signet_sync.sync.store import counts, passes
+from signet_sync.text.phrases import human
 
 if TYPE_CHECKING:
     from signet_sync.storage.state_dir import StateFolder
@@ -207,7 +208,7 @@ def _log_trouble(path: str) -> str:
     size = log_size(path)
     if size <= LARGE_LOG:
         return ""
-    return f"the database's log has grown to {sizes.human(size)}: a program keeps reading what was before it"
+    return f"the database's log has grown to {human(size)}: a program keeps reading what was before it"
 
 
 def _set_aside(path: str) -> list[str]:

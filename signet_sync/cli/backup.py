@@ -10,7 +10,6 @@ from typing import Any, BinaryIO
 
 import click
 
-from signet_sync.admin.sizes import human
 from signet_sync.backup import incoming, merge
 from signet_sync.backup import operations as backup_operations
 from signet_sync.backup.bundle_format import LONGEST_LINE
@@ -23,7 +22,7 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import display
 from signet_sync.storage.database import native_backup
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import counted, human
 
 # Singular and plural for the rows of each table.
 _NOUNS = {

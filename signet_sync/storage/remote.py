@@ -45,6 +45,10 @@ class RemoteRoot(str):
         made.reader = reader
         return made
 
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Makes it a plain text in another process, which opens the place itself."""
+        return str, (str(self),)
+
 
 class RemoteFolder:
     """A folder below a remote root, in the place of an open folder's descriptor."""

@@ -78,7 +78,7 @@ class Judgement:
     `row` replaces the path's row; None deletes it. `seal` is written if it is not None. `unlink` asks a writing pass to
     delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
     which the index did not know of. `sealed` asks a writing pass to replace the file by these bytes: the file is a
-    version from before its redaction.
+    version from before its redaction. `versions` as in the record.
     """
 
     path: str
@@ -95,6 +95,7 @@ class Judgement:
     found_sha256: str = ""
     redacted: bool = False
     sealed: bytes | None = None
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +357,7 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         links=_links(record),
         found_sha256=file_sha,
         redacted=redacted,
+        versions=record.versions,
     )
 
 
@@ -635,6 +637,16 @@ def _redactions(before: str, after: str) -> set[str]:
     return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
 
 
+def _suspicion(rules: set[str]) -> Note:
+    named = ", ".join(sorted(rules))
+    return Note("secret-suspected", f"it seems to hold a secret ({named}); the index and pages leave it out")
+
+
+def suspected_by(message: str) -> list[str]:
+    """Returns the rules of the sanitizer that a note `secret-suspected` names."""
+    return message.partition("(")[2].partition(")")[0].split(", ")
+
+
 class _Lines(NamedTuple):
     """The fields of one record as rows hold them, and the rules of the sanitizer that found something in them.
 
@@ -728,8 +740,7 @@ def _content_row(
     sentence = _line(stored)
     redactions = lines.redactions | _redactions(body, content) | _redactions(stored, sentence)
     if redactions:
-        rules = ", ".join(sorted(redactions))
-        notes.append(Note("secret-suspected", f"it seems to hold a secret ({rules}); the index and pages leave it out"))
+        notes.append(_suspicion(redactions))
     day = day_of(record.captured_at.micros)
     context = SentenceSubject(content, lines.project, name.kind, lines.harness, day, name.token)
     shown = sentence
@@ -753,8 +764,8 @@ def _manifest(
     notes = [*_format_notes(source), *_link_notes(record, body)]
     lines = _lines(record)
     row = _row(path, name, record, lines, None, content, body_sha256(body), judging)
-    if lines.redactions | _redactions(body, content) | _redactions("\n".join(record.refs), row.refs or ""):
-        notes.append(Note("secret-suspected", "it seems to hold a secret; the index leaves it out"))
+    if found_by := lines.redactions | _redactions(body, content) | _redactions("\n".join(record.refs), row.refs or ""):
+        notes.append(_suspicion(found_by))
     return Judgement(
         path,
         "indexed",

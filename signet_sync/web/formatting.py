@@ -13,9 +13,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from signet_sync.admin.sizes import human
 from signet_sync.formats.paths import escaped_character
 from signet_sync.formats.timestamps import SECOND, iso, moment_of, parse_instant
+from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
 
 # C0 except tab and LF, DEL, C1, line and paragraph separators, controls of text direction, the invisible tag letters,

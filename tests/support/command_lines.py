@@ -180,6 +180,7 @@ COMMAND_LINES: dict[str, Line] = {
     "obsidian undo": Line("--yes"),
     "eject": Line("--yes"),
     "logs": reads(),
+    "fleet report": reads("{workspace} {folder}/signet --engine local --workers 1"),
     "telemetry reset": Line("--yes"),
     "telemetry show": reads(),
     "doctor": Line(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.fleet import check, index, search
+from signet_sync.cli.fleet import check, index, report, search
 from signet_sync.cli.fleet import remove as removal
 from signet_sync.cli.parsing import Group
 
@@ -25,5 +25,6 @@ def fleet() -> None:
 
 fleet.add_command(check.check)
 fleet.add_command(index.index)
+fleet.add_command(report.report)
 fleet.add_command(search.search)
 fleet.add_command(removal.remove)

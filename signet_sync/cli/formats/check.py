@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
@@ -69,8 +69,20 @@ def failure(error: SignetSyncError) -> str:
 
 def sarif(document: dict[str, Any], below: str) -> str:
     """Returns a SARIF 2.1.0 log."""
-    found = list(entries(document, below))
-    rules = sorted({entry.code for entry in found})
+    found = [(entry, "SRCROOT") for entry in entries(document, below)]
+    return sarif_log(found, {"SRCROOT": {"description": {"text": "where the check was run"}}})
+
+
+def sarif_log(
+    found: Sequence[tuple[ReportEntry, str]],
+    bases: Mapping[str, Mapping[str, Any]],
+    failures: Sequence[str] = (),
+) -> str:
+    """Returns a SARIF 2.1.0 log of entries, each with the base that its path is relative to.
+
+    `bases` describes the bases by name; `failures` are texts on what could not be checked.
+    """
+    rules = {code: place for place, code in enumerate(sorted({entry.code for entry, _ in found}))}
     driver = {
         "name": "signet-sync",
         "version": __version__,
@@ -87,24 +99,30 @@ def sarif(document: dict[str, Any], below: str) -> str:
     results = [
         {
             "ruleId": entry.code,
-            "ruleIndex": rules.index(entry.code),
+            "ruleIndex": rules[entry.code],
             "level": entry.level,
             "message": {"text": entry.text},
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": quote(entry.path), "uriBaseId": "SRCROOT"},
+                        "artifactLocation": {"uri": quote(entry.path), "uriBaseId": base},
                         "region": {"startLine": entry.line},
                     }
                 }
             ],
         }
-        for entry in found
+        for entry, base in found
     ]
+    notifications = [{"level": "error", "message": {"text": text}} for text in failures]
     run = {
         "tool": {"driver": driver},
+        **(
+            {"invocations": [{"executionSuccessful": False, "toolExecutionNotifications": notifications}]}
+            if failures
+            else {}
+        ),
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {"SRCROOT": {"description": {"text": "where the check was run"}}},
+        "originalUriBaseIds": bases,
         "results": results,
     }
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}

@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from signet_sync.admin.sizes import human
 from signet_sync.admin.status import advice
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, parse_instant
-from signet_sync.text.phrases import counted
+from signet_sync.text.phrases import counted, human
 
 _WELL = ("watching", "polling", "reconciling")
 
