@@ -23,7 +23,8 @@ from workbench import ROOT
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.fleet import engines
-from signet_sync.fleet.engines import DIED, OUT_OF_MEMORY, Engine
+from signet_sync.fleet.engines import Engine
+from signet_sync.fleet.finished import DIED, OUT_OF_MEMORY
 
 SUPPORT = str(ROOT / "tests/support")
 LOCAL = Engine("local", workers=2)
