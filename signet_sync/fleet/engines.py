@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from signet_sync.errors import place_of
+from signet_sync.fleet.finished import Finished, tried
+
+__all__ = ["Engine", "Finished", "run", "tried"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-# So often an item is tried whose worker dies.
-TRIES = 3
-DIED = "its worker died, each time it was tried"
-OUT_OF_MEMORY = "it needs more memory than its machine has"
 
 
 class Engine(NamedTuple):
@@ -26,14 +23,6 @@ class Engine(NamedTuple):
     kind: str = "ray"
     address: str | None = None
     workers: int | None = None
-
-
-class Finished(NamedTuple, Generic[_Item, _Result]):
-    """One item with its result, or with the reason for which there is none, which contains no text of a workspace."""
-
-    item: _Item
-    result: _Result | None
-    failure: str = ""
 
 
 def run(
@@ -48,21 +37,14 @@ def run(
     if engine.kind == "local":
         from signet_sync.fleet import local_engine  # one of the two
 
-        return local_engine.run(function, items, engine.workers or cores())
+        return local_engine.run(function, items, engine.workers or _cores())
     from signet_sync.fleet import ray_engine  # one of the two
 
-    return ray_engine.run(function, items, engine)
+    workers = engine.workers or (_cores() if engine.address is None else None)
+    return ray_engine.run(function, items, engine.address, workers)
 
 
-def tried(function: Callable[[_Item], _Result], item: _Item) -> tuple[_Result | None, str]:
-    """Calls a function, in a worker; returns its result, or where it failed, without the error's text."""
-    try:
-        return function(item), ""
-    except Exception as error:  # noqa: BLE001 - the engine would write it into its logs
-        return None, place_of(error)
-
-
-def cores() -> int:
+def _cores() -> int:
     """Returns how many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-from signet_sync.fleet.engines import DIED, TRIES, Finished, tried
+from signet_sync.fleet.finished import DIED, TRIES, Finished, tried
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

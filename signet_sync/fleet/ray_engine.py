@@ -12,11 +12,13 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import chdir, contextmanager
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from signet_sync.errors import SignetSyncError, UsageError, extra_hint
-from signet_sync.fleet.engines import DIED, OUT_OF_MEMORY, TRIES, Engine, Finished, cores, tried
+from signet_sync.fleet.finished import DIED, OUT_OF_MEMORY, TRIES, Finished, tried
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -38,11 +40,14 @@ _SECONDS_TO_ANSWER = 10.0
 
 
 def run(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], engine: Engine
+    function: Callable[[_Item], _Result], items: Iterable[_Item], address: str | None, workers: int | None
 ) -> Iterator[Finished[_Item, _Result]]:
-    """Yields every item once, as `engines.run` does."""
+    """Yields every item once, as `engines.run` does: on so many workers of this machine, or on a cluster.
+
+    Without a number, a cluster is used as far as it goes.
+    """
     os.environ.update(_ENVIRONMENT)
-    if engine.address is None:
+    if address is None:
         os.environ.update(_OF_THIS_MACHINE)
         # A process of Ray keeps its first one.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -53,29 +58,31 @@ def run(
         raise UsageError("Ray is not installed", hint=hint, code="no-engine") from None
     # It would print what the nodes say between the lines of our own output.
     ray._private.worker._worker_logs_enabled = False
-    return _run(ray, function, items, engine)
+    return _run(ray, function, items, address, workers)
 
 
 def _run(
-    ray: Any, function: Callable[[_Item], _Result], items: Iterable[_Item], engine: Engine
+    ray: Any, function: Callable[[_Item], _Result], items: Iterable[_Item], address: str | None, workers: int | None
 ) -> Iterator[Finished[_Item, _Result]]:
-    with _connected(ray, engine) as most:
+    with _connected(ray, address, workers) as most:
         work = ray.remote(num_cpus=1, max_retries=TRIES - 1)(tried)
-        running: dict[Any, _Item] = {}
+        running: dict[Future[Any], _Item] = {}
+        done: SimpleQueue[Future[Any]] = SimpleQueue()
         for item in items:
-            running[work.remote(function, item)] = item
+            future = work.remote(function, item).future()
+            running[future] = item
+            future.add_done_callback(done.put)
             if len(running) >= most:
-                yield _first_of(ray, running)
+                future = done.get()
+                yield _finished(ray, running.pop(future), future)
         while running:
-            yield _first_of(ray, running)
+            future = done.get()
+            yield _finished(ray, running.pop(future), future)
 
 
-def _first_of(ray: Any, running: dict[Any, _Item]) -> Finished[_Item, Any]:
-    """Waits for an item, and takes it out of those in work."""
-    (done,), _ = ray.wait(list(running))
-    item = running.pop(done)
+def _finished(ray: Any, item: _Item, future: Future[Any]) -> Finished[_Item, Any]:
     try:
-        return Finished(item, *ray.get(done))
+        return Finished(item, *future.result())
     except ray.exceptions.OutOfMemoryError:
         return Finished(item, None, OUT_OF_MEMORY)
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.ObjectLostError):
@@ -89,18 +96,20 @@ def _first_of(ray: Any, running: dict[Any, _Item]) -> Finished[_Item, Any]:
 
 
 @contextmanager
-def _connected(ray: Any, engine: Engine) -> Iterator[int]:
+def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[int]:
     """Yields how many items may be in work and waiting at once; Ray of this machine is started and ended with it."""
     # In a short path, as those of sockets are limited; Ray opens its own folder to everyone.
-    folder = tempfile.mkdtemp(prefix="signet-sync-", dir="/tmp") if engine.address is None else ""
+    folder = tempfile.mkdtemp(prefix="signet-sync-", dir="/tmp") if address is None else ""
     before = signal.getsignal(signal.SIGTERM)
     try:
-        _connect(ray, engine, os.path.join(folder, "ray"))
+        _connect(ray, address, workers, os.path.join(folder, "ray"))
         if signal.getsignal(signal.SIGTERM) is not before:  # Ray's own ends the process with the signal's number
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-        at_once = engine.workers or int(ray.cluster_resources().get("CPU", 1))
-        # One more for each worker, so that none waits for this process; a limit for a cluster is exact.
-        yield at_once if engine.address and engine.workers else 2 * at_once
+        if address is not None and workers is not None:
+            yield workers
+        else:
+            # One more for each worker, so that none waits for this process.
+            yield 2 * int(ray.cluster_resources().get("CPU", 1))
     finally:
         ray.shutdown()
         if signal.getsignal(signal.SIGTERM) is not before:
@@ -109,19 +118,19 @@ def _connected(ray: Any, engine: Engine) -> Iterator[int]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _connect(ray: Any, engine: Engine, folder: str) -> None:
+def _connect(ray: Any, address: str | None, workers: int | None, folder: str) -> None:
     """Starts Ray on this machine, with its files in a folder, or connects to a cluster. Raises `SignetSyncError`."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         # Ray puts the current folder, perhaps a workspace, on the module path of its workers.
         with chdir("/"):
-            if engine.address is not None:
-                _require_open(engine.address)
-                ray.init(address=engine.address, **quiet)
+            if address is not None:
+                _require_open(address)
+                ray.init(address=address, **quiet)
             else:
                 ray.init(
                     address="local",
-                    num_cpus=engine.workers or cores(),
+                    num_cpus=workers,
                     include_dashboard=False,
                     object_store_memory=_OBJECT_STORE,
                     _temp_dir=folder,
@@ -130,7 +139,7 @@ def _connect(ray: Any, engine: Engine, folder: str) -> None:
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise SignetSyncError(
             f"Ray cannot be reached: {type(error).__name__}",
-            path=engine.address,
+            path=address,
             hint="check --address and that the cluster runs, or use --engine local",
             code="engine-unreachable",
         ) from error

@@ -5,6 +5,7 @@ The tests of Ray are slow and need it: `pip install ray`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -23,7 +24,8 @@ from workbench import ROOT
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.fleet import engines
-from signet_sync.fleet.engines import DIED, OUT_OF_MEMORY, Engine
+from signet_sync.fleet.engines import Engine
+from signet_sync.fleet.finished import DIED, OUT_OF_MEMORY
 
 SUPPORT = str(ROOT / "tests/support")
 LOCAL = Engine("local", workers=2)
@@ -225,6 +227,61 @@ def test_an_item_needs_more_memory_than_there_is(tmp_path: Path) -> None:
     found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     assert found.pop("7") == OUT_OF_MEMORY, done
     assert found == {one: "" for one in NUMBERS[:10] if one != "7"}
+
+
+def listening(pids: set[int]) -> set[str]:
+    """The addresses, in hexadecimal, at which processes wait for connections."""
+    sockets: set[str] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(descriptor.path).removeprefix("socket:[").rstrip("]"))
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in sockets:
+                found.add(words[1].partition(":")[0])
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    found = {pid}
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in task.read_text().split():
+                found |= descendants(int(child))
+    return found
+
+
+@linux
+@pytest.mark.slow
+def test_ray_of_this_machine_keeps_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else connects to it; its files, which others cannot read, are without a text."""
+    seen: dict[str, bytes] = {}
+    remove = shutil.rmtree
+
+    def look(folder: str, **given: Any) -> None:
+        assert os.stat(folder).st_mode & 0o077 == 0
+        for where, _, names in os.walk(folder):
+            for name in names:
+                path = Path(where, name)
+                if path.is_file():
+                    seen[str(path)] = path.read_bytes()
+        remove(folder, **given)
+
+    monkeypatch.setattr(shutil, "rmtree", look)
+    begun = engines.run(given.failing, [*NUMBERS, "canary of 20"], RAY)
+    next(begun)
+    before = descendants(os.getpid())
+    assert len(before) > 5
+    # 127.0.0.1, alone and as an address of IPv6
+    assert listening(before - {os.getpid()}) <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    assert len(list(begun)) == len(NUMBERS)
+    assert any("raylet" in path for path in seen)
+    assert [path for path, raw in seen.items() if b"the secret of" in raw or b"canary of" in raw] == []
+    assert not (Path.home() / ".ray").exists()
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from signet_sync.fleet.engines import Engine
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
+_TARGET = "TARGET: a folder, a URL or a glob of them, @FILE or a fleet file; see signet-sync fleet --help."
+
 
 def over_workspaces(command: _Command) -> _Command:
     """Adds TARGET... and the options of the engine to a command, which gets them as `targets` and `engine`."""
@@ -20,7 +22,7 @@ def over_workspaces(command: _Command) -> _Command:
 
 
 def on_engine(command: _Command) -> _Command:
-    """Adds the options of the engine to a command, which gets it as `engine`."""
+    """Adds the options of the engine to a command, which gets it as `engine`; its help says what a target is."""
 
     @wraps(command)
     def called(*given: Any, engine: str, address: str | None, workers: int | None, **more: Any) -> Any:
@@ -28,11 +30,14 @@ def on_engine(command: _Command) -> _Command:
             raise click.UsageError("--address is of a Ray cluster: use it with --engine ray")
         return command(*given, engine=Engine(engine, address, workers), **more)
 
+    called.__doc__ = f"{command.__doc__}\n\n    {_TARGET}"
     for add in (
         click.option(
             "--workers", type=click.IntRange(1), metavar="N", help="Workspaces at a time (default: one a core)."
         ),
-        click.option("--address", metavar="HOST:PORT", help="The Ray cluster (default: Ray on this machine)."),
+        click.option(
+            "--address", metavar="HOST:PORT", help="A Ray cluster that has signet-sync (default: this machine)."
+        ),
         click.option(
             "--engine",
             type=click.Choice(["ray", "local"]),
