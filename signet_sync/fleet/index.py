@@ -122,7 +122,9 @@ def index(
     run of this machine writes tables.
     """
     if not places:
-        raise UsageError("no place for the tables is named", hint="--tables FOLDER or --to postgresql://…")
+        raise UsageError(
+            "no place for the tables is named", hint="--tables FOLDER, --to postgresql://… or `tables` in a fleet file"
+        )
     wanted = targets.workspaces(named)
     _refuse_inside(wanted, places)
     with state_dir.fleet_lock(state_dir.base()), progress or nullcontext() as advance:

@@ -64,7 +64,9 @@ def everything(url: str) -> dict[str, list[tuple[Any, ...]]]:
 
 def test_the_rows_are_those_of_the_files(url: str, vault: Vault, tmp_path: Path) -> None:
     place = tmp_path / "tables"
-    answer = call("fleet", "index", vault.root, "--tables", place, "--to", url, "--json", "--now", NOW)
+    answer = call(
+        "fleet", "index", vault.root, "--engine", "local", "--tables", place, "--to", url, "--json", "--now", NOW
+    )
     assert answer.code == 0 and answer.json["indexed"] == 1, answer
     for table in OPEN_TABLES:
         columns = ", ".join(table.names)
@@ -115,7 +117,7 @@ def test_of_a_removed_session_and_of_a_workspace_that_is_dropped_nothing_stays(u
 
 def test_the_password_is_told_nowhere(url: str, vault: Vault) -> None:
     wrong = url.replace("s3cret%2Fword", "wr0ng%2Fword")
-    for words in (("search", "queue", "--from"), ("index", str(vault.root), "--to")):
+    for words in (("search", "queue", "--from"), ("index", str(vault.root), "--engine", "local", "--to")):
         answer = call("fleet", *words, wrong)
         assert answer.code == 3 and "password authentication failed" in answer.err, answer
         assert "wr0ng" not in answer.err
@@ -142,7 +144,20 @@ def test_a_run_killed_at_any_moment_leaves_each_workspace_as_before_or_after(
 ) -> None:
     random = Random(3)
     index(url, vault.root)
-    words = [sys.executable, "-m", "signet_sync", "fleet", "index", str(vault.root), "--to", url, "--now", NOW]
+    words = [
+        sys.executable,
+        "-m",
+        "signet_sync",
+        "fleet",
+        "index",
+        str(vault.root),
+        "--engine",
+        "local",
+        "--to",
+        url,
+        "--now",
+        NOW,
+    ]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     kills = 0
     for number in range(7, 20):

@@ -265,6 +265,17 @@ def test_a_place_that_cannot_be_is_refused(vault: Vault, words: tuple[str, ...],
     assert answer.code == code and says in answer.err and "pw@" not in answer.err, answer
 
 
+def test_a_fleet_file_names_workspaces_and_tables(vault: Vault, tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").write_text('targets = ["vaul?"]\ntables = "tables"\n')
+    answer = call(
+        "fleet", "index", tmp_path / "fleet.toml", "--engine", "local", "--workers", "1", "--json", "--now", NOW
+    )
+    assert answer.code == 0 and answer.json["indexed"] == 1, answer
+    assert list(manifest(tmp_path / "tables")) == [str(vault.root)]
+    # The same as in this process: an engine adds nothing.
+    assert index(tmp_path / "tables", vault.root).json["unchanged"] == 1
+
+
 def test_tables_inside_a_vault_are_refused(vault: Vault) -> None:
     answer = index(vault.memory / "tables", vault.root)
     assert answer.code == 2 and "memory/" in answer.json["error"]["message"]

@@ -107,7 +107,20 @@ def test_a_driver_killed_at_any_moment_and_started_again_ends_with_every_workspa
         for number in range(1, 6):
             vault.session(number)
     place, names = tmp_path / "tables", [str(vault.root) for vault in vaults]
-    words = [sys.executable, "-m", "signet_sync", "fleet", "index", *names, "--tables", str(place), "--now", NOW]
+    words = [
+        sys.executable,
+        "-m",
+        "signet_sync",
+        "fleet",
+        "index",
+        *names,
+        "--engine",
+        "local",
+        "--tables",
+        str(place),
+        "--now",
+        NOW,
+    ]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     kills = began = 0
     takes = 5.0
@@ -135,3 +148,17 @@ def test_a_driver_killed_at_any_moment_and_started_again_ends_with_every_workspa
     assert final == {name: files_of(fresh, name) for name in names}
     assert stray(place) == [] and list(manifest(place)) == sorted(names)
     assert json.loads((place / "manifest.json").read_text())["schema"] >= 1
+
+
+@pytest.mark.slow
+def test_ray_writes_the_same_tables(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    two = Two(tmp_path)
+    names = [str(vault.root) for vault in two.vaults]
+    place = tmp_path / "by-ray"
+    words = [sys.executable, "-m", "signet_sync", "fleet", "index", *names, "--workers", "2", "--tables", str(place)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for state in ("indexed", "unchanged"):
+        done = subprocess.run([*words, "--json", "--now", NOW], env=environ, capture_output=True, check=False)
+        assert done.returncode == 0 and json.loads(done.stdout)[state] == 2, done
+    assert {name: files_of(place, name) for name in names} == two.after and stray(place) == []

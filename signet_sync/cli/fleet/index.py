@@ -19,9 +19,7 @@ from signet_sync.text.phrases import counted
 
 @click.command(cls=Command)
 @over_workspaces
-@click.option(
-    "--tables", type=click.Path(), metavar="PLACE", help="Write Parquet files there: a folder, or a URL such as s3://…."
-)
+@click.option("--tables", type=click.Path(), metavar="PLACE", help="Write Parquet files there: a folder or a URL.")
 @click.option("--to", "database", type=PostgresUrl(), metavar="URL", help="Write into PostgreSQL: postgresql://….")
 @click.option("--bodies", is_flag=True, help="With the sanitized text of artifacts, which search then covers.")
 @click.option("--prune", is_flag=True, help="Delete the rows of workspaces that no TARGET names.")
@@ -39,7 +37,7 @@ def index(
 ) -> int:
     """Bring tables up to date with many workspaces. Exit 1 if one cannot be read; its rows stay.
 
-    One that did not change is not read.
+    One that did not change is not read. Without --tables, a fleet file says where the tables are.
     """
     from signet_sync.fleet import index as fleet_index  # with the pass, which other commands do not need
     from signet_sync.fleet import targets as fleet_targets

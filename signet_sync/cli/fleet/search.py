@@ -37,7 +37,10 @@ def search(
     limit: int,
     install_fts: bool,
 ) -> int:
-    """Find sessions that contain all words of QUERY; if there are none, any of them. TARGETs limit the workspaces."""
+    """Find sessions that contain all words of QUERY; if there are none, any of them.
+
+    TARGETs limit the workspaces. Without --tables and --from, a fleet file among them says where the tables are.
+    """
     from signet_sync.fleet import targets as fleet_targets  # libraries that other commands do not need
     from signet_sync.fleet.search import search as search_tables
     from signet_sync.fleet.tables.selection import Selection
