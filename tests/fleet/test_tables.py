@@ -132,7 +132,7 @@ def test_every_change_is_seen(vault: Vault, tmp_path: Path, change: str) -> None
         (profile,) = vault.root.glob("entities/parts/*/Critic.md")
         profile.unlink()
     else:
-        (vault / "signet-sync.toml").write_text("[noise]\nprojects = ['/home/ada/code/lantern']\n")
+        (vault / "signet-sync.toml").unlink()
     index(place, vault.root)
     assert files_of(place, vault.root)["verdicts"] != before["verdicts"]
 
@@ -241,6 +241,19 @@ def test_a_damaged_manifest_is_told_and_made_again_once_it_is_deleted(vault: Vau
     (place / "manifest.json").unlink()
     assert index(place, vault.root).json["indexed"] == 1
     assert files_of(place, vault.root) == files and stray(place) == []
+
+
+def test_a_commit_whose_files_are_not_all_there_counts_for_nothing(vault: Vault, tmp_path: Path) -> None:
+    """As a run leaves it whose files another one deleted."""
+    place = tmp_path / "tables"
+    index(place, vault.root)
+    before, commit = manifest(place), manifest(place)[str(vault.root)]
+    commit["files"]["facts"]["path"] = commit["files"]["facts"]["path"].replace(".parquet", "0.parquet")
+    for name, raw in (("gone", json.dumps(commit)), ("half", '{"workspace":')):
+        (place / "commits").mkdir(exist_ok=True)
+        (place / f"commits/{name}.json").write_text(raw)
+    assert index(place, vault.root).json["unchanged"] == 1
+    assert manifest(place) == before and stray(place) == []
 
 
 def test_a_file_that_somebody_deleted_is_made_again(vault: Vault, tmp_path: Path) -> None:
