@@ -25,12 +25,11 @@ end() {
 trap end EXIT
 
 # PostgreSQL refuses to run as root; Debian's package makes a user for it.
-of_database() {
-    program=$programs/$1
-    shift
-    if [ "$(id -u)" = 0 ]; then set -- setpriv --reuid=postgres --regid=postgres --clear-groups "$program" "$@"; else set -- "$program" "$@"; fi
-    "$@"
-}
+of_database() (
+    cd "$database" && program=$programs/$1 && shift
+    [ "$(id -u)" != 0 ] || exec setpriv --reuid=postgres --regid=postgres --clear-groups "$program" "$@"
+    exec "$program" "$@"
+)
 
 step() {
     printf '\n$'

@@ -126,6 +126,8 @@ def index(
             "no place for the tables is named", hint="--tables FOLDER, --to postgresql://… or `tables` in a fleet file"
         )
     wanted = targets.workspaces(named)
+    # A worker may have another current folder.
+    places = [os.path.abspath(os.path.expanduser(one)) if "://" not in one else one for one in places]
     _refuse_inside(wanted, places)
     with state_dir.fleet_lock(state_dir.base()), progress or nullcontext() as advance:
         stores = {url: tables_at(url) for url in places}
@@ -167,7 +169,7 @@ def _refuse_inside(wanted: Sequence[str], places: Sequence[str]) -> None:
     for place in places:
         for one in wanted if "://" not in place else ():
             vault = os.path.join(os.path.realpath(one), MEMORY)
-            if os.path.commonpath((vault, os.path.realpath(os.path.expanduser(place)))) == vault:
+            if os.path.commonpath((vault, os.path.realpath(place))) == vault:
                 raise UsageError(
                     "tables inside memory/ would be taken for files of it", path=place, hint="name another folder"
                 )

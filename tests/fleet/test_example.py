@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from doc_pages import ROOT, blocks
 
-PARTS = ("ray", "s3fs", "moto", "psycopg", "pyarrow", "duckdb", "dulwich", "duckdb_extensions", "duckdb_extension_fts")
+PARTS = ("ray", "s3fs", "moto", "psycopg", "pyarrow", "duckdb", "dulwich", "duckdb_extension_fts")
 PROGRAMS = ("git", "moto_server", "signet-sync")
 
 

@@ -13,10 +13,12 @@ from urllib.parse import unquote
 
 import artifacts_fixture as made
 import pytest
+from fleet_tables import here
 from history_vault import git
 from workbench import NOW, Answer, Vault, call, numbered
 
 from signet_sync.cli.formats import fleet_report
+from signet_sync.fleet import engines
 from signet_sync.fleet.report import page
 from signet_sync.fleet.report.workspace import ReportRequest, report_one
 
@@ -27,7 +29,9 @@ OTHER = "5e5510ee-0000-4000-8000-000000000001"
 
 
 def report(*words: str | Path) -> Answer:
-    answer = call("fleet", "report", *words, *LOCAL, "--now", NOW)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "run", here)
+        answer = call("fleet", "report", *words, "--now", NOW)
     assert answer.code == 0 and answer.err == "", answer
     return answer
 
@@ -160,7 +164,7 @@ def test_a_repository_is_checked_and_reported_like_its_folder(tmp_path: Path) ->
     url = f"git+file://{vault.root}@main"
     checked = call("fleet", "check", url, vault.root, *LOCAL, "--json").json
     assert checked["unreachable"] == [] and {one["workspace"] for one in checked["problems"]} == {url, str(vault.root)}
-    found = document(url, vault.root)
+    found = call("fleet", "report", url, vault.root, *LOCAL, "--json").json
     first, second = ({**one, "workspace": ""} for one in found["by_workspace"])
     assert first == second and len(found["findings"]) == 2
 

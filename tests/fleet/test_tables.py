@@ -10,10 +10,11 @@ from random import Random
 
 import artifacts_fixture as made
 import pytest
-from fleet_tables import files_of, index, manifest, rows, stray
+from fleet_tables import files_of, here, index, manifest, rows, stray
 from invented_secrets import some
 from workbench import NOW, Vault, call, cast, contents, numbered, tree
 
+from signet_sync.fleet import engines
 from signet_sync.fleet.read_only_index import indexed
 from signet_sync.fleet.tables import schema
 from signet_sync.fleet.tables.parquet import ParquetTables
@@ -302,6 +303,25 @@ def test_a_workspace_may_have_any_name(tmp_path: Path) -> None:
         assert index(tmp_path / "tables", vault.root).json["indexed"] == 1
         assert index(tmp_path / "tables", vault.root).json["unchanged"] == 1
     assert len(manifest(tmp_path / "tables")) == 4 and stray(tmp_path / "tables") == []
+
+
+def test_a_worker_in_another_folder_writes_into_the_same_tables(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def elsewhere(*given):
+        for done in here(*given):
+            yield done
+            os.chdir(tmp_path)
+
+    def work(function, items, engine):
+        os.chdir(tmp_path / "other")
+        return elsewhere(function, items, engine)
+
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engines, "run", work)
+    assert call("fleet", "index", vault.root, "--tables", "tables", "--now", NOW).code == 0
+    assert (tmp_path / "tables/sessions").is_dir() and not (tmp_path / "other/tables").exists()
 
 
 def test_tables_are_read_by_their_owner_only(vault: Vault, tmp_path: Path) -> None:
