@@ -37,9 +37,9 @@ def search(
     limit: int,
     install_fts: bool,
 ) -> int:
-    """Find sessions that contain all words of QUERY; if there are none, any of them.
+    """Find sessions of many workspaces by their words, in tables.
 
-    TARGETs limit the workspaces. Without --tables and --from, a fleet file among them says where the tables are.
+    Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces. Without --tables and --from, a fleet file among them says where the tables are.
     """
     from signet_sync.fleet import targets as fleet_targets  # libraries that other commands do not need
     from signet_sync.fleet.search import search as search_tables
@@ -48,7 +48,8 @@ def search(
     if tables is None and database is None:
         tables = fleet_targets.tables(targets)
     if bool(tables) == bool(database):
-        raise UsageError("tables are searched in one place", hint="--tables FOLDER or --from postgresql://…")
+        wrong = "tables are searched in one place" if tables else "no tables are named"
+        raise UsageError(wrong, hint="--tables FOLDER or --from postgresql://…")
     wanted = Selection((), project, agent, since, until, limit)
     document = search_tables(query, targets, tables or database or "", wanted, install=install_fts)
 
