@@ -39,7 +39,8 @@ def search(
 ) -> int:
     """Find sessions of many workspaces by their words, in tables.
 
-    Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces. Without --tables and --from, a fleet file among them says where the tables are.
+    Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces. Without
+    --tables and --from, a fleet file among them says where the tables are.
     """
     from signet_sync.fleet import targets as fleet_targets  # libraries that other commands do not need
     from signet_sync.fleet.search import search as search_tables
