@@ -18,7 +18,7 @@ folder=$PWD
 store='' database=
 
 end() {
-    [ -z "$store" ] || kill "$store"
+    [ -z "$store" ] || kill "$store" 2> /dev/null || true
     [ -z "$database" ] || of_database pg_ctl -D "$database/data" -m immediate stop > /dev/null || true
     rm -rf "$database" ${made:+"$made"}
 }
