@@ -29,8 +29,9 @@ _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_task_oom_retries": str(TRIES - 1),
-    # A signal is no failure that needs a stack.
+    # A signal is no failure that needs a stack; a warning of older versions is about GPUs.
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 # Ray of this machine: its ports are of the loopback interface only, as on macOS; other users have no token for them.
 _OF_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
