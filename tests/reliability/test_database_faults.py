@@ -344,7 +344,10 @@ def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("place", "bit"), [(63, VERSION ^ (VERSION - 1)), (71, 4)], ids=["the version", "the program's mark"]
+    # Version 8 lacks a native table of today's.
+    ("place", "bit"),
+    [(63, VERSION ^ 8), (71, 4)],
+    ids=["the version", "the program's mark"],
 )
 def test_a_header_that_names_another_version_or_program_is_not_believed(folder: Path, place: int, bit: int) -> None:
     vault = Vault(folder / "vault")
@@ -659,10 +662,17 @@ FORKS = re.compile(
 
 
 def test_no_process_is_ever_forked_with_an_open_connection() -> None:
-    """Only `subprocess` starts one, which runs a program at once; and SQLite's files are closed for it."""
+    """Only `subprocess` starts one, which runs a program at once; and SQLite's files are closed for it.
+
+    The pool of `fleet` starts its processes like that too.
+    """
     package = Path(signet_sync.__file__).parent
     for path in package.rglob("*.py"):
-        assert FORKS.search(path.read_text(encoding="utf-8")) is None, path
+        text = path.read_text(encoding="utf-8")
+        if path == package / "fleet/local_engine.py":
+            assert 'get_context("spawn")' in text
+        else:
+            assert FORKS.search(text) is None, path
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed by Linux alone")

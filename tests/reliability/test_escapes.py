@@ -180,7 +180,7 @@ def trapped(vault: Vault, names: Sequence[str], trap: str, outside: Path) -> Non
 def lines_of(vault: Vault) -> list[list[str]]:
     """The lines of all commands that end by themselves and need no input; those that write most come last."""
     known = json.loads((vault.root.parent / "known.json").read_text())
-    known |= {"folder": str(vault.root.parent), "beside": ""}
+    known |= {"folder": str(vault.root.parent), "beside": "", "workspace": str(vault.root)}
     tried = {n: line for n, line in COMMAND_LINES.items() if not (line.serves or line.given or n in NOT_TRIED)}
     return [
         [*name.split(), *line.arguments(known)]

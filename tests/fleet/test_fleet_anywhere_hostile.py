@@ -20,7 +20,7 @@ import fsspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_anywhere import NOW, assert_equal, document, put
+from test_fleet_anywhere import NOW, assert_equal, document, put
 
 from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError
 from signet_sync.fleet import workspaces

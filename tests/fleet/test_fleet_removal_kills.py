@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from crash_runner import KILLED, arm, forked
-from test_removal import ID, holding, in_this_process, plan, remove, subject  # noqa: F401
+from test_fleet_removal import ID, holding, in_this_process, plan, remove, subject  # noqa: F401
 from workbench import NOW, ROOT, Vault, call, contents, spawn
 
 from signet_sync.fleet.removal import journal

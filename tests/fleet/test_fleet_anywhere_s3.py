@@ -13,7 +13,7 @@ import every_verdict
 import object_store
 import pytest
 from object_store import Store
-from test_anywhere import assert_equal, document, put, rows
+from test_fleet_anywhere import assert_equal, document, put, rows
 
 from signet_sync.errors import SignetSyncError, Unreachable, WorkspaceError
 

@@ -13,7 +13,7 @@ from typing import Any
 import object_store
 import pytest
 from object_store import Store
-from test_removal import ID, WORDS, carried_out, holding, in_this_process, plan, remove, states, subject  # noqa: F401
+from test_fleet_removal import ID, WORDS, carried_out, holding, in_this_process, plan, remove, states, subject  # noqa: F401
 from workbench import NOW, ROOT, Vault, contents, numbered
 
 pytestmark = pytest.mark.slow
