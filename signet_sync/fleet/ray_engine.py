@@ -100,7 +100,7 @@ def _finished(ray: Any, item: _Item, future: Future[Any]) -> Finished[_Item, Any
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[int]:
     """Yields how many items may be in work and waiting at once; Ray of this machine is started and ended with it."""
     # In a short path, as those of sockets are limited; Ray opens its own folder to everyone.
-    folder = tempfile.mkdtemp(prefix="signet-sync-", dir="/tmp") if address is None else ""
+    folder = tempfile.mkdtemp(prefix=f"signet-sync-{os.getpid()}-", dir="/tmp") if address is None else ""
     before = signal.getsignal(signal.SIGTERM)
     try:
         _connect(ray, address, workers, os.path.join(folder, "ray"))
@@ -137,12 +137,14 @@ def _connect(ray: Any, address: str | None, workers: int | None, folder: str) ->
                     _temp_dir=folder,
                     **quiet,
                 )
-    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+    except Exception as error:  # Ray raises a plain one if its node does not start in time
+        if address is None:
+            message, hint = "Ray does not start on this machine", "call it again, or use --engine local"
+        else:
+            message = "Ray cannot be reached"
+            hint = "check --address and that the cluster runs, or use --engine local"
         raise SignetSyncError(
-            f"Ray cannot be reached: {type(error).__name__}",
-            path=address,
-            hint="check --address and that the cluster runs, or use --engine local",
-            code="engine-unreachable",
+            f"{message}: {type(error).__name__}", path=address, hint=hint, code="engine-unreachable"
         ) from error
 
 

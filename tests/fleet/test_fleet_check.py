@@ -245,7 +245,6 @@ def test_the_command_is_ended(
 ) -> None:
     pytest.importorskip("dulwich")
     url, called = silent
-    before = set(Path("/tmp").glob("signet-sync-*"))
     command = [sys.executable, "-m", "signet_sync", "fleet", "check", f"{fleet}/*", url, *engine, "--now", NOW]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
@@ -261,7 +260,7 @@ def test_the_command_is_ended(
             assert (process.returncode, err.strip()) == (130, "signet-sync: interrupted")
     # Two agents of Ray, which do no work, look after a minute.
     assert until(lambda: not in_session(process.pid), 150), in_session(process.pid)
-    for folder in set(Path("/tmp").glob("signet-sync-*")) - before:
+    for folder in Path("/tmp").glob(f"signet-sync-{process.pid}-*"):
         assert number is signal.SIGKILL
         shutil.rmtree(folder)
     again = check(f"{fleet}/*", "--json")

@@ -137,7 +137,6 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("engine", BOTH)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_no_worker_outlives_its_driver(engine: Engine, number: signal.Signals, tmp_path: Path) -> None:
-    before = set(Path("/tmp").glob("signet-sync-*"))
     script = tmp_path / "driver.py"
     script.write_text(_DRIVER)
     driver = subprocess.Popen(
@@ -152,7 +151,7 @@ def test_no_worker_outlives_its_driver(engine: Engine, number: signal.Signals, t
         driver.kill()
     driver.wait(60)
     assert until(lambda: not running(tmp_path))
-    left = set(Path("/tmp").glob("signet-sync-*")) - before
+    left = list(Path("/tmp").glob(f"signet-sync-{driver.pid}-*"))
     for folder in left:
         shutil.rmtree(folder)
     assert not left or number is signal.SIGKILL

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -66,6 +67,8 @@ def s3() -> Iterator[Store]:
         machine.setattr(s3fs.S3FileSystem, "retries", 2)
         s3fs.S3FileSystem.clear_instance_cache()
         store.system = s3fs.S3FileSystem(use_listings_cache=False)
+        # moto keeps buckets for the whole process.
+        urlopen(Request(f"{store.address}/moto-api/reset", method="POST")).close()
         store.system.mkdir("bucket")
         try:
             yield store
