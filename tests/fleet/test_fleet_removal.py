@@ -341,6 +341,17 @@ def test_a_journal_that_was_changed_is_refused(fleet: list[Vault], tmp_path: Pat
         assert "not as it was written" in remove("--apply", path, code=2)["error"]["message"]
 
 
+@pytest.mark.parametrize("name", ["line\u2028separator\x85", os.fsdecode(b"not-utf8-\xff"), "größer"])
+def test_a_folder_of_any_name_is_in_plan_journal_and_report(tmp_path: Path, name: str) -> None:
+    vault = Vault(tmp_path / name)
+    subject(vault)
+    path = tmp_path / "plan.json"
+    first = carried_out(path, vault.root, "--session", ID)
+    assert first["counts"] == {"removed": 1} and holding(vault.memory) == []
+    assert remove("--apply", path)["workspaces"] == first["workspaces"]
+    assert "1 workspace" in Path(f"{path}.report.md").read_text()
+
+
 # ── object stores ──
 
 

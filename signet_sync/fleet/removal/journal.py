@@ -35,7 +35,7 @@ class Journal:
         """Adds a line durably. Raises `OSError`."""
         made = {**line, "prev": self.last}
         made["hash"] = _hash(made)
-        write_all(self._descriptor, (json.dumps(made, ensure_ascii=False) + "\n").encode())
+        write_all(self._descriptor, (json.dumps(made) + "\n").encode())
         sync_descriptor(self._descriptor)
         self.lines.append(made)
 
@@ -72,7 +72,7 @@ def read(raw: bytes, path: str) -> list[dict[str, Any]]:
     """Returns the lines of a journal. Raises `UsageError` if one of them is not as it was written."""
     lines: list[dict[str, Any]] = []
     last = _FIRST
-    for number, text in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
+    for number, text in enumerate(raw.split(b"\n")[:-1], 1):
         try:
             line = json.loads(text)
             true = line["prev"] == last and line["hash"] == _hash({k: v for k, v in line.items() if k != "hash"})
@@ -90,4 +90,4 @@ def read(raw: bytes, path: str) -> list[dict[str, Any]]:
 
 
 def _hash(line: Mapping[str, Any]) -> str:
-    return sha256(json.dumps(line, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()

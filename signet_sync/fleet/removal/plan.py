@@ -198,5 +198,5 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _bytes(value: dict[str, Any]) -> bytes:
-    """Returns a file's bytes; its first key says what it is."""
-    return (json.dumps(value, ensure_ascii=False, indent=1).replace("{\n ", "{", 1) + "\n").encode()
+    """Returns a file's bytes, ASCII for names that are no text; its first key says what it is."""
+    return (json.dumps(value, indent=1).replace("{\n ", "{", 1) + "\n").encode()
