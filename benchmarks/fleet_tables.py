@@ -26,7 +26,7 @@ from signet_sync.fleet.index import index
 from signet_sync.fleet.search import search
 from signet_sync.fleet.tables import text_index
 from signet_sync.fleet.tables.parquet import ParquetTables
-from signet_sync.fleet.tables.rows import TableRow
+from signet_sync.fleet.tables.rows import TableRow, WorkspaceState
 from signet_sync.fleet.tables.schema import OPEN_TABLES
 from signet_sync.fleet.tables.selection import Selection
 from signet_sync.formats.timestamps import day_of
@@ -136,7 +136,7 @@ def _written(place: str, workspaces: int, sessions: int) -> list[str]:
             rows.append(_row(number, one, us, said))
         name = f"/srv/agents/{number:05d}"
         made = {table.name: rows if table.name == "sessions" else [] for table in OPEN_TABLES}
-        commits[name] = tables.write(name, made, listing="", stamp="", now_us=NOW_US, before=None)
+        commits[name] = tables.write(WorkspaceState(name, "", "", NOW_US), made, None)
     tables.publish(commits, (), NOW_US)
     return words
 

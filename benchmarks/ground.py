@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -122,7 +122,7 @@ class Ground:
             process = subprocess.Popen(argv, stdin=told, stdout=out, stderr=err, env=self.env, cwd=self.root)
             limit = threading.Timer(kill_after or PROCESS_LIMIT, process.kill)
             limit.start()
-            with _watched(process.pid) as peaks:
+            with watched(lambda: _held_mb(process.pid), 0.1) as peaks:
                 # wait4 and not Popen.wait: the usage of this child alone, not the largest of all so far.
                 _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - began
@@ -240,14 +240,14 @@ def _number(path: str, key: str) -> int:
 
 
 @contextlib.contextmanager
-def _watched(pid: int) -> Iterator[list[float]]:
-    """Fills in what a process and its children hold together in MB, ten times a second; nothing without `/proc`."""
+def watched(measure: Callable[[], float], every: float) -> Iterator[list[float]]:
+    """Fills in what a function measures, every so many seconds; what it cannot read is left out."""
     peaks, ended = [0.0], threading.Event()
 
     def look() -> None:
-        while not ended.wait(0.1):
+        while not ended.wait(every):
             with contextlib.suppress(OSError):
-                peaks.append(sum(_share_mb(one) for one in _family(pid)))
+                peaks.append(measure())
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
@@ -256,6 +256,11 @@ def _watched(pid: int) -> Iterator[list[float]]:
     finally:
         ended.set()
         watcher.join()
+
+
+def _held_mb(pid: int) -> float:
+    """What a process and its children hold together."""
+    return sum(_share_mb(one) for one in _family(pid))
 
 
 def _family(pid: int) -> Iterator[int]:

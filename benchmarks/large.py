@@ -19,7 +19,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -30,7 +29,7 @@ import apsw
 
 from benchmarks import corpus
 from benchmarks.bench import QUESTION, Arrival, Watch
-from benchmarks.ground import BenchError, Ground, Ran, Usage, machine, percentile, python
+from benchmarks.ground import BenchError, Ground, Ran, Usage, machine, percentile, python, watched
 
 PROJECT = "/home/rowan/src/harbor-sync"  # one of the corpus
 HOOK = {"transcript_path": "/nowhere.jsonl", "cwd": PROJECT}
@@ -308,23 +307,9 @@ _SAID = (
 )
 
 
-@contextlib.contextmanager
-def _log_peak(database: str) -> Iterator[list[int]]:
+def _log_peak(database: str) -> contextlib.AbstractContextManager[list[float]]:
     """Fills in sizes of the write-ahead log, twenty times a second."""
-    peaks, ended = [0], threading.Event()
-
-    def look() -> None:
-        while not ended.wait(0.05):
-            with contextlib.suppress(OSError):
-                peaks.append(os.path.getsize(database + "-wal"))
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
-    try:
-        yield peaks
-    finally:
-        ended.set()
-        watcher.join()
+    return watched(lambda: os.path.getsize(database + "-wal"), 0.05)
 
 
 # ── work in a process of its own, on a database ──

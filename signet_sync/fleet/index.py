@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
-from signet_sync.errors import SignetSyncError, UsageError, reason, sentence_of
+from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.fleet import engines, targets, workspaces
 from signet_sync.fleet.engines import Engine
 from signet_sync.fleet.read_only_index import indexed
@@ -16,7 +15,7 @@ from signet_sync.fleet.tables import text_index
 from signet_sync.fleet.tables.listing import listing_of, stamp_of
 from signet_sync.fleet.tables.parquet import Commit, Manifest, ParquetTables
 from signet_sync.fleet.tables.postgres import PostgresTables, is_database
-from signet_sync.fleet.tables.rows import TableRow, rows_of
+from signet_sync.fleet.tables.rows import TableRow, WorkspaceState, rows_of
 from signet_sync.fleet.tables.schema import OPEN_TABLES
 from signet_sync.formats.paths import MEMORY, display
 from signet_sync.integrity import check
@@ -33,16 +32,7 @@ class Tables(Protocol):
     def commits(self) -> Mapping[str, Commit]:
         """Returns the commit of every workspace."""
 
-    def write(
-        self,
-        workspace: str,
-        rows: Mapping[str, list[TableRow]],
-        *,
-        listing: str,
-        stamp: str,
-        now_us: int,
-        before: Commit | None,
-    ) -> Commit:
+    def write(self, state: WorkspaceState, rows: Mapping[str, list[TableRow]], before: Commit | None) -> Commit:
         """Replaces the rows of a workspace."""
 
     def publish(self, commits: Mapping[str, Commit], dropped: Sequence[str], now_us: int) -> Manifest | None:
@@ -75,10 +65,8 @@ def index_one(asked: IndexRequest) -> IndexOutcome:
     try:
         with workspaces.opened(asked.workspace) as root:
             return _indexed(root, asked)
-    except SignetSyncError as error:
-        return IndexOutcome(display(asked.workspace), {}, unreachable=sentence_of(error))
-    except OSError as error:
-        return IndexOutcome(display(asked.workspace), {}, unreachable=reason(error))
+    except (SignetSyncError, OSError) as error:
+        return IndexOutcome(display(asked.workspace), {}, unreachable=workspaces.why_not(error))
 
 
 def _indexed(root: str, asked: IndexRequest) -> IndexOutcome:
@@ -92,12 +80,10 @@ def _indexed(root: str, asked: IndexRequest) -> IndexOutcome:
         return IndexOutcome(name, current)
     with indexed(root, asked.now_us) as database:
         made = rows_of(database, check.besides(root, asked.now_us), bodies=asked.bodies)
-    commits = dict(current)
+    commits, state = dict(current), WorkspaceState(name, listing, stamp, asked.now_us)
     for url, before in asked.places.items():
         if url not in current:
-            commits[url] = tables_at(url).write(
-                name, made.tables, listing=listing, stamp=stamp, now_us=asked.now_us, before=before
-            )
+            commits[url] = tables_at(url).write(state, made.tables, before)
     return IndexOutcome(name, commits, made.redacted)
 
 
@@ -114,7 +100,7 @@ def index(
     places: Sequence[str],
     bodies: bool = False,
     prune: bool = False,
-    progress: AbstractContextManager[Callable[[int, int], None] | None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Returns the document of `fleet index --json`. With `prune` workspaces that no target names lose their rows.
 
@@ -129,7 +115,7 @@ def index(
     # A worker may have another current folder.
     places = [os.path.abspath(os.path.expanduser(one)) if "://" not in one else one for one in places]
     _refuse_inside(wanted, places)
-    with state_dir.fleet_lock(state_dir.base()), progress or nullcontext() as advance:
+    with state_dir.fleet_lock(state_dir.base()):
         stores = {url: tables_at(url) for url in places}
         before = {url: store.commits() for url, store in stores.items()}
         asked = (
@@ -139,8 +125,8 @@ def index(
         counted = _Counted(before)
         for number, (item, result, failure) in enumerate(engines.run(index_one, asked, engine), 1):
             counted.add(result or IndexOutcome(display(item.workspace), {}, unreachable=failure))
-            if advance is not None:
-                advance(number, len(wanted))
+            if progress is not None:
+                progress(number, len(wanted))
         dropped = sorted(set().union(*before.values()).difference(map(display, wanted))) if prune else []
         for url, store in stores.items():
             _publish(store, counted.fresh[url], dropped, now_us)

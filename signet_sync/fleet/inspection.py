@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from signet_sync.errors import SignetSyncError, reason, sentence_of
+from signet_sync.errors import SignetSyncError
 from signet_sync.fleet import workspaces
 from signet_sync.integrity import check
 
@@ -31,7 +31,5 @@ def inspect(asked: InspectionRequest) -> Inspection:
             # The engine has a process for every core.
             checked = check.check(root, now_us=asked.now_us, workers=0)
             return Inspection(asked.workspace, check.document(root, checked, asked.now_us, strict=False))
-    except SignetSyncError as error:
-        return Inspection(asked.workspace, None, sentence_of(error))
-    except OSError as error:
-        return Inspection(asked.workspace, None, reason(error))
+    except (SignetSyncError, OSError) as error:
+        return Inspection(asked.workspace, None, workspaces.why_not(error))

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote, urlsplit
 
-from signet_sync.errors import ConfigError, SignetSyncError, UsageError, extra_hint, place_of
+from signet_sync.errors import ConfigError, SignetSyncError, UsageError, place_of
 from signet_sync.fleet import fleet_file
+from signet_sync.fleet.places.object_stores import file_system
 from signet_sync.formats.paths import MEMORY
 
 _GLOB = re.compile(r"[*?\[]")
@@ -146,20 +147,13 @@ def _url(target: str) -> str:
 def _of_glob_url(url: str, glob_begins: int) -> list[str]:
     if url.startswith(_SINGLE):
         raise UsageError("a URL of this kind is no glob", path=url, hint="name each, for example in a file: @FILE")
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise UsageError("URLs need an optional package", path=url, hint=extra_hint("fleet")) from None
     fixed = url[: url.rindex("/", 0, glob_begins)]
+    store, pattern = file_system(url)
+    _, start = file_system(fixed)
     try:
-        store, pattern = url_to_fs(url)
-        _, start = url_to_fs(fixed)
         matches = sorted(path for path, what in store.glob(pattern, detail=True).items() if what["type"] == "directory")
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             with_memory = list(pool.map(store.isdir, (f"{path}/{MEMORY}" for path in matches)))
-    except ImportError:
-        extra = url.partition("://")[0]
-        raise UsageError(f"{extra}:// needs an optional package", path=url, hint=extra_hint(extra)) from None
     except Exception as error:  # noqa: BLE001 - each store has its own; its text may repeat what gave access
         why = error.strerror if isinstance(error, OSError) and error.strerror else place_of(error)
         raise SignetSyncError(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from signet_sync.errors import WorkspaceError
+from signet_sync.errors import SignetSyncError, WorkspaceError, reason, sentence_of
 from signet_sync.fleet.places import archives, object_stores, repositories
 
 
@@ -28,3 +28,8 @@ def opened(url: str) -> Iterator[str]:
     place = repositories if scheme.startswith("git+") else archives if scheme == "zip" else object_stores
     with place.opened(url) as root:
         yield root
+
+
+def why_not(error: SignetSyncError | OSError) -> str:
+    """Returns why a workspace could not be read, and what to do."""
+    return sentence_of(error) if isinstance(error, SignetSyncError) else reason(error)

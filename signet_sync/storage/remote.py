@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
@@ -15,22 +16,23 @@ if TYPE_CHECKING:
     from signet_sync.formats.snapshot import Found, Trouble
 
 
-class Reader:
+class Reader(ABC):
     """Reads below a workspace's root; paths are relative to it, `""` is the root itself.
 
     Raises `Unreachable` where a place does not answer: what was not seen must not be taken for missing.
     """
 
+    @abstractmethod
     def entries(self, path: str) -> Mapping[str, os.stat_result]:
         """Lists a folder: the status of each name in it. Raises `FileNotFoundError`, `PermissionError`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, path: str, limit: int) -> Found | Trouble:
         """Reads a regular file once, never beyond `limit` bytes; the signature is that of the bytes."""
-        raise NotImplementedError
 
     def read_ahead(self, paths: Sequence[str], limit: int) -> None:
         """Begins to read files, or all files of folders, that are read next, where that saves time."""
+        return
 
 
 class RemoteRoot(str):

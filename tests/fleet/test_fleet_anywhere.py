@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
 import every_verdict
-import fsspec
 import pytest
 from workbench import tree
 
@@ -44,15 +42,6 @@ def assert_equal(url: str, root: Path) -> dict[str, Any]:
 def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The vault of all verdicts."""
     return every_verdict.make(tmp_path_factory.mktemp("anywhere") / "vault")
-
-
-@pytest.fixture
-def memory() -> Iterator[Any]:
-    """An object store in memory."""
-    system = fsspec.filesystem("memory")
-    yield system
-    system.store.clear()
-    system.pseudo_dirs[:] = [""]
 
 
 def put(system: Any, top: str, files: dict[str, bytes]) -> None:

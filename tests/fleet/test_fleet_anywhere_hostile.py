@@ -16,7 +16,6 @@ from typing import Any
 
 import artifacts_fixture as made
 import every_verdict
-import fsspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,15 +29,6 @@ from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 
 NAME, RAW = made.summary()
-
-
-@pytest.fixture
-def memory() -> Iterator[Any]:
-    """An object store in memory."""
-    system = fsspec.filesystem("memory")
-    yield system
-    system.store.clear()
-    system.pseudo_dirs[:] = [""]
 
 
 @pytest.fixture

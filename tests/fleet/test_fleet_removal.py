@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pytest
+from memory_store import MemoryStore
 from workbench import NOW, Answer, Vault, call, contents, numbered
 
-from signet_sync.fleet import engines
+from signet_sync.fleet import engines, workspaces
 from signet_sync.fleet.engines import Engine, Finished
 from signet_sync.fleet.removal import object_store
 from signet_sync.storage import state_dir
-from signet_sync.storage.remote import Reader, RemoteRoot
+from signet_sync.storage.remote import RemoteRoot
 
 WORDS = "qzxvbodycanary"
 QUOTE = "the keeper of the lighthouse counts every wave that breaks before the lamp is lit"
@@ -355,14 +355,6 @@ def test_a_folder_of_any_name_is_in_plan_journal_and_report(tmp_path: Path, name
 # ── object stores ──
 
 
-@pytest.fixture
-def memory() -> Iterator[Any]:
-    system = fsspec.filesystem("memory")
-    yield system
-    system.store.clear()
-    system.pseudo_dirs[:] = [""]
-
-
 def upload(system: Any, vault: Vault, top: str = "/bucket/one") -> str:
     """Copies a vault into a store; returns its URL."""
     for path in contents(vault.root):
@@ -421,7 +413,7 @@ def test_a_tombstone_of_the_store_is_enforced_by_a_pass_and_the_other_way(
 
 def changing(monkeypatch: pytest.MonkeyPatch, memory: Any, path: str, raw: bytes) -> None:
     """An object that is changed right before it is deleted, once."""
-    delete = object_store._Memory.delete
+    delete = MemoryStore.delete
     left = [raw]
 
     def late(store: Any, name: str, version: str) -> bool:
@@ -429,7 +421,7 @@ def changing(monkeypatch: pytest.MonkeyPatch, memory: Any, path: str, raw: bytes
             memory.pipe_file(path, left.pop())
         return delete(store, name, version)
 
-    monkeypatch.setattr(object_store._Memory, "delete", late)
+    monkeypatch.setattr(MemoryStore, "delete", late)
 
 
 def test_an_object_that_changes_before_its_deletion_is_judged_again(
@@ -485,7 +477,8 @@ def test_a_tombstone_that_is_there_is_joined(fleet: list[Vault], memory: Any, tm
 
 @pytest.mark.parametrize("url", ["gs://bucket/one", "az://bucket/one", "git+https://host/one.git", "zip://a::s3://b"])
 def test_where_nothing_can_be_removed_it_says_why(url: str) -> None:
-    assert object_store.obstacle(RemoteRoot(url, Reader()), url)
+    with workspaces.opened("memory://any") as root:
+        assert isinstance(root, RemoteRoot) and object_store.obstacle(RemoteRoot(url, root.reader), url)
 
 
 def test_people_read_what_became_of_it(fleet: list[Vault], tmp_path: Path) -> None:

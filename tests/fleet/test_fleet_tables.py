@@ -271,7 +271,7 @@ def test_a_file_that_somebody_deleted_is_made_again(vault: Vault, tmp_path: Path
     [
         ((), 2, "--tables"),
         (("--tables", "s3://user:pw@bucket/x"), 2, "user or password"),
-        (("--tables", "nothing://bucket/x"), 2, "no place for tables"),
+        (("--tables", "nothing://bucket/x"), 2, "no way to read"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(vault: Vault, words: tuple[str, ...], code: int, says: str) -> None:

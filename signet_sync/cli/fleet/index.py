@@ -42,15 +42,11 @@ def index(
     from signet_sync.fleet import index as fleet_index  # with the pass, which other commands do not need
     from signet_sync.fleet import targets as fleet_targets
 
-    document = fleet_index.index(
-        targets,
-        engine,
-        context.now_us,
-        places=[place for place in (tables or fleet_targets.tables(targets), database) if place],
-        bodies=bodies,
-        prune=prune,
-        progress=progress_bar("indexing", show=not context.as_json and not context.quiet),
-    )
+    places = [place for place in (tables or fleet_targets.tables(targets), database) if place]
+    with progress_bar("indexing", show=not context.as_json and not context.quiet) as advance:
+        document = fleet_index.index(
+            targets, engine, context.now_us, places=places, bodies=bodies, prune=prune, progress=advance
+        )
     context.answer(document, partial(_show, context, document))
     return 1 if document["unreachable"] else 0
 

@@ -35,7 +35,7 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        raise UsageError("remote workspaces need an extra", path=shown(url), hint=extra_hint("fleet")) from None
+        raise UsageError("URLs need an extra", path=shown(url), hint=extra_hint("fleet")) from None
     try:
         found, path = fsspec.url_to_fs(url, use_listings_cache=False)
     except ImportError:

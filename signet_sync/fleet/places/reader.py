@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+from abc import abstractmethod
 
 from signet_sync.errors import Unreachable
 from signet_sync.formats.paths import display
@@ -39,9 +40,9 @@ def is_a_name(name: str) -> bool:
 class PlaceReader(Reader):
     """Reads what a listing shows to be a regular file of bearable size; a place defines `entries` and `content`."""
 
+    @abstractmethod
     def content(self, path: str, status: os.stat_result) -> Found | Trouble:
         """Reads a file that was listed with this status."""
-        raise NotImplementedError
 
     def status(self, path: str) -> os.stat_result | None:
         """Returns the status of a path; None if nothing is there. Raises `PermissionError`."""

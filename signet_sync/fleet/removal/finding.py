@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from signet_sync.errors import DatabaseError, SignetSyncError, reason
+from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.fleet import workspaces
 from signet_sync.fleet.read_only_index import indexed
 from signet_sync.fleet.removal import elsewhere, object_store, selection
@@ -84,7 +84,7 @@ def find_one(asked: FindRequest) -> Findings:
                 object_store.obstacle(root, asked.workspace),
             )
     except (SignetSyncError, OSError) as error:
-        return Findings(asked.workspace, unreachable=reason(error))
+        return Findings(asked.workspace, unreachable=workspaces.why_not(error))
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
 from signet_sync.errors import WorkspaceError, extra_hint
@@ -54,14 +53,14 @@ def obstacle(root: str, url: str) -> str:
         return "a revision of git does not change; remove the sessions in a clone, purge its history, and push it"
     if "::" in url or scheme in ("zip", "tar"):
         return "an archive is only read; delete it, or remove the sessions where it was made and make it again"
-    if scheme not in _STORES:
+    if scheme not in STORES:
         return f"{scheme}:// has no conditional deletion here; remove the sessions in a synced folder of it"
     return ""
 
 
 def opened(url: str) -> ObjectStore:
     """Returns the store of a workspace's URL. Raises `WorkspaceError` if nothing can be removed there."""
-    return _STORES[url.partition(":")[0]](*file_system(url))
+    return STORES[url.partition(":")[0]](*file_system(url))
 
 
 class _S3:
@@ -112,7 +111,7 @@ class _S3:
             return current is None
         try:
             return self._if_unchanged("delete_object", path, IfMatch=version)
-        except NotImplementedError:
+        except _NoCondition:  # it was looked at right before
             return self._if_unchanged("delete_object", path)
 
     def kept_versions(self, paths: Iterable[str]) -> int | None:
@@ -151,7 +150,7 @@ class _S3:
             if code in _CONFLICT or isinstance(error, FileExistsError):
                 raise _Changed from None
             if code in _UNKNOWN_OPERATION:
-                raise NotImplementedError(method) from None
+                raise _NoCondition("the store cannot write on a condition") from None
             raise _plain(error) from None
 
     def _key(self, path: str) -> str:
@@ -162,41 +161,12 @@ class _Changed(Exception):
     """The condition of a request did not hold."""
 
 
-class _Memory:
-    """The memory of this process, which nothing but it can change."""
-
-    def __init__(self, fs: Any, base: str) -> None:
-        self._fs = fs
-        self._base = base
-
-    def read(self, path: str, limit: int) -> Stored | None:
-        try:
-            raw: bytes = self._fs.cat_file(f"{self._base}/{path}")
-        except FileNotFoundError:
-            return None
-        return Stored(raw if len(raw) <= limit else None, sha256(raw).hexdigest())
-
-    def put(self, path: str, data: bytes, version: str | None) -> bool:
-        if self._version(path) != version:
-            return False
-        self._fs.pipe_file(f"{self._base}/{path}", data)
-        return True
-
-    def delete(self, path: str, version: str) -> bool:
-        current = self._version(path)
-        if current == version:
-            self._fs.rm_file(f"{self._base}/{path}")
-        return current in (version, None)
-
-    def kept_versions(self, paths: Iterable[str]) -> int | None:
-        return 0
-
-    def _version(self, path: str) -> str | None:
-        stored = self.read(path, 0)
-        return None if stored is None else stored.version
+class _NoCondition(OSError):
+    """A store that does not know an operation, or not with a condition."""
 
 
-_STORES: dict[str, Callable[[Any, str], ObjectStore]] = {"s3": _S3, "s3a": _S3, "memory": _Memory}
+# By scheme: stores that take conditions.
+STORES: dict[str, Callable[[Any, str], ObjectStore]] = {"s3": _S3, "s3a": _S3}
 
 
 def _code(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
 
 from signet_sync.app.workspace import opened
-from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, sentence_of
+from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError
 from signet_sync.fleet import workspaces
 from signet_sync.fleet.removal import object_store, selection
 from signet_sync.fleet.removal.finding import PlannedSession, read_only, state_of, words_elsewhere
@@ -30,6 +30,7 @@ from signet_sync.storage.remote import RemoteRoot
 from signet_sync.sync import planner
 from signet_sync.sync.planner import JudgeContext, Tombstones
 from signet_sync.sync.removals import all_tombstones
+from signet_sync.sync.store import counts
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
@@ -102,10 +103,8 @@ def remove_one(asked: RemoveRequest) -> Removal:
             return _in_folder(root, asked)
     except PermissionError as error:
         return undone(asked, "not-writable", error.strerror or str(error))
-    except SignetSyncError as error:
-        return undone(asked, "unreachable" if error.code == "unreachable" else "pending", sentence_of(error))
-    except OSError as error:
-        return undone(asked, "pending", error.strerror or str(error))
+    except (SignetSyncError, OSError) as error:
+        return undone(asked, "unreachable" if isinstance(error, Unreachable) else "pending", workspaces.why_not(error))
 
 
 def undone(asked: RemoveRequest, state: State, message: str) -> Removal:
@@ -209,8 +208,7 @@ def _key(tombstone: Tombstone) -> tuple[str, str]:
 
 def _tombstoned(workspace: Workspace) -> set[str]:
     """Returns the files that a pass would delete: their sessions were removed."""
-    rows = workspace.database.execute("select path from files where verdict = 'tombstoned' and verdict <> 'indexed'")
-    return {path for (path,) in rows}
+    return {one.path for one in counts.problems(workspace.database) if one.verdict == "tombstoned"}
 
 
 # ── an object store ──

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from signet_sync.errors import SignetSyncError, reason, sentence_of
+from signet_sync.errors import SignetSyncError
 from signet_sync.fleet import workspaces
 from signet_sync.formats.calendar import WEEK, week_of
 from signet_sync.formats.paths import display
@@ -66,10 +66,8 @@ def report_one(asked: ReportRequest) -> WorkspaceReport:
             # The engine has a process for every core.
             checked = check.check(root, now_us=asked.now_us, database=database, workers=0)
             document = check.document(root, checked, asked.now_us, strict=False)
-    except SignetSyncError as error:
-        return unreached(asked.workspace, sentence_of(error))
-    except OSError as error:
-        return unreached(asked.workspace, reason(error))
+    except (SignetSyncError, OSError) as error:
+        return unreached(asked.workspace, workspaces.why_not(error))
     counts, findings, rules = _findings(document)
     contents, weeks = _contents(checked, asked.now_us)
     totals = {**contents, **{kind: counts[kind] for kind in KINDS}, "seals_compared": database is not None}

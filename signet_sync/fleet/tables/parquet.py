@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from signet_sync.errors import SignetSyncError, UsageError, extra_hint
 from signet_sync.fleet.tables.place import TablePlace, place_at
-from signet_sync.fleet.tables.rows import TableRow
+from signet_sync.fleet.tables.rows import TableRow, WorkspaceState
 from signet_sync.fleet.tables.schema import OPEN_TABLES, VERSION, OpenTable
 from signet_sync.formats.timestamps import day_of, iso
 
@@ -89,16 +89,7 @@ class ParquetTables:
         commits = {**self.manifest().commits, **self._unpublished(there)}
         return {name: one for name, one in commits.items() if _paths(one) <= there}
 
-    def write(
-        self,
-        workspace: str,
-        rows: Mapping[str, list[TableRow]],
-        *,
-        listing: str,
-        stamp: str,
-        now_us: int,
-        before: Commit | None,
-    ) -> Commit:
+    def write(self, state: WorkspaceState, rows: Mapping[str, list[TableRow]], before: Commit | None) -> Commit:
         """Writes the rows of a workspace, then its commit. A table whose bytes are those of before is not written."""
         files = {}
         for table in OPEN_TABLES:
@@ -108,11 +99,11 @@ class ParquetTables:
             if old is not None and old.path.endswith(f"/{name}"):
                 files[table.name] = old
                 continue
-            path = f"{table.name}/workspace={_quoted(workspace)}/committed_day={day_of(now_us)}/{name}"
+            path = f"{table.name}/workspace={_quoted(state.workspace)}/committed_day={day_of(state.now_us)}/{name}"
             self.place.write(path, data)
             files[table.name] = TableFile(path, len(rows[table.name]), len(data))
-        commit = Commit(workspace, listing, stamp, iso(now_us), VERSION, files)
-        self.place.write(_commit_path(workspace), _json(_document(commit)))
+        commit = Commit(state.workspace, state.listing, state.stamp, iso(state.now_us), VERSION, files)
+        self.place.write(_commit_path(state.workspace), _json(_document(commit)))
         return commit
 
     def publish(self, commits: Mapping[str, Commit], dropped: Collection[str], now_us: int) -> Manifest:

@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from signet_sync.errors import SignetSyncError, UsageError, extra_hint, place_of
+from signet_sync.errors import SignetSyncError, UsageError, place_of
+from signet_sync.fleet.places.object_stores import file_system
 from signet_sync.storage import durable
 from signet_sync.storage.durable import private_folder, publish
 
@@ -51,18 +52,7 @@ def place_at(place: str) -> TablePlace:
             hint="leave them out: the environment or the cloud's own settings give access",
             code="secret-in-url",
         )
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise UsageError("URLs need an optional package", path=place, hint=extra_hint("fleet")) from None
-    try:
-        store, root = url_to_fs(place, use_listings_cache=False)
-    except ImportError:
-        raise UsageError(f"{scheme}:// needs an optional package", path=place, hint=extra_hint(scheme)) from None
-    except ValueError:
-        raise UsageError(
-            f"{scheme}:// is no place for tables", path=place, hint="name a folder, s3://…, gs://…"
-        ) from None
+    store, root = file_system(place)
     return _Store(place.rstrip("/"), store, root.rstrip("/"))
 
 

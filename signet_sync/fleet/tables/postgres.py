@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from signet_sync.errors import SignetSyncError, UsageError, extra_hint
 from signet_sync.fleet.tables.parquet import Commit, TableFile
-from signet_sync.fleet.tables.rows import TableRow
+from signet_sync.fleet.tables.rows import TableRow, WorkspaceState
 from signet_sync.fleet.tables.schema import OPEN_TABLES, SESSIONS, VERSION, OpenTable
 from signet_sync.fleet.tables.selection import Selection, conditions
 from signet_sync.formats.timestamps import iso
@@ -58,16 +58,7 @@ class PostgresTables:
                 for workspace, listing, stamp, at, version, counts in rows
             }
 
-    def write(
-        self,
-        workspace: str,
-        rows: Mapping[str, list[TableRow]],
-        *,
-        listing: str,
-        stamp: str,
-        now_us: int,
-        before: Commit | None,
-    ) -> Commit:
+    def write(self, state: WorkspaceState, rows: Mapping[str, list[TableRow]], before: Commit | None) -> Commit:
         """Replaces the rows of a workspace; a row that did not change is not written."""
         from psycopg.types.json import Jsonb
 
@@ -77,11 +68,11 @@ class PostgresTables:
                 f"insert into {SCHEMA}.workspaces values(%s, %s, %s, %s, %s, %s) on conflict (workspace) do update set"
                 " listing = excluded.listing, stamp = excluded.stamp, committed_at = excluded.committed_at,"
                 " schema_version = excluded.schema_version, rows = excluded.rows",
-                [workspace, listing, stamp, iso(now_us), VERSION, Jsonb(counts)],
+                [state.workspace, state.listing, state.stamp, iso(state.now_us), VERSION, Jsonb(counts)],
             )
             for table in OPEN_TABLES:
-                _replace(connection, table, workspace, rows[table.name])
-        return Commit(workspace, listing, stamp, iso(now_us), VERSION, _files(counts))
+                _replace(connection, table, state.workspace, rows[table.name])
+        return Commit(state.workspace, state.listing, state.stamp, iso(state.now_us), VERSION, _files(counts))
 
     def publish(self, commits: Mapping[str, Commit], dropped: Sequence[str], now_us: int) -> None:
         """Deletes the rows of some workspaces; those of others were visible with their commits."""

@@ -22,6 +22,15 @@ Session = tuple[str, str, str]  # agent, token, id
 MOST_WORDS = 200_000
 
 
+class WorkspaceState(NamedTuple):
+    """What rows are made of: a workspace, the digest of its listing, the rules, and the time, in microseconds UTC."""
+
+    workspace: str
+    listing: str
+    stamp: str
+    now_us: int
+
+
 class RowsOfWorkspace(NamedTuple):
     """The rows of each table by its name, in the order of its key; how often the sanitizer still found a secret."""
 

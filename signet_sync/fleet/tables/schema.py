@@ -37,6 +37,8 @@ class OpenTable(NamedTuple):
 _AGENT = OpenColumn("agent", "name", "the agent's id")
 _TOKEN = OpenColumn("token", "code", "the 16 characters in file names that stand for the session")
 _SESSION = OpenColumn("session", "name", "the session's id")
+_KEY = OpenColumn("session_key", "name", "the harness's name for the session, if it is not its id")
+_HARNESS = OpenColumn("harness", "name", "program in which the agent ran")
 
 VERDICTS = OpenTable(
     "verdicts",
@@ -64,9 +66,9 @@ ARTIFACTS = OpenTable(
         OpenColumn("kind", "code", "`summary`, `transcript`, `compaction` or `manifest`"),
         _TOKEN,
         _SESSION,
-        OpenColumn("session_key", "name", "the harness's name for the session, if it is not its id"),
+        _KEY,
         OpenColumn("project", "name", "folder in which the session worked"),
-        OpenColumn("harness", "name", "program in which the agent ran"),
+        _HARNESS,
         OpenColumn("started_at", "time", "when the session began"),
         OpenColumn("ended_at", "time", "when it ended; without an end, when it was captured"),
         OpenColumn("captured_at", "time", "when the file was captured"),
@@ -88,9 +90,9 @@ SESSIONS = OpenTable(
         _AGENT,
         _TOKEN,
         _SESSION,
-        OpenColumn("session_key", "name", "the harness's name for the session, if it is not its id"),
+        _KEY,
         OpenColumn("project", "name", "origin of the repository, else its root, else a folder"),
-        OpenColumn("harness", "name", "program in which the agent ran"),
+        _HARNESS,
         OpenColumn("started_at", "time", "when it began"),
         OpenColumn("ended_at", "time", "when it ended; without an end, when it was captured"),
         OpenColumn("day", "code", "UTC day of that, `YYYY-MM-DD`"),
