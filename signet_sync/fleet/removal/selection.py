@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from signet_sync.fleet.removal import store
 from signet_sync.fleet.removal.request import RemovalRequest, folded, pattern_of
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
 from signet_sync.formats.paths import MEMORY
@@ -16,17 +17,10 @@ from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.store import live
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import Scope, within
-from signet_sync.sync.store import counts
-from signet_sync.sync.store.bodies import text_of
+from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sentences import basename
-
-# What a person may have written into a manifest, and the fields that text can be in.
-_FIELDS = f"""
-    select session_token, session_id, session_key, project, repository_root, repository_origin,
-    case source_kind when 'manifest' then {text_of()} end from memory_artifacts where agent_id = ?"""
 
 
 class _Session(NamedTuple):
@@ -45,7 +39,7 @@ def selected(workspace: Workspace, request: RemovalRequest) -> list[SessionRemov
     """
     database = workspace.database
     found: dict[tuple[str, str], set[str] | None] = {}
-    for agent_id in [request.agent] if request.agent is not None else agents(database):
+    for agent_id in [request.agent] if request.agent is not None else store.agents(database):
         known = list(_sessions(database, agent_id))
         if request.project:
             some: Iterable[_Session] = _of_project(database, agent_id, known, request.project)
@@ -84,27 +78,15 @@ def removals(workspace: Workspace, scopes: Sequence[Scope]) -> list[SessionRemov
         # A harness with a constant key adds more sessions under its token: they are not covered.
         everyone = (agent_id, token) in tokens or all(token == token_of(agent_id, one) for one in ids)
         refs = tuple(SessionRef(agent_id, token, session_id, None) for session_id in sorted(ids))
-        paths = {*_paths(workspace.database, (agent_id, token, tuple(sorted(ids))))}
+        paths = set(filter(is_artifact_path, store.paths(workspace.database, (agent_id, token, tuple(sorted(ids))))))
         paths |= {path for path, carried, session_id in copies if carried == token and session_id in ids}
         made.append(SessionRemoval(agent_id, token, refs, everyone, tuple(sorted(paths))))
     return made
 
 
-def agents(database: Database) -> list[str]:
-    """Returns every agent with sessions, sealed or running ones included."""
-    found = {row[0] for row in database.execute("select distinct agent_id from seals")}
-    found |= {row[0] for row in database.execute("select distinct agent_id from session_transcripts")}
-    return sorted({*found, *counts.agents(database)})
-
-
 def _sessions(database: Database, agent_id: str) -> Iterator[_Session]:
-    rows = database.execute(
-        "select distinct session_token, session_id, coalesce(trim(session_key), '') from memory_artifacts"
-        " where agent_id = ?1 union select distinct session_token, session_id, '' from seals where agent_id = ?1",
-        (agent_id,),
-    )
-    for token, session_id, key in rows:
-        yield _Session(agent_id, token, session_id, key)
+    for known in store.sessions(database, agent_id):
+        yield _Session(agent_id, *known)
     for running in live.sessions(database, agent_id):
         yield _Session(
             agent_id, token_of(agent_id, running.session_key), running.session_id or running.session_key,
@@ -116,15 +98,10 @@ def _of_project(database: Database, agent_id: str, known: Sequence[_Session], pr
     """Yields the sessions of a project by its identity, origin, root or folder; a name without `/` is its last part."""
     wanted = project.strip().rstrip("/").casefold()
     mine: set[tuple[str, str]] = set()
-    for token, session_id, *names in database.execute(
-        "select a.session_token, a.session_id, a.project, a.repository_root, a.repository_origin, p.identity"
-        " from memory_artifacts a left join session_projects p using (agent_id, session_token, session_id)"
-        " where a.agent_id = ? group by 1, 2, 3, 4, 5, 6",
-        (agent_id,),
-    ):
-        called = {name.rstrip("/").casefold() for name in names if name}
+    for session, names in store.projects(database, agent_id):
+        called = {name.rstrip("/").casefold() for name in names}
         if wanted in called or ("/" not in wanted and wanted in map(basename, called)):
-            mine.add((token, session_id))
+            mine.add(session)
     yield from (one for one in known if (one.token, one.session_id) in mine)
 
 
@@ -135,23 +112,14 @@ def _with_phrase(database: Database, agent_id: str, known: Sequence[_Session], p
     for text in session_texts.artifact_texts_of_others(database, agent_id, ()):
         if text.session not in mine and pattern.search(folded(text.text)):
             mine.add(text.session)
-    for token, session_id, *fields in database.execute(_FIELDS, (agent_id,)):
-        if (token, session_id) not in mine and pattern.search(folded("\n".join(filter(None, fields)))):
-            mine.add((token, session_id))
+    for session, texts in store.fields(database, agent_id):
+        if session not in mine and pattern.search(folded("\n".join(texts))):
+            mine.add(session)
     for one in live.sessions(database, agent_id):
         turns = live.transcript(database, agent_id, one.session_key, one.session_id)
         if pattern.search(folded("\n".join(turn.content for turn in turns))):
             mine.add((token_of(agent_id, one.session_key), one.session_id or one.session_key))
     yield from (one for one in known if (one.token, one.session_id) in mine)
-
-
-def _paths(database: Database, scope: Scope) -> set[str]:
-    where, bindings = within(scope)
-    rows = database.execute(
-        f"select source_path from memory_artifacts where {where} union select path from seals where {where}",
-        [*bindings, *bindings],
-    )
-    return {path for (path,) in rows if is_artifact_path(path)}
 
 
 def _copies(workspace: Workspace, tokens: set[str]) -> list[tuple[str, str, str | None]]:

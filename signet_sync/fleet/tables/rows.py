@@ -6,18 +6,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from signet_sync.fleet.tables import store
 from signet_sync.fleet.tables.schema import ARTIFACTS, FACTS, OPEN_TABLES, SESSIONS, VERDICTS, ColumnKind, OpenTable
 from signet_sync.formats.temporary_sessions import KINDS, weight
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.storage.database import named_rows
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 from signet_sync.text.stored_names import storable_path
 
 Value = str | int | bool | None
 TableRow = tuple[Value, ...]
-Session = tuple[str, str, str]  # agent, token, id
 # Characters of a session by which it is found: PostgreSQL takes no more words than fit into a megabyte.
 MOST_WORDS = 200_000
 
@@ -98,10 +96,7 @@ def _key_of(table: OpenTable) -> Any:
 def _files(database: Database, problems: Iterable[Mapping[str, Any]]) -> list[TableRow]:
     found: list[TableRow] = [
         (path, 0, verdict, code, message, _codes(notes), agent, size, digest or None)
-        for path, verdict, code, message, notes, agent, size, digest in database.execute(
-            "select path, verdict, code, message, notes, agent_id, iif(code = 'not-a-file', null, size), found_sha256"
-            " from files"
-        )
+        for path, verdict, code, message, notes, agent, size, digest in store.files(database)
     ]
     numbers: dict[str, int] = dict.fromkeys((str(row[0]) for row in found), 0)
     for one in problems:
@@ -115,18 +110,8 @@ def _codes(notes: str | None) -> str:
     return " ".join(sorted({code for code, _ in json.loads(notes)})) if notes else ""
 
 
-_READ = ", ".join(
-    """
-    source_path, agent_id, source_kind, session_token, session_id, session_key, project, harness, started_at,
-    membership_us, captured_us, ledger_sentence, memory_sentence_quality, noise, repository_root, repository_origin,
-    source_sha256
-    """.replace("\n", " ").split(", ")
-)
-
-
 def _artifacts(database: Database, sizes: Mapping[Any, Any], *, bodies: bool) -> Iterator[TableRow]:
-    body = text_of() if bodies else "null"
-    for row in database.execute(f"select {_READ}, {body} from memory_artifacts"):
+    for row in store.artifacts(database, bodies=bodies):
         path, agent, kind, token, session, key, project, harness, started, ended_us, captured_us, *rest = row
         sentence, quality, noise, root, origin, digest, content = rest
         yield (
@@ -144,12 +129,7 @@ def _sessions(database: Database, artifacts: Sequence[TableRow]) -> Iterator[Tab
     by_session: dict[Any, list[TableRow]] = {}
     for row in artifacts:
         by_session.setdefault((row[_AT["agent"]], row[_AT["token"]], row[_AT["session"]]), []).append(row)
-    listed: dict[Any, tuple[str, str]] = {
-        row[:3]: row[3:]
-        for row in database.execute("select agent_id, session_token, session_id, sentence, path from ledger_rows")
-    }
-    projects = _projects(database)
-    said = _said(database)
+    listed, projects, said = store.listed(database), store.projects(database), store.statements(database)
     for session, rows in by_session.items():
         content = [row for row in rows if row[_AT["kind"]] in KINDS]
         if not content:
@@ -176,66 +156,15 @@ def _weight(row: TableRow) -> tuple[float, Value, Value]:
     return weight(str(row[_AT["kind"]]), _number(row[_AT["noise"]])), row[_AT["captured_at"]], row[_AT["path"]]
 
 
-def _projects(database: Database) -> dict[Session, str]:
-    """Returns the projects of sessions: the one of the thread, else what the session's own place gives."""
-    found = {
-        row[:3]: row[3]
-        for row in database.execute(
-            "select agent_id, session_token, session_id, min(identity) from session_projects where identity <> ''"
-            " group by 1, 2, 3"
-        )
-    }
-    found |= {
-        row[:3]: row[3]
-        for row in database.execute(
-            "select s.agent_id, s.session_token, s.session_id, h.project from thread_sessions s"
-            " join memory_thread_heads h on h.agent_id = s.agent_id and h.thread_id = s.thread_id"
-            " where h.project is not null"
-        )
-    }
-    return found
-
-
-def _said(database: Database) -> dict[Session, list[str]]:
-    """Returns what sessions state, in the order of their lines."""
-    found: dict[Session, list[str]] = {}
-    for agent, token, session, text in database.execute(
-        f"select agent_id, session_token, session_id, text from {named_rows.SOURCES} order by at_us, source_path, line"
-    ):
-        found.setdefault((agent, token, session), []).append(text)
-    return found
-
-
 def _words(sentence: Value, project: Value, facts: Iterable[str], bodies: Iterable[Value]) -> str:
     parts = [str(part) for part in (sentence, project, *facts, *bodies) if part]
     return "\n".join(dict.fromkeys(parts))[:MOST_WORDS]
 
 
 def _facts(database: Database) -> Iterator[TableRow]:
-    sessions = {
-        row[0]: (row[1:4])
-        for row in database.execute("select source_path, agent_id, session_token, session_id from memory_artifacts")
-    }
-    projects = _projects(database)
-    subjects = {row[:2]: row[2:] for row in database.execute("select agent_id, id, name, kind from entities")}
-    for (
-        agent,
-        fact,
-        subject,
-        aspect,
-        text,
-        status,
-        later,
-        ended_by,
-        sources,
-        first,
-        last,
-        path,
-        line,
-    ) in database.execute(
-        "select agent_id, id, entity_id, aspect, text, status, superseded_by, ended_by, sources, earliest_us,"
-        f" latest_us, source_path, line from {named_rows.FACTS}"
-    ):
+    sessions, projects, subjects = store.sessions(database), store.projects(database), store.subjects(database)
+    for row in store.facts(database):
+        agent, fact, subject, aspect, text, status, later, ended_by, sources, first, last, path, line = row
         session = sessions.get(path)
         if session is None:
             continue  # of a session that still runs
