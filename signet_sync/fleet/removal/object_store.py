@@ -5,6 +5,7 @@ This is all that is ever written there. Retries are those of the store's own lib
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -150,7 +151,7 @@ class _S3:
             if code in _CONFLICT or isinstance(error, FileExistsError):
                 raise _Changed from None
             if code in _UNKNOWN_OPERATION:
-                raise _NoCondition("the store cannot write on a condition") from None
+                raise _NoCondition(errno.EOPNOTSUPP, "the store cannot write on a condition") from None
             raise _plain(error) from None
 
     def _key(self, path: str) -> str:
@@ -181,8 +182,8 @@ def _code(error: BaseException) -> str:
 def _plain(error: Exception) -> Exception:
     """Returns an error as one of the system, whose text holds no credentials and no text of an object."""
     if _code(error) in _GONE:
-        return FileNotFoundError("it is gone")
+        return FileNotFoundError(errno.ENOENT, "it is gone")
     if isinstance(error, PermissionError):
-        return PermissionError("access denied")
+        return PermissionError(errno.EACCES, "access denied")
     code = _code(error)
-    return OSError(f"the store does not answer: {code or type(error).__name__}")
+    return OSError(errno.EIO, f"the store does not answer: {code or type(error).__name__}")
