@@ -41,7 +41,7 @@ _COMMANDS = (
     ("Save memories and pins", ("backup", "create")),
     ("See whether hooks are installed", ("hooks", "status")),
     ("Start the agent with every login", ("service", "install")),
-    ("Set up the vault of Obsidian", ("obsidian", "setup")),
+    ("Set up the vault of Obsidian", ("obsidian",)),
     ("Read the log", ("logs",)),
 )
 # Those that take `--agent`.
