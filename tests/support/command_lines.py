@@ -100,7 +100,6 @@ COMMAND_LINES: dict[str, Line] = {
     "recall": Line("lantern"),
     "open": Line("{session}"),
     "expand": Line("{memory}"),
-    "graph": reads(),
     "violations accept": Line("{changed} --reason mine"),
     "violations list": reads(),
     "violations restore": Line("{changed}"),
