@@ -42,7 +42,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
         "improve": ("improve", "Let a language model redo what rules made."),
         "render": ("render", "Print or write an agent's MEMORY.md."),
-        "graph": ("graph", "Draw how projects, weeks and sessions are connected."),
         "stats": ("stats", "Count what is remembered, recalled and promoted."),
     },
     "entities": {

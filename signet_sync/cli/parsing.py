@@ -56,19 +56,6 @@ class SharedOption(click.Option):
         return None if self in _passed_on(ctx) else super().get_help_record(ctx)
 
 
-class RenamedOption(click.Option):
-    """An option that is also taken under its former name, which no help and no completion shows."""
-
-    def __init__(self, *given: Any, former: str, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.former = former
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Adds both names; the former takes one value."""
-        super().add_to_parser(parser, ctx)
-        parser.add_option(obj=self, opts=[self.former], dest=self.name, action="store", nargs=1)
-
-
 def _given(ctx: click.Context) -> dict[str, Any]:
     given: dict[str, Any] = ctx.meta.setdefault(_GIVEN, {})
     return given

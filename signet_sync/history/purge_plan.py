@@ -15,7 +15,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import lines_without, without_lines
-from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent, session_note
+from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
 from signet_sync.history import purge, store
 from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.history.git.rewrite import RewriteRules
@@ -136,12 +136,7 @@ class PurgeRules:
 
     def _cleaned(self, path: str, raw: bytes) -> bytes:
         name = artifact_name(path.rpartition("/")[2])
-        if (
-            (name is not None and name.kind == "manifest")
-            or is_kept_page(path)
-            or session_note(path)
-            or _is_of_entity(path, raw)
-        ):
+        if (name is not None and name.kind == "manifest") or is_kept_page(path) or _is_of_entity(path, raw):
             caught = self._sieve.caught(raw)
             return b"\n".join(lines_without(raw.split(b"\n"), lambda line: self._line_goes(line, caught)))
         if page_agent(path) is not None:

@@ -204,12 +204,6 @@ class Settings:
         "Time after which the lease of a page counts as abandoned, in seconds.",
         (1.0, 3600.0),
     )
-    session_notes: bool = _setting(
-        False,
-        "obsidian.session_notes",
-        "Write a small note for each session into `sessions/`, called by day and sentence, with properties that link "
-        "its files.",
-    )
     noise_projects: tuple[str, ...] = _setting(
         (), "noise.projects", "Additional project prefixes whose sessions are indexed but not shown on pages."
     )

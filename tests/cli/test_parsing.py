@@ -74,8 +74,7 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
 
 
 def test_what_has_a_default_of_its_own_takes_the_value_from_before(vault: Vault) -> None:
-    """`graph --json` and `export --agent` are options of these commands alone."""
-    assert vault.call("--json", "graph").json == vault.call("graph", "--format", "json").json
+    """`export --agent` is an option of this command alone."""
     lines = vault.call("--agent", "scout", "--now", NOW, "export", "--no-seals").out
     assert lines == vault.call("export", "--no-seals", "--agent", "scout", "--now", NOW).out
     assert lines != vault.call("export", "--no-seals", "--now", NOW).out
@@ -249,9 +248,6 @@ def test_a_help_speaks_of_persons_projects_weeks_and_sessions(name: str) -> None
 
 
 def test_former_names_are_taken_and_not_shown(vault: Vault) -> None:
-    handle = vault.call("graph", "--json").json["nodes"][0]["id"]
-    assert vault.call("graph", "--thread", handle).out == vault.call("graph", "--project", handle).out != ""
-    assert "--thread" not in call("graph", "--help").out
     persons = vault.call("entity", "list", "--kind", "person", "--json").json
     assert persons == vault.call("entity", "list", "--kind", "part", "--json").json and persons["entities"]
     assert "(person)" in vault.call("entity", "list").out

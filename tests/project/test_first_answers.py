@@ -36,7 +36,7 @@ def test_a_small_budget_is_not_taken_for_an_empty_memory(vault: Vault, words: li
     assert nothing.err == "memory contains nothing about this\n"
 
 
-@pytest.mark.parametrize("words", [["recall", "x"], ["expand", "x"], ["graph"], ["context", "--prompt", "x"]])
+@pytest.mark.parametrize("words", [["recall", "x"], ["expand", "x"], ["context", "--prompt", "x"]])
 def test_without_a_workspace_the_remedy_is_to_make_one(tmp_path: Path, words: list[str]) -> None:
     root = tmp_path / "not there"
     answer = call("--workspace", root, *words)

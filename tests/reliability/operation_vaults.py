@@ -179,32 +179,13 @@ def garden(folder: Path) -> None:
     keep(vault, folder)
 
 
-def to_set_up_for_obsidian(folder: Path) -> None:
-    """Settings of a person's for Obsidian, entity files as earlier versions called them, and a note that links one."""
-    keep(_for_obsidian(folder), folder)
-
-
-def set_up_for_obsidian(folder: Path) -> None:
-    """The same, set up."""
-    vault = _for_obsidian(folder)
-    setup = vault.call("obsidian", "setup", "--plugin", "--rename", "--links", "--yes", "--now", NOW)
-    assert setup.code == 0, setup
-    keep(vault, folder)
-
-
-def _for_obsidian(folder: Path) -> Vault:
+def opened_in_obsidian(folder: Path) -> None:
+    """Settings of a person's for Obsidian."""
     vault = _three(folder)
+    vault.reindex()
     (vault.root / ".obsidian").mkdir()
     (vault.root / ".obsidian/app.json").write_text('{"alwaysUpdateLinks":true}')
-    vault.reindex()
-    with opened(str(vault.root), Settings()) as workspace:
-        made = entities.create(workspace, "default", "part", "Mina", now_us=NOW_US - SECOND)
-    profile = vault.root / made.path
-    for name, former in (("Mina notes.md", "notes.md"), ("Mina.md", "profile.md")):
-        profile.with_name(name).rename(profile.with_name(former))
-    (vault.root / "note.md").write_text(f"[[{profile.parent.relative_to(vault.root)}/profile.md|Mina]]\n")
-    vault.reindex()
-    return vault
+    keep(vault, folder)
 
 
 def of_a_removal(folder: Path) -> None:

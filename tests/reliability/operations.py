@@ -422,20 +422,8 @@ _ALL = (
     ),
     # ── Obsidian ──
     Operation(
-        "obsidian setup", "settings of Obsidian edited, files of entities and links to them renamed",
-        vaults.to_set_up_for_obsidian,
-        lambda _: Scenario(
-            told_to("obsidian", "setup", "--plugin", "--rename", "--links", "--yes", "--now", NOW),
-            piecemeal=True, tidies=True,
-        ),
-        ("obsidian setup",),
-    ),
-    Operation(
-        "obsidian undo", "what was set up for Obsidian is taken back", vaults.set_up_for_obsidian,
-        lambda _: Scenario(
-            told_to("obsidian", "undo", "--links", "--yes", "--now", NOW), piecemeal=True, tidies=True
-        ),
-        ("obsidian undo",),
+        "obsidian", "settings of Obsidian edited, a file of views made", vaults.opened_in_obsidian,
+        lambda _: Scenario(told_to("obsidian", "--yes"), piecemeal=True, tidies=True), ("obsidian",),
     ),
     # ── entities ──
     Operation(

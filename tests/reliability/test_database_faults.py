@@ -166,7 +166,7 @@ def change_page(vault: Vault, page: int, how: str) -> None:
 
 READING = (
     ("status", "--json"), ("search", "--json", "number1x"), ("recall", "--json", "wicks"), ("stats", "--json"),
-    ("graph", "--format", "json"), ("doctor", "--json"), ("check", "--with-index", "--json"),
+    ("doctor", "--json"), ("check", "--with-index", "--json"),
 )  # fmt: skip
 
 

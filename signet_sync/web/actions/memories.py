@@ -135,7 +135,7 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
 def _view_of(found: str) -> ViewLink:
     if found.startswith("m-"):
         return ViewLink("The memory", "memory", {"memory": found})
-    return ViewLink("Its position in the graph", "node", {"node": found})
+    return ViewLink("What belongs to it", "node", {"node": found})
 
 
 def _pin(request: ViewRequest) -> ActionPlan:

@@ -251,7 +251,7 @@ def obsidian(target: Installation) -> list[Finding]:
     app = _app_settings(opened) or {}
     inside = os.path.relpath(real, opened)
     # Settings outside the workspace are the person's to change.
-    by_itself = f"{target.command('obsidian setup')}, or in " if inside == "." else ""
+    by_itself = f"{target.command('obsidian')}, or in " if inside == "." else ""
     if obsidian_settings.rewrites_links(app):
         words = f"Obsidian rewrites links by itself ({os.path.join(opened, APP)}), in sealed files, too"
         remedy = f"{by_itself}Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
