@@ -225,7 +225,6 @@ def test_eject_leaves_plain_text(vault: Vault) -> None:
 def test_the_page_under_another_name_follows_removals_and_leaves_a_persons_words(vault: Vault) -> None:
     note = vault / "OURS.md"
     note.write_text("Mine.\n")
-    assert vault.call("signet", "yield", "--yes").code == 0
     assert "OURS.md written" in vault.call("render", "--into", "OURS.md", "--now", NOW).err
     assert note.read_text().startswith("Mine.\n\n<!-- signet:begin -->\n# Working Memory")
     assert "step number 1 " in note.read_text() and vault.call("render", "--into", "MEMORY.md").code == 2
