@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -47,14 +48,14 @@ removed are removed here, after a question.
 Then Signet's hooks and MCP servers are taken out of the settings of harnesses; all else there stays. Beside a Signet
 daemon that still runs MEMORY.md and manifests are held back.
 
-A backup is written before the first change.
+A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
 """
 _EVERY = f"""\
 Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Everything is accounted
 for: brought, here already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newest come, unless
 --all. Nothing but PATH is opened.
 
-A backup is written before the first change.
+A backup is written before; `backup restore FILE --replace` goes back to its memories.
 """
 _HELPS = {
     "claude-mem": """Bring over the observations and session summaries of claude-mem.
@@ -175,4 +176,5 @@ def _show(context: Context, found: Report) -> None:
         click.echo(display(line))
     show_redactions(found.redactions)
     if found.backup:
-        click.echo(display(f"The memories as they were before: {found.backup}"))
+        going = context.command_line(f"backup restore {shlex.quote(found.backup)} --replace")
+        click.echo(display(f"To go back to the memories of before: {going}"))

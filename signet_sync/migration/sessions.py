@@ -150,16 +150,18 @@ class SessionBringer:
         return holds(text, bodies + self._decided(agent_id, ref.session_id if ref is not None else name))
 
     def _decide(self, session: SessionText, *texts: str) -> None:
-        for text in texts if self._aside is not None else ():
-            place = self._aside.seek(0, os.SEEK_END), self._aside.write(text.encode())
-            for name in {session.session_id, session.session_key} - {""}:
-                self._places.setdefault((session.agent_id, name), []).append(place)
+        for text in texts:
+            if self._aside is not None:
+                place = self._aside.seek(0, os.SEEK_END), self._aside.write(text.encode())
+                for name in {session.session_id, session.session_key} - {""}:
+                    self._places.setdefault((session.agent_id, name), []).append(place)
 
     def _decided(self, agent_id: str, name: str) -> list[str]:
         found = []
-        for start, length in self._places.get((agent_id, name), ()) if self._aside is not None else ():
-            self._aside.seek(start)
-            found.append(self._aside.read(length).decode())
+        for start, length in self._places.get((agent_id, name), ()):
+            if self._aside is not None:
+                self._aside.seek(start)
+                found.append(self._aside.read(length).decode())
         return found
 
     def _named(self, given: SessionText) -> tuple[SessionText, SessionRef | None]:

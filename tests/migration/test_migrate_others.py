@@ -94,6 +94,20 @@ def test_everything_is_accounted_for_and_brought_once(vault: Vault, tmp_path: Pa
     assert source.memories[-1].text.split("\n")[0] in page
 
 
+def test_the_backup_of_before_takes_back_what_came_since(vault: Vault, tmp_path: Path) -> None:
+    vault.call("remember", "Mine stays.", "--now", NOW)
+    source = SOURCES["claude-mem"]
+    place = source.lay(_folder(tmp_path / "theirs"))
+    backup = migrate(vault, "claude-mem", place)["backup"]
+    assert len(remembered(vault)) == len(source.memories) + 1
+    assert vault.call("backup", "restore", backup, "--replace", "--now", NOW).code == 2, "only on a person's word"
+    assert vault.call("backup", "restore", backup, "--replace", "--yes", "--now", NOW).code == 0
+    assert {one.text for one in remembered(vault)} == {"Mine stays."}
+    assert "glass is thin" not in vault.page() and "Mine stays." in vault.page()
+    assert vault.call("recall", "glass", "--json").json["hits"] == []
+    assert counted(migrate(vault, "claude-mem", place), "brought") == len(source.memories)
+
+
 def test_a_run_that_is_cut_off_is_finished_by_the_next(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,8 +250,8 @@ def test_what_brings_nothing_names_no_backup(vault: Vault, tmp_path: Path) -> No
     (place / "plain.md").write_text("Nothing but prose.\n")
     (place / "coffee.md").write_text("- [fact] It is black\n")
     first, again = (vault.call("migrate", "basic-memory", str(place), "--now", NOW).out for _ in range(2))
-    assert first.startswith("Brought from ") and "as they were before" in first
-    assert again.startswith("Nothing new in ") and "as they were before" not in again
+    assert first.startswith("Brought from ") and "--replace" in first
+    assert again.startswith("Nothing new in ") and "--replace" not in again
     assert "plain.md was left: no observation or relation in it\n" in first
 
 

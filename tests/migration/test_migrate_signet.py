@@ -531,9 +531,9 @@ def test_a_person_reads_the_report(vault: Vault) -> None:
     build(vault.root)
     out = answer_of(vault, "--dry-run").out
     assert "Would bring from" in out and "10 brought" in out and "left: forgotten in Signet" in out
-    assert "The memories as they were before: " in answer_of(vault).out
+    assert "backup restore" in answer_of(vault).out
     again = answer_of(vault).out
-    assert again.startswith("Nothing new in ") and "as they were before" not in again
+    assert again.startswith("Nothing new in ") and "backup restore" not in again
 
 
 # ── its hooks ──
