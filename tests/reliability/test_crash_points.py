@@ -95,7 +95,7 @@ def halfway(name: str, place: Path) -> list[dict[str, Any]]:
 
 
 # Of each mechanism that `A_FEW` has not, one is killed in every run of the suite, the others with the slow tests.
-QUICK = ("migration", "rebuild", "redaction", "entity edit", "migration from Signet", "undo of a migration")
+QUICK = ("migration", "rebuild", "redaction", "entity edit", "migration from Signet", "takeover")
 
 
 @pytest.mark.parametrize(
