@@ -159,7 +159,7 @@ def _beside_signet(root: str, condition: Condition, environ: Mapping[str, str]) 
         message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace: each arrives twice"
         problems = (
             *problems,
-            HarnessProblem("signet-too", message, "choose one: signet-sync signet takeover, or yield"),
+            HarnessProblem("signet-too", message, "to take Signet's hooks out: signet-sync migrate signet"),
         )
     return replace(condition, signet=events, problems=problems)
 

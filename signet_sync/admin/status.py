@@ -199,7 +199,7 @@ def _held(database: Database, root: str) -> str:
     from signet_sync.settings import model  # eighty settings, nearly always unneeded
 
     settings = model.load(root, anyway=True)[0]
-    if settings.takeover or settings.yields:
+    if settings.takeover:
         return ""
     return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
 
@@ -282,7 +282,7 @@ def advice(document: Mapping[str, Any]) -> list[Advice]:
         remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
         found.append(Advice(False, "files or sessions are gone", remedy, "reindex --accept-removals"))
     if state.startswith("held"):
-        remedy = "stop it, or choose: signet-sync signet takeover, or signet yield"
+        remedy = "stop it; to leave Signet: signet-sync migrate signet; to write beside it: projection.takeover = true"
         found.append(Advice(False, "a Signet daemon runs on this workspace", remedy))
     return found
 

@@ -314,10 +314,7 @@ class Daemon:
             "last_full_pass": work.last_full if work is not None else None,
             "interval": max(self.settings.interval, work.rest if work is not None else 0.0),
             "watch": work.watcher.kind if work is not None else None,
-            "trouble": self._bad_settings
-            or (work.held if work is not None and not work.workspace.settings.yields else "")
-            or self._outdated()
-            or None,
+            "trouble": self._bad_settings or (work.held if work is not None else "") or self._outdated() or None,
         }
 
     def _outdated(self) -> str:

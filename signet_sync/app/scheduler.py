@@ -128,7 +128,7 @@ class Scheduler:
             return "halted: cliff"
         if self.trouble:
             return f"degraded: {self.trouble}"
-        if self.held and not self.workspace.settings.yields:
+        if self.held:
             return "held: signet daemon"
         return "polling" if self.watcher.kind in (None, "polling") else "watching"
 

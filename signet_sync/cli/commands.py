@@ -73,7 +73,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("backup", "Export memories, pins and other native rows as JSON Lines."),
         "import-bundle": ("backup", "Import rows that export wrote."),
         "migrate": ("migrate", "Bring over what another program remembers."),
-        "signet": ("signet", "Choose who writes MEMORY.md beside Signet."),
     },
     "fleet": {
         "fleet": ("fleet.group", "Check, index, search and remove across many workspaces."),

@@ -96,7 +96,7 @@ def show(document: dict[str, Any]) -> None:
         click.secho(f"  ! {line}", fg="yellow")
     if document["held"]:
         click.secho(f"  pages and manifests are not written: {document['held']}", fg="yellow")
-        click.echo("    signet-sync signet status shows who owns them, and how to change that")
+        click.echo("    signet-sync doctor says how to change that")
     show_problems(document["problems"], document["notes"])
     for one in document["entity_drift"]:
         click.echo("  " + click.style(f"entity {one['code']}", fg="red") + f"  {one['path']}")

@@ -131,8 +131,7 @@ def _signet(root: str) -> list[str]:
         return []
     return [
         "Signet uses this workspace, too. Nothing of it is changed here:",
-        "  signet-sync migrate signet brings over what its database remembers",
-        "  signet-sync signet status shows who writes MEMORY.md, and how to choose",
+        "  signet-sync migrate signet brings over what its database remembers, and takes its hooks out",
     ]
 
 
@@ -166,7 +165,7 @@ def _hooks(context: Context) -> Step:
             moving = context.command_line(f"hooks install {one.harness}")
             left.append(f"{one.harness} feeds another workspace, {one.workspace or '~/.agents'}; to move it: {moving}")
         elif one.signet and not one.events and daemon_pid(root) is not None:
-            left.append(f"{one.harness} calls Signet, whose daemon runs; choose first: signet-sync signet takeover")
+            left.append(f"{one.harness} calls Signet, whose daemon runs; first: signet-sync migrate signet")
         elif one.installed and hooks_install.is_fed(one, root):
             connected.append(one.harness)
             left += [f"{one.harness}: {problem.message}: {problem.hint}" for problem in one.problems]

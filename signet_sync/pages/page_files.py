@@ -102,9 +102,8 @@ def write(
         if isinstance(found, Trouble) and found.code != "gone":
             raise SignetSyncError(found.message, path=path, hint="check the file; it is left as it is")
         existing = found.raw if isinstance(found, Found) else None
-        saved = None if existing is None else signet_texts.around_block(workspace.root, path, existing)
-        merged = managed_block.merge(existing if saved is None else saved, text)
-        if existing is not None and saved is not None:
+        merged = managed_block.merge(existing, text)
+        if existing is not None and merged.keep == ("signet", existing):
             merged = replace(merged, keep=("signet", signet_texts.without_removed(workspace, path, existing)))
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False

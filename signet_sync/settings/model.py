@@ -192,12 +192,6 @@ class Settings:
         "projection.takeover",
         "Write pages and manifests although a Signet daemon is running on the same workspace.",
     )
-    yields: bool = _setting(
-        False,
-        "projection.yield",
-        "Leave MEMORY.md and manifests to Signet and write no page, whether or not its daemon runs; outweighs "
-        "`projection.takeover`. `signet yield` and `signet takeover` set both.",
-    )
     lease_seconds: float = _setting(
         30.0,
         "projection.lease_seconds",

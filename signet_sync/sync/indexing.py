@@ -24,7 +24,7 @@ from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
 from signet_sync.sync.removals import InForce, covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
-from signet_sync.sync.store import artifacts, bodies, counts, passes, redactions, violations
+from signet_sync.sync.store import artifacts, counts, passes, redactions, violations
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import digest_mark
@@ -97,11 +97,6 @@ def index(run: Pass) -> None:
         others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
         plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
         run.outcome.unchanged = 0
-        moved = [
-            path for path, before in known.items() if snapshot.files.get(path, before.signature) != before.signature
-        ]
-        if moved:
-            bodies.keep_texts(database, moved, run.now_iso)
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = [path for path in violations.sealed_paths(database) if path not in present]

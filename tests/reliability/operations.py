@@ -186,21 +186,20 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
     return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
 
 
-def _beside(*words: str, feeds: bool) -> Callable[[Path], int]:
-    """A command that leaves a harness feeding Signet, or not, if it says that it is done."""
+def _beside(*words: str) -> Callable[[Path], int]:
+    """A command that leaves no harness feeding Signet, if it says that it is done."""
     work = told_to(*words)
 
     def beside(root: Path) -> int:
         folder = vaults.harness()
         os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
         code = work(root)
-        return code if code or vaults.feeds_signet(folder) == feeds else 99
+        return code if code or not vaults.feeds_signet(folder) else 99
 
     return beside
 
 
 _PASS = ("reindex", "--now", NOW)
-_TAKEOVER = ("signet", "takeover", "--yes", "--now", NOW)
 _UNDO = ("remove", numbered(2)["session_id"], "--undo", "--now", NOW)
 _ACCEPT = ("violations", "accept")
 _WHY = ("--reason", "mine", "--yes", "--now", NOW)
@@ -248,20 +247,7 @@ _ALL = (
     ),
     # ── beside Signet ──
     Operation(
-        "takeover", "pages and manifests are taken over from Signet, its hooks and server taken out of a harness",
-        vaults.replaced_by_signet,
-        lambda _: Scenario(_beside(*_TAKEOVER, feeds=False), piecemeal=True, tidies=True),
-        ("signet takeover",),
-    ),
-    Operation(
-        "undo of a takeover", "Signet's hooks and server are put back, the decision is forgotten", vaults.taken_over,
-        lambda _: Scenario(_beside(*_TAKEOVER, "--undo", feeds=True), piecemeal=True, tidies=True),
-        ("signet takeover",),
-    ),
-    Operation(
-        "yield", "pages are left to Signet", vaults.plain,
-        lambda _: Scenario(told_to("signet", "yield", "--yes", "--now", NOW), piecemeal=True, tidies=True),
-        ("signet yield",),
+        "takeover", "a page and manifests that Signet wrote are ours again", vaults.replaced_by_signet, _reindex(),
     ),
     # ── a session's end ──
     Operation(
@@ -387,19 +373,12 @@ _ALL = (
         ("backup restore",),
     ),
     Operation(
-        "migration from Signet", "a removal, a session and memories that Signet's database holds are brought over",
+        "migration from Signet",
+        "a removal, a session and memories that Signet's database holds are brought over, its hooks taken out",
         vaults.beside_signet,
         lambda prepared: Scenario(
-            told_to("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW),
+            _beside("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW),
             piecemeal=True, tidies=True, gone=REMOVED_WORDS,
-        ),
-        ("migrate signet",),
-    ),
-    Operation(
-        "undo of a migration", "what was brought from Signet is taken back", vaults.migrated,
-        lambda _: Scenario(
-            told_to("migrate", "signet", "--undo", "--yes", "--now", NOW),
-            piecemeal=True, tidies=True, takes=True,
         ),
         ("migrate signet",),
     ),
@@ -410,15 +389,6 @@ _ALL = (
             told_to("migrate", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
         ),
         ("migrate claude-mem", "migrate basic-memory", "migrate openclaw-memory", "migrate mem0-export"),
-    ),
-    Operation(
-        "undo of a migration from others", "what was brought from claude-mem is taken back",
-        vaults.with_memories_of_claude_mem,
-        lambda _: Scenario(
-            told_to("migrate", "claude-mem", "--undo", "--yes", "--now", NOW), piecemeal=True, tidies=True,
-            gone=("zzwick",),
-        ),
-        ("migrate claude-mem",),
     ),
     # ── Obsidian ──
     Operation(

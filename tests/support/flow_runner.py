@@ -360,7 +360,6 @@ NATIVE = {
 }
 KEPT = (
     "memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions", "undone_promotions",
-    "migrated_memories", "migrated_files",
 )  # fmt: skip
 BACKED_UP = (
     "memories",

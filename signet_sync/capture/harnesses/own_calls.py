@@ -26,7 +26,7 @@ TOOLS = tuple(
 QUIET = frozenset(
     """
     init demo run reindex check status checkpoint hook mcp ui stats backup import import-bundle hooks service eject
-    logs telemetry doctor notify completion help unpin improve migrate signet extras setup obsidian
+    logs telemetry doctor notify completion help unpin improve migrate extras setup obsidian
     """.split()
 )
 RESOURCES = "signet://"

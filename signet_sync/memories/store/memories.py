@@ -154,12 +154,6 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     if not ids:
         return
     rows = [(agent_id, memory_id) for memory_id in ids]
-    # What was brought from another program stays away even if it is worded otherwise there.
-    database.executemany(
-        "insert or ignore into forgotten_memories(mark) select mark from migrated_memories"
-        " where agent_id = ? and memory_id = ?",
-        rows,
-    )
     removal.drop_ids(database, rows, *of_memories())
     line_index.drop(database, agent_id, ids)
     composed.forget(database, [agent_id])

@@ -217,16 +217,14 @@ def _daemon(target: Installation) -> list[Finding]:
         return _replaced(target)
     if target.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and projection.takeover is set")]
-    if target.settings.yields:
-        return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and pages are left to it (projection.yield)")]
-    chooser = f"{target.command('signet takeover')}, or signet yield"
     words = f"a Signet daemon (pid {pid}) runs on this workspace; pages and manifests are held back"
-    return [warning("signet-daemon", words, f"kill {pid}  # or {chooser} (projection.takeover, .yield)")]
+    others = f"to leave Signet: {target.command('migrate signet')}; to write beside it: projection.takeover = true"
+    return [warning("signet-daemon", words, f"kill {pid}  # {others} in {SETTINGS}")]
 
 
 def _replaced(target: Installation) -> list[Finding]:
     """Reports a page that a Signet, no longer detected, wrote over ours."""
-    if target.settings.takeover or target.settings.yields:
+    if target.settings.takeover:
         return []
     found = target.query(lambda database: replaced(target.root, database, counts.agents(database)))
     path, age = found or ("", 0.0)
