@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +15,7 @@ from signet_sync.app.workspace import establish
 from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
-from signet_sync.host.harness_settings import files, signet_hooks
+from signet_sync.host.harness_settings import files, signet_entries
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
@@ -51,18 +52,14 @@ class HookOutcome:
 class Signs:
     """Whether a harness's hooks work: what arrived from them, and what failed last.
 
-    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import. Of the last 30
-    days: `prompts` that were looked at, those at which something was `injected`, how many `lines` these were, and how
-    many of them were `used` later.
+    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import. `prompts` counts
+    of the last 30 days those `seen`, those at which something was `injected`, its `lines`, and those `used` later.
     """
 
-    transcripts: int = 0
-    last_read: str | None = None
-    last_trouble: str | None = None
-    prompts: int = 0
-    injected: int = 0
-    lines: int = 0
-    used: int = 0
+    transcripts_read: int
+    last_read: str | None
+    last_trouble: str | None
+    prompts: dict[str, int]
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -77,7 +74,6 @@ def install(
     names: Iterable[str],
     *,
     now: str,
-    trust: bool = False,
     access: Access | None = None,
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
@@ -95,15 +91,16 @@ def install(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(
-            name, before, partial(harness.install, program, environ, trust=trust, access=access), dry_run
-        )
-        outcomes.append(outcome)
+        outcome = _carried_out(name, before, partial(harness.install, program, environ, access), dry_run, keep=True)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_fed_root(before), root):
                 _forget(_fed_root(before), name)
             _remember(root, name, now)
-    return [_looked_at(outcome, program, environ) for outcome in outcomes]
+        after = harness.condition(program, environ)
+        left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
+        plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
+        outcomes.append(replace(outcome, plan=plan, events=after.events, server=after.server))
+    return outcomes
 
 
 def uninstall(
@@ -122,7 +119,7 @@ def uninstall(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
+        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run, keep=False)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
             for edit in outcome.plan.edits:
@@ -153,7 +150,9 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
 
 def _beside_signet(root: str, condition: Condition, environ: Mapping[str, str]) -> Condition:
     """Adds Signet's hooks in the same harness, and the problem that both feed this workspace."""
-    events = signet_hooks.found(condition.harness, environ).events
+    events: tuple[str, ...] = ()
+    with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
+        events = signet_entries.found(condition.harness, environ).events
     problems = condition.problems
     if events and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
         message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace: each arrives twice"
@@ -166,23 +165,19 @@ def _beside_signet(root: str, condition: Condition, environ: Mapping[str, str]) 
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
     """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
-    read = _read_lately(database)
-    folder = state_dir.locate(root)
-    trouble = _last_trouble(folder)
-    records = list(injections.every(folder))
+    read, folder = _read_lately(database), state_dir.locate(root)
+    trouble, records = _last_trouble(folder), list(injections.every(folder))
     found = {}
     for name in names:
-        transcripts, last_read = read.get(name, (0, None))
         own = [record for record in records if record.harness == name]
-        found[name] = Signs(
-            transcripts,
-            last_read,
-            trouble.get(name),
-            sum(record.prompts for record in own),
-            sum(record.answered for record in own),
-            sum(record.injected for record in own),
-            sum(len(record.used) for record in own),
-        )
+        prompts = {
+            "seen": sum(record.prompts for record in own),
+            "injected": sum(record.answered for record in own),
+            "lines": sum(record.injected for record in own),
+            "used": sum(len(record.used) for record in own),
+        }
+        transcripts, last_read = read.get(name, (0, None))
+        found[name] = Signs(transcripts, last_read, trouble.get(name), prompts)
     return found
 
 
@@ -196,28 +191,21 @@ def feeds_a_folder(condition: Condition) -> bool:
     return os.path.isdir(_fed_root(condition))
 
 
-def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
+def _carried_out(
+    name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool, *, keep: bool
+) -> HookOutcome:
+    """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             planned = plan()
-            if not dry_run:
-                for edit in planned.edits:
-                    if edit.kind != "unchanged":
-                        files.apply(edit)
+            for edit in planned.edits:
+                if edit.kind != "unchanged" and not dry_run:
+                    files.apply(edit, keep=keep)
             return HookOutcome(name, before, planned)
-        except files.Changed as error:
-            if attempt == _ATTEMPTS:
-                return HookOutcome(name, before, error=error)
         except SignetSyncError as error:
-            return HookOutcome(name, before, error=error)
+            if attempt == _ATTEMPTS or not isinstance(error, files.Changed):
+                return HookOutcome(name, before, error=error)
     raise AssertionError("the last attempt returns")
-
-
-def _looked_at(outcome: HookOutcome, program: Program, environ: Mapping[str, str]) -> HookOutcome:
-    after = HARNESSES[outcome.harness].condition(program, environ)
-    left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
-    plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
-    return replace(outcome, plan=plan, events=after.events, server=after.server)
 
 
 def _read_lately(path: str) -> dict[str, tuple[int, str]]:
