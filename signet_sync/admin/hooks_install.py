@@ -24,25 +24,23 @@ from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.durable import private_folder
 from signet_sync.storage.safe_paths import require_root
 
 AUTO = "auto"
-NOTHING = SettingsPlan(())
 _ATTEMPTS = 3
+_NOTHING = SettingsPlan(())
 
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
     """What was done (or would be) at one harness; with an `error` nothing was.
 
-    `before` is its previous condition, `events` are those that call us afterwards, `server` is our MCP server
-    afterwards.
+    `before` is its condition before, `events` are those that call us afterwards, `server` is our MCP server afterwards.
     """
 
     harness: str
     before: Condition
-    plan: SettingsPlan = NOTHING
+    plan: SettingsPlan = _NOTHING
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
@@ -94,8 +92,8 @@ def install(
         outcome = _carried_out(name, before, partial(harness.install, program, environ, access), dry_run, keep=True)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_fed_root(before), root):
-                _forget(_fed_root(before), name)
-            _remember(root, name, now)
+                _note(state_dir.locate(_fed_root(before)), name, None)
+            _note(establish(root), name, now)
         after = harness.condition(program, environ)
         left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
         plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
@@ -125,9 +123,8 @@ def uninstall(
             for edit in outcome.plan.edits:
                 if edit.kind == "removed":
                     files.remove_empty_folders(edit.path, harness.folder(environ))
-            _forget(root, name)
-            if before.events:
-                _forget(_fed_root(before), name)
+            for fed in {root, _fed_root(before)} if before.events else {root}:
+                _note(state_dir.locate(fed), name, None)
     return outcomes
 
 
@@ -143,24 +140,20 @@ def is_served(condition: Condition, root: str) -> bool:
 
 
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
-    """Returns the condition of our hooks at each harness, seen from this workspace."""
+    """Returns the condition of our hooks at each harness, seen from this workspace, beside Signet's."""
     program = program_for(root)
-    return [_beside_signet(root, HARNESSES[name].condition(program, environ), environ) for name in names]
-
-
-def _beside_signet(root: str, condition: Condition, environ: Mapping[str, str]) -> Condition:
-    """Adds Signet's hooks in the same harness, and the problem that both feed this workspace."""
-    events: tuple[str, ...] = ()
-    with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
-        events = signet_entries.found(condition.harness, environ).events
-    problems = condition.problems
-    if events and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
-        message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace: each arrives twice"
-        problems = (
-            *problems,
-            HarnessProblem("signet-too", message, "to take Signet's hooks out: signet-sync migrate signet"),
-        )
-    return replace(condition, signet=events, problems=problems)
+    found = []
+    for name in names:
+        condition = HARNESSES[name].condition(program, environ)
+        with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
+            condition = replace(condition, signet=signet_entries.found(name, environ).events)
+        if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
+            message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace"
+            hint = "to take Signet's hooks out: signet-sync migrate signet"
+            twice = HarnessProblem("signet-too", f"{message}: each arrives twice", hint)
+            condition = replace(condition, problems=(*condition.problems, twice))
+        found.append(condition)
+    return found
 
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
@@ -244,24 +237,9 @@ def _fed_root(condition: Condition) -> str:
     return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
 
 
-def _feeding(folder: state_dir.StateFolder) -> dict[str, str]:
-    entries = (state_dir.read_json(folder.harnesses) or {}).items()
-    return {name: str(entry["since"]) for name, entry in entries if isinstance(entry, dict) and "since" in entry}
-
-
-def _remember(root: str, name: str, now: str) -> None:
-    folder = establish(root)
-    fed = _feeding(folder)
-    _write(folder, {**fed, name: fed.get(name, now)})
-
-
-def _forget(root: str, name: str) -> None:
-    folder = state_dir.locate(root)
-    fed = _feeding(folder)
-    if fed.pop(name, None) is not None:
-        _write(folder, fed)
-
-
-def _write(folder: state_dir.StateFolder, fed: Mapping[str, str]) -> None:
-    private_folder(folder.path)
-    state_dir.write_json(folder.harnesses, {name: {"since": since} for name, since in fed.items()})
+def _note(folder: state_dir.StateFolder, name: str, since: str | None) -> None:
+    """Records since when a harness feeds a workspace, unless it does already; with None that it does no longer."""
+    known = state_dir.read_json(folder.harnesses) or {}
+    if isinstance(known.get(name), dict) == (since is None):
+        others = {other: entry for other, entry in known.items() if other != name}
+        state_dir.write_json(folder.harnesses, others if since is None else {**others, name: {"since": since}})
