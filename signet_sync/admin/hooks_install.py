@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,6 @@ from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files, signet_entries
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
-from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.pages.signet_daemon import daemon_pid
@@ -72,13 +71,13 @@ def install(
     names: Iterable[str],
     *,
     now: str,
-    access: Access | None = None,
+    flags: Sequence[str] | None = None,
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> list[HookOutcome]:
     """Installs our hooks into each harness for this workspace, which records since when (`now`, ISO 8601).
 
-    With `access` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
+    With `flags` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
 
     Settings that cannot be edited safely are left alone and reported as the outcome's `error`; other harnesses go on.
     Raises `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
@@ -89,7 +88,7 @@ def install(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.install, program, environ, access), dry_run, keep=True)
+        outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run, keep=True)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_fed_root(before), root):
                 _note(state_dir.locate(_fed_root(before)), name, None)

@@ -20,7 +20,6 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.harness_settings.condition import Condition, Edit, Server
-from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.text.phrases import counted
 
@@ -66,14 +65,14 @@ def install(
     gemini, opencode or openclaw; auto means all whose folder exists. Later calls without --mcp keep a server that --mcp
     registered, and let it use the same workspace as the hooks.
     """
-    names = _chosen(harness)
-    outcomes = hooks_install.install(
-        context.root,
-        names,
-        now=iso(context.now_us),
-        access=_access(mcp, agent_id, scope, tools),
-        dry_run=dry_run,
-    )
+    if agent_id is not None:
+        require_agent(agent_id)
+    given = (("--agent", agent_id), ("--scope", scope), ("--tools", tools))
+    flags = [word for option, value in given if value for word in (option, value)]
+    if flags and not mcp:
+        raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")
+    now, wanted = iso(context.now_us), flags if mcp else None
+    outcomes = hooks_install.install(context.root, _chosen(harness), now=now, flags=wanted, dry_run=dry_run)
     return _answer(context, outcomes, dry_run, partial(_show_installed, context))
 
 
@@ -111,16 +110,6 @@ def status(context: Context, harness: str) -> int:
     documents = [_condition_document(condition, signs[condition.harness]) for condition in found]
     context.answer({"harnesses": documents}, show)
     return 0
-
-
-def _access(mcp: bool, agent_id: str | None, scope: str | None, tools: str | None) -> Access | None:
-    if not mcp:
-        if (agent_id, scope, tools) != (None, None, None):
-            raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")
-        return None
-    if agent_id is not None:
-        require_agent(agent_id)
-    return Access(agent_id, scope, tools)
 
 
 def _chosen(harness: str) -> list[str]:

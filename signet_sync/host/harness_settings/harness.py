@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,13 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.host.harness_settings import files, hook_groups, mcp_server, script_file
 from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.hook_groups import Handler
-from signet_sync.host.harness_settings.mcp_server import NAME, Access, ServerList
+from signet_sync.host.harness_settings.mcp_server import NAME, ServerList
 from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
 from signet_sync.host.harness_settings.settings_text import SettingsText, found
 
 Environ = Mapping[str, str]
 Data = Mapping[str, Any]
+Flags = Sequence[str] | None  # of our MCP server
 # The events that call us, the words of the first call, and what is wrong with the calls.
 Calls = tuple[tuple[str, ...], list[str], list[HarnessProblem]]
 _OUTDATED = "the hooks were written by another version; what they do at prompts may differ"
@@ -49,7 +50,7 @@ class Harness:
     servers: ServerList | None = None
     switches: tuple[Switch, ...] = ()
     switched: Callable[[Environ], tuple[str, ...]] = lambda environ: ()
-    by_hand: Callable[[Program, Access | None], tuple[str, ...]] = lambda program, access: ()
+    by_hand: Callable[[Program, Flags], tuple[str, ...]] = lambda program, flags: ()
     left: Callable[[Environ], tuple[str, ...]] = lambda environ: ()
     asks: str = ""
 
@@ -57,19 +58,19 @@ class Harness:
         """Returns the file that has our hooks, or is our hook."""
         return os.path.join(self.folder(environ), self.hooks or next(iter(self.scripts)))
 
-    def install(self, program: Program, environ: Environ, access: Access | None = None) -> SettingsPlan:
-        """Plans to add our hooks, and with `access` our MCP server; an existing server of ours is renewed in any case.
+    def install(self, program: Program, environ: Environ, flags: Flags = None) -> SettingsPlan:
+        """Plans to add our hooks, and with `flags` our MCP server; an existing server of ours is renewed in any case.
 
         Raises `ConfigError` for settings that cannot be edited safely.
         """
-        texts = self._opened(environ, server=access is not None)
+        texts = self._opened(environ, server=flags is not None)
         if self.hooks:
             hook_groups.merge(texts[self.path(environ)], self._handlers(program))
         if self.servers and (settings := texts.get(self.servers.path(environ))):
-            self.servers.merge(settings, program, access, environ)
+            self.servers.merge(settings, program, flags, environ)
         edits = [script_file.writing(path, text) for path, text in self._shipped(program, environ).items()]
         asked = (self.asks,) if self.asks else ()
-        return _plan(edits + [one.edit() for one in texts.values()], (*asked, *self.by_hand(program, access)))
+        return _plan(edits + [one.edit() for one in texts.values()], (*asked, *self.by_hand(program, flags)))
 
     def uninstall(self, environ: Environ) -> SettingsPlan:
         """Plans to take out our hooks and our server; a file that we made goes when nothing else is in it.

@@ -36,11 +36,9 @@ class Place(NamedTuple):
     def words(self) -> list[str]:
         """Returns the command's words; empty if a shell could not split them."""
         try:
-            words = shlex.split(str(self.own.get("command", "")))
+            return shlex.split(str(self.own["command"]))
         except ValueError:
             return []
-        arguments = self.own.get("args")
-        return [*words, *map(str, arguments)] if isinstance(arguments, list) else words
 
 
 def places(data: Mapping[str, Any], command: re.Pattern[str] = OURS) -> list[Place]:
@@ -51,7 +49,7 @@ def places(data: Mapping[str, Any], command: re.Pattern[str] = OURS) -> list[Pla
         for position, group in enumerate(groups if isinstance(groups, list) else ()):
             handlers = group.get("hooks") if isinstance(group, dict) else None
             for index, handler in enumerate(handlers if isinstance(handlers, list) else ()):
-                if isinstance(handler, dict) and command.search(_called(handler)):
+                if isinstance(handler, dict) and command.search(str(handler.get("command", ""))):
                     found.append(Place(event, ("hooks", event, position), index, handlers or []))
     return found
 
@@ -86,8 +84,3 @@ def strip(settings: SettingsText, command: re.Pattern[str] = OURS) -> list[Place
 def _remove(settings: SettingsText, place: Place) -> None:
     left = settings.at((*place.group, "hooks"))
     settings.remove(place.group if len(left) == 1 else place.way)
-
-
-def _called(handler: Handler) -> str:
-    arguments = handler.get("args")
-    return " ".join(map(str, [handler.get("command", ""), *(arguments if isinstance(arguments, list) else ())]))

@@ -24,21 +24,6 @@ Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Which agent's memory a server returns, how much of it, and by which tools; None means the default of `mcp`."""
-
-    agent: str | None = None
-    scope: str | None = None
-    tools: str | None = None
-
-    @property
-    def flags(self) -> list[str]:
-        """Returns the words after `mcp`."""
-        given = (("--agent", self.agent), ("--scope", self.scope), ("--tools", self.tools))
-        return [word for option, value in given if value for word in (option, value)]
-
-
-@dataclass(frozen=True, slots=True)
 class ServerList:
     """Where a harness has its MCP servers: the file, the members that lead to them, and the entry for some words."""
 
@@ -49,15 +34,15 @@ class ServerList:
     fresh: Callable[[Mapping[str, str]], Entry] = lambda environ: {}
 
     def merge(
-        self, settings: SettingsText, program: Program, access: Access | None, environ: Mapping[str, str]
+        self, settings: SettingsText, program: Program, flags: Sequence[str] | None, environ: Mapping[str, str]
     ) -> None:
-        """Puts the server there that `access` requests; without, renews one of ours that would not start or serves
-        another workspace, with its flags. What a person has added to it stays. Raises `ConfigError`.
+        """Puts a server with these flags there; with None renews one of ours that would not start or serves another
+        workspace, with its own flags. What a person has added to it stays. Raises `ConfigError`.
         """
         way: Way = (*self.way(settings.data), NAME)
         present = settings.at(way)
         words = words_of(present)
-        if access is not None:
+        if flags is not None:
             if present is not None and not is_ours(words):
                 raise ConfigError(
                     f"an MCP server named {NAME} already exists and is not ours",
@@ -65,7 +50,6 @@ class ServerList:
                     hint="give it another name, then try again; nothing was written",
                     code="foreign-server",
                 )
-            flags = access.flags
         elif is_ours(words) and stale(words, program, "", environ):
             flags = words[words.index("mcp") + 1 :] if "mcp" in words else []
         else:

@@ -7,14 +7,13 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.harness import Environ, Harness, Switch
-from signet_sync.host.harness_settings.mcp_server import NAME, Access, ServerList, split
+from signet_sync.host.harness_settings.harness import Environ, Flags, Harness, Switch
+from signet_sync.host.harness_settings.mcp_server import NAME, ServerList, split
 from signet_sync.host.harness_settings.program import Program
 
 # An administrator's settings override the user's.
@@ -76,15 +75,14 @@ def _opencode_way(data: Mapping[str, Any]) -> tuple[str, ...]:
     return ("mcp", "servers") if isinstance(newer, dict) and "type" not in newer else ("mcp",)
 
 
-def _openclaw_by_hand(program: Program, access: Access | None) -> tuple[str, ...]:
+def _openclaw_by_hand(program: Program, flags: Flags) -> tuple[str, ...]:
     """Returns the commands for a person: OpenClaw alone edits its settings, which are JSON5."""
-    if access is None:
+    if flags is None:
         return (_ENABLE,)
     # One server serves all chats, groups included: MEMORY.md is available to all only with an explicit scope.
-    access = replace(access, scope=access.scope or "shared")
-    entry = json.dumps(split(program.server(access.flags)), ensure_ascii=False)
-    note = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
-    return _ENABLE, f"{shlex.join(['openclaw', 'mcp', 'set', NAME, entry])}  {note}"
+    words = program.server(flags if "--scope" in flags else [*flags, "--scope", "shared"])
+    command = shlex.join(["openclaw", "mcp", "set", NAME, json.dumps(split(words), ensure_ascii=False)])
+    return _ENABLE, f"{command}  (the MCP server; OpenClaw alone edits the list of them)"
 
 
 def _openclaw_left(environ: Environ) -> tuple[str, ...]:
