@@ -70,9 +70,10 @@ class JsonText(SettingsText):
 
     def remove(self, way: Way) -> None:
         """Takes a value out, and what contained it as long as nothing else, not even a comment, is left in that."""
+        before = self.text
         super().remove(way)
         box = self._steps(way[:-1])[-1]
-        if len(way) > 1 and (self.text or "")[box.value : box.end] in ("{}", "[]"):
+        if self.text != before and len(way) > 1 and (self.text or "")[box.value : box.end] in ("{}", "[]"):
             self.remove(way[:-1])
 
     def without_value(self, way: Way) -> str:

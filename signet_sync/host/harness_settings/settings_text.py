@@ -47,6 +47,8 @@ class SettingsText(ABC):
 
     def remove(self, way: Way) -> None:
         """Takes a value out, if it is there."""
+        if self.at(way) is None:
+            return
         text = self.without_value(way)
         expected, after, above = changed(self.data, way), self._again(way, text), way[:-1]
         while above and found(after, above) is None and found(expected, above) == {}:
