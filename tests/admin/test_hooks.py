@@ -138,17 +138,6 @@ def test_auto_without_any_harness(vault: Vault) -> None:
     assert "not found on this machine" in good(call("hooks", "status")).out
 
 
-def test_a_named_harness_gets_its_folder_and_loses_it_again(home: Path, vault: Vault) -> None:
-    good(call("hooks", "install", "gemini"))
-    path = home / ".gemini/settings.json"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    hooks = json.loads(path.read_bytes())["hooks"]
-    assert list(hooks) == ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"]
-    assert {group["hooks"][0]["timeout"] for groups in hooks.values() for group in groups} == {10_000, 5_000}
-    good(call("hooks", "uninstall", "gemini"))
-    assert not path.parent.exists()
-
-
 def test_the_environment_moves_the_folders(home: Path, vault: Vault, tmp_path: Path, monkeypatch: Any) -> None:
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "elsewhere" / name))

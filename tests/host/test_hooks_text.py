@@ -51,17 +51,12 @@ def lean(value: dict[str, Any]) -> dict[str, Any]:
 
 ODD = {
     "tabs": '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n',
-    "four spaces": '{\n    "hooks": {\n        "Stop": []\n    },\n    "model": "opus"\n}',
     "one line": '{"model":"opus","hooks":{"Stop":[{"hooks":[]}]}}',
-    "one roomy line": '{ "model": "opus", "hooks": { "Stop": [ ] } }\n',
     "crlf": '{\r\n  "model": "opus",\r\n  "hooks": {\r\n  }\r\n}\r\n',
     "unicode escapes": '{\n  "caf\\u00e9": "\\ud83d\\ude00 \\/ ü",\n  "n": 1.50e+02\n}\n',
     "blank lines": '{\n\n\n  "model": "opus"\n\n\n,\n\n  "hooks": { "Stop": [\n\n{"hooks": [ ]}\n\n\n] }\n\n}\n\n\n',
     "empty": "{}",
-    "empty with a line end": "{}\n",
     "empty, on two lines": "{\n}\n",
-    "empty, indented": "{\n  \n}\n",
-    "no hooks yet": '{\n  "model": "opus"\n}\n',
     "empty hooks": '{\n  "hooks": {}\n}\n',
     "byte order mark": '\ufeff{\n  "model": "opus"\n}\n',
     "comments": '{\n  // one\n  "m": "o//pus", // two\n  "hooks": {\n    "Stop": [] /* three, */\n  }\n  // four\n}',
