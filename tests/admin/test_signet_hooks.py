@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, Vault, call, tree
+from workbench import NOW, Vault, call
 
 from signet_sync.admin import signet
 
@@ -49,8 +49,9 @@ def settings(home: Path) -> Path:
 )
 def test_they_are_named_and_taken_out_whatever_the_path(vault, settings, program):
     settings.write_text(written(program))
-    assert signet.there() == [f"{settings}: Signet's hooks for {', '.join(EVENTS)}"]
-    assert signet.take_out(str(vault.root)).done == [f"claude-code: Signet's hooks are taken out of {settings}"]
+    words = f"Signet's hooks for {', '.join(EVENTS)} in {settings}"
+    assert signet.there() == [f"claude-code: {words}"]
+    assert signet.take_out(str(vault.root)).done == [f"claude-code: taken out are {words}"]
     assert json.loads(settings.read_text()) == {"model": "opus", "hooks": {"Stop": STOP}}
     assert signet.there() == signet.take_out(str(vault.root)).done == []
 
@@ -76,7 +77,7 @@ def test_ours_stay(vault, home):
     assert call("hooks", "install", "codex").code == 0
     ours = json.loads(codex.read_text())["hooks"]
     done = signet.take_out(str(vault.root))
-    assert len(done.done) == 1 and any("/hooks" in line for line in done.by_hand)
+    assert len(done.done) == 1 and done.by_hand == []
     kept = json.loads(codex.read_text())["hooks"]
     assert kept["Stop"] == ours["Stop"][1:] and len(kept) == len(ours)
 
@@ -97,15 +98,30 @@ def test_its_servers_are_taken_out(vault, home, harness):
     ours = {"command": "signet-sync", "args": ["mcp"]}
     servers = {"mine": MINE, "memory": entry, "signet": {"command": "x"}, "signet-sync": ours}
     path.write_text(json.dumps({"theme": "dark", way: servers}, indent=3))
-    assert signet.there() == [f"{path}: Signet's MCP servers memory, signet"]
-    assert signet.take_out(str(vault.root)).done == [f"{harness}: Signet's MCP servers are taken out of {path}"]
+    words = f"Signet's MCP servers memory, signet in {path}"
+    assert signet.there() == [f"{harness}: {words}"]
+    assert signet.take_out(str(vault.root)).done == [f"{harness}: taken out are {words}"]
     assert json.loads(path.read_text()) == {"theme": "dark", way: {"mine": MINE, "signet-sync": ours}}
 
 
-def test_what_a_person_has_to_take_out_is_named(vault, home):
-    """Servers of Codex, and plug-ins, which are programs: found by their names, ours and others are left."""
-    (home / ".codex").mkdir()
-    (home / ".codex/config.toml").write_text('[mcp_servers.signet]\ncommand = "signet"\nargs = ["mcp"]\n')
+def test_hooks_and_servers_of_one_file_go_together_and_comments_stay(vault, home):
+    path = home / ".gemini/settings.json"
+    path.parent.mkdir()
+    hooks = json.dumps({"SessionStart": [{"hooks": [handler("session-start", "gemini")]}]})
+    path.write_text(
+        f'{{\n  // mine\n  "hooks": {hooks},\n  "mcpServers": {{"signet": {{"command": "x"}}}},\n  "a": 1,\n}}\n'
+    )
+    (done,) = signet.take_out(str(vault.root)).done
+    assert done.endswith(f"hooks for SessionStart and MCP servers signet in {path}")
+    assert path.read_text() == '{\n  // mine\n  "a": 1,\n}\n'
+    assert "signet" in path.with_name("settings.json.signet-sync.bak").read_text()
+
+
+def test_servers_of_codex_go_and_plug_ins_are_named(vault, home):
+    """Plug-ins are programs: found by their names, ours and others are left."""
+    config = home / ".codex/config.toml"
+    config.parent.mkdir()
+    config.write_text('# mine\n[mcp_servers.signet]\ncommand = "signet"\nargs = ["mcp"]\n\n[tui]\nx = 1\n')
     for name in ("signet.mjs", "signet-sync.js", "designet.js"):
         (home / ".config/opencode/plugins").mkdir(parents=True, exist_ok=True)
         (home / ".config/opencode/plugins" / name).write_text("")
@@ -114,11 +130,9 @@ def test_what_a_person_has_to_take_out_is_named(vault, home):
         str(home / name)
         for name in (".config/opencode/plugins/signet.mjs", ".openclaw/extensions/signet-memory-openclaw")
     ]
-    before = tree(home / ".codex")
     told = signet.take_out(str(vault.root)).by_hand
-    assert "codex mcp remove signet" in told
     assert [line.partition(": ")[2] for line in told if "plug-in" in line] == names
-    assert tree(home / ".codex") == before and all(Path(name).exists() for name in names)
+    assert config.read_text() == "# mine\n\n[tui]\nx = 1\n" and all(Path(name).exists() for name in names)
 
 
 def test_both_are_reported_while_the_daemon_lives(vault, settings, home):

@@ -555,16 +555,17 @@ def test_its_hooks_are_taken_out_after_a_question_and_its_daemon_is_named(home: 
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         (vault / ".daemon/pid").write_text(str(process.pid))
-        assert f"{settings}: Signet's hooks for SessionEnd" in answer_of(vault, "--dry-run").out
+        told = answer_of(vault, "--dry-run").out
+        assert "claude-code: Signet's hooks for SessionEnd and MCP servers signet" in told and str(settings) in told
         assert migrate(vault, code=2)["hint"], "only on a person's word"
         assert "SessionEnd" in settings.read_text() and not vault.db.exists()
         done = migrate(vault, "--yes")
     finally:
         process.kill()
         process.wait()
-    assert [line.partition(" are taken out of")[0] for line in done["taken_out"]] == [
-        "claude-code: Signet's hooks", "claude-code: Signet's MCP servers",
-    ]  # fmt: skip
+    assert [line.partition(" in /")[0] for line in done["taken_out"]] == [
+        "claude-code: taken out are Signet's hooks for SessionEnd and MCP servers signet"
+    ]
     assert json.loads(settings.read_text()) == {"model": "opus", "hooks": {"Stop": stop}}
     assert any(f"kill {process.pid}" in line for line in done["by_hand"])
     assert any("plugins/signet.mjs" in line for line in done["by_hand"])
@@ -576,7 +577,7 @@ def test_settings_that_cannot_be_read_are_left_and_said(home: Path) -> None:
     build(vault.root)
     settings = home / ".claude/settings.json"
     settings.parent.mkdir()
-    settings.write_text("{ // mine\n}")
+    settings.write_text("{ 1 // mine\n}")
     answer = vault.call("migrate", "signet", "--yes", "--json", "--now", NOW)
     assert answer.code == 1 and "still there" in answer.json["failed"][0] and brought(answer.json)["memories"]
-    assert settings.read_text() == "{ // mine\n}"
+    assert settings.read_text() == "{ 1 // mine\n}"

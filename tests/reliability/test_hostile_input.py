@@ -32,7 +32,7 @@ from signet_sync.formats import frontmatter
 from signet_sync.formats.lazy_pattern import Caseless, Late
 from signet_sync.history import purge
 from signet_sync.history.git import ignore, objects, repository
-from signet_sync.host.harness_settings import codex_trust, script_file
+from signet_sync.host.harness_settings import script_file, toml_text
 from signet_sync.sessions import flow, journal
 from signet_sync.text.secrets.providers import forms
 
@@ -414,7 +414,7 @@ def test_settings_that_nest_without_end_are_refused_at_once(vault: Vault) -> Non
     began = time.process_time()
     for text in ENDLESS:
         with pytest.raises(ConfigError):
-            codex_trust.parsed(text, "config.toml")
+            toml_text.parsed(text, "config.toml")
     assert script_file.words(f"const PROGRAM = [{'[' * 100_000}]") == []
     record = vault / purge.BEGUN_PURGE
     record.parent.mkdir(exist_ok=True)
