@@ -162,5 +162,5 @@ def sentence_of(error: SignetSyncError | OSError) -> str:
 
 
 def extra_hint(extra: str) -> str:
-    """Returns the command that adds an optional feature, however signet-sync was installed."""
-    return f"signet-sync extras add {extra}"
+    """Returns how to add an optional feature, whichever of three programs installed signet-sync."""
+    return f"pip install 'signet-sync[{extra}]' into its environment (or: pipx install --force, uv tool install)"

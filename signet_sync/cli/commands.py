@@ -64,7 +64,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("agent", "Run the background agent, which updates index and MEMORY.md."),
         "doctor": ("doctor", "Check the installation end to end."),
         "logs": ("logs", "Show or follow the logs."),
-        "extras": ("extras", "List or install optional features."),
         "notify": ("notify", "Send a test notification."),
     },
     "sharing": {

@@ -72,7 +72,7 @@ model = "qwen3:4b"
 | `command` | – (a program of yours: `command = ["llm", "-m", "small"]`) | – |
 | `none` | – | – |
 
-All but the last two use a server with OpenAI's `/chat/completions` and need `signet-sync extras add llm`. An
+All but the last two use a server with OpenAI's `/chat/completions` and need `pipx install --force 'signet-sync[llm]'`. An
 `endpoint` of your own replaces the default; it is then sent only the key named by `api_key_env` or `api_key_file`.
 
 Without a provider under `[synthesis]`, that of `[extraction]` is used, with `model` and `timeout` of `[synthesis]` if

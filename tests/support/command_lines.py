@@ -173,8 +173,6 @@ COMMAND_LINES: dict[str, Line] = {
     "service print": reads(),
     "service status": SERVES,
     "service uninstall": SERVES,
-    "extras list": reads(),
-    "extras add": reads("mcp --dry-run"),
     "obsidian setup": Line("--yes"),
     "obsidian status": reads(),
     "obsidian undo": Line("--yes"),
