@@ -40,7 +40,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
         "unpin": ("memory", "Remove a pin."),
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
-        "improve": ("improve", "Let a language model redo what rules made."),
         "render": ("render", "Print or write an agent's MEMORY.md."),
         "graph": ("graph", "Draw how projects, weeks and sessions are connected."),
         "stats": ("stats", "Count what is remembered, recalled and promoted."),

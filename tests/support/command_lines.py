@@ -119,7 +119,6 @@ COMMAND_LINES: dict[str, Line] = {
     "pin": Line("{memory}"),
     "unpin": Line("{memory}"),
     "dream": Line(),
-    "improve": Line(),
     "stats": reads(),
     "entity create": Line("part Perfectionist"),
     "entity list": reads(),

@@ -448,16 +448,6 @@ NATIVE: tuple[Table, ...] = (
         handle="id",
     ),
     native(
-        "a model's sentence about an artifact whose own was made by rules, as long as the artifact's body is the same; "
-        "asked for again where it is lost",
-        """create table artifact_wordings(
-        agent_id text not null, source_path text not null, source_sha256 text not null, text text not null,
-        model text not null, at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        artifact=("agent_id", "source_path"),
-        since=8,
-    ),
-    native(
         "the text of a manifest before Signet wrote its own in its place; `signet takeover` puts it back",
         """create table manifest_bodies(
         agent_id text not null, source_path text not null, body text not null, at text not null,
