@@ -42,7 +42,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
         "render": ("render", "Print or write an agent's MEMORY.md."),
         "graph": ("graph", "Draw how projects, weeks and sessions are connected."),
-        "stats": ("stats", "Count what is remembered, recalled and promoted."),
     },
     "entities": {
         "entity": ("entity.group", "Manage files about the user, persons and relationships."),
@@ -80,7 +79,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
         "session": ("session", "Write a session's end or compaction into the vault."),
         "transcript": ("transcript", "Record the turns of a running session."),
-        "telemetry": ("telemetry", "Show or reset the access counters."),
         "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
         "completion": ("completion", "Print the completion script of a shell."),

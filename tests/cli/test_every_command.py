@@ -70,7 +70,7 @@ def moved(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 # These wait for more, ask for what is not there, or write.
-UNTRIED = ("--write", "--watch", "--follow", "--with-index")
+UNTRIED = ("--write", "--follow", "--with-index")
 
 
 def forms(command: click.Command) -> Iterator[tuple[str, ...]]:

@@ -70,7 +70,7 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
     ):
         assert call(*words).json == listed and listed["entities"], words
     assert call("--now", NOW, "check", "--json", "--workspace", root).json["now"] == NOW
-    assert call("telemetry", "show", "--workspace", root, "-q").code == 0
+    assert call("violations", "list", "--workspace", root, "-q").code == 0
 
 
 def test_what_has_a_default_of_its_own_takes_the_value_from_before(vault: Vault) -> None:
@@ -136,7 +136,6 @@ def test_aliases_stand_for_the_first_command_that_is_there(vault: Vault) -> None
         (("backup", "ls"), ("backup", "list")),
         (("violations", "ls"), ("violations", "list")),
         (("hooks", "list"), ("hooks", "status")),
-        (("telemetry", "ls"), ("telemetry", "show")),
         (("entity", "show", "inner-critic"), ("entity", "show", "inner-critic")),
         (("find", "lantern"), ("search", "lantern")),
     ):

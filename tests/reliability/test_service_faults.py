@@ -441,7 +441,7 @@ def commands_of_a_day(session: Session) -> Iterator[list[str]]:
         ["reindex"], ["check"], ["status"], ["search", session.word], ["recall", session.word],
         ["remember", "Ada wants short answers.", "--session", who], ["dream"], ["entity", "create", "user", "Ada"],
         ["checkpoint", "first"], ["context"], ["open", who], ["expand", who],
-        ["remove", who, "--reason", "asked for", "--yes"], ["reindex", "--full"], ["stats"],
+        ["remove", who, "--reason", "asked for", "--yes"], ["reindex", "--full"], ["status"],
     )  # fmt: skip
 
 

@@ -37,7 +37,6 @@ _COMMANDS = (
     ("Remove a session", ("remove", WORDS)),
     ("Print what a session starts with", ("context",)),
     ("What happened this week", ("digest", "--week")),
-    ("Count what is known", ("stats",)),
     ("Save memories and pins", ("backup", "create")),
     ("See whether hooks are installed", ("hooks", "status")),
     ("Start the agent with every login", ("service", "install")),
@@ -45,7 +44,7 @@ _COMMANDS = (
     ("Read the log", ("logs",)),
 )
 # Those that take `--agent`.
-_OWN_AGENT = ("dream", "remember", "pin", "unpin", "forget", "expand", "open", "remove", "context", "digest", "stats")
+_OWN_AGENT = ("dream", "remember", "pin", "unpin", "forget", "expand", "open", "remove", "context", "digest")
 # What the page itself does; each leads to its confirmation.
 _ACTIONS = (("Remember something…", "remember"), ("Start a full pass…", "reindex"))
 
