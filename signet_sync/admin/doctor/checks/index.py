@@ -51,13 +51,8 @@ def index(target: Installation) -> list[Finding]:
     except DatabaseError as error:
         return [_unusable(target, error), *_set_aside(path)]
     try:
-        return [
-            *_bytes(target, database),
-            *_rows(target, database),
-            *_counters(database),
-            *_log(path),
-            *_set_aside(path),
-        ]
+        found = [*_bytes(target, database), *_rows(target, database), *_counters(database)]
+        return [*found, *_log(path), *_set_aside(path)]
     except (apsw.Error, DatabaseError) as error:
         return [_unusable(target, error), *_set_aside(path)]
     finally:
