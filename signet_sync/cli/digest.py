@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Moment, Named
+from signet_sync.cli.parsing import Command, Moment
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY
@@ -16,9 +16,7 @@ from signet_sync.pages import notes, period, period_operations
 @click.option("--week", is_flag=True, help="The last seven days (the default).")
 @click.option("--day", is_flag=True, help="Today.")
 @click.option("--since", metavar="TIME", type=Moment(), help="From this day or time on, or of so long: 3w.")
-@click.option(
-    "--project", metavar="PROJECT", type=Named("project"), help="Only this project: its name, path or origin."
-)
+@click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
 @click.option(
     "--into",
     metavar="FILE",

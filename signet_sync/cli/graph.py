@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
-from signet_sync.cli.parsing import Command, Named, RenamedOption
+from signet_sync.cli.parsing import Command, RenamedOption
 from signet_sync.graph import picture
 from signet_sync.graph.store import subgraph
 from signet_sync.recall.store import references
@@ -26,7 +26,6 @@ from signet_sync.sync.read_only import reading
     cls=RenamedOption,
     former="--thread",
     metavar="HANDLE",
-    type=Named("project"),
     help="Only one project: its handle or key, or the handle of anything in it.",
 )
 @click.option(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 from command_lines import leaves
-from workbench import call
 
 from signet_sync.cli import main
 from signet_sync.cli.commands import ALIASES, COMMANDS, GROUPS
