@@ -62,7 +62,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("agent", "Run the background agent, which updates index and MEMORY.md."),
         "doctor": ("doctor", "Check the installation end to end."),
         "logs": ("logs", "Show or follow the logs."),
-        "notify": ("notify", "Send a test notification."),
     },
     "sharing": {
         "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),

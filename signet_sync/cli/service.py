@@ -30,13 +30,9 @@ def service() -> None:
 def unit_of(context: Context) -> dict[str, Any]:
     """Returns what the unit of a workspace says, as `services.install` takes it."""
     settings = context.settings()
-    notifiers = [os.path.expanduser(word) for word in settings.notify_command[:1]]
-    asks_a_model = proposer(settings, context.root, os.environ) is not None
     return {
-        "readable": [*homes(), *(os.path.dirname(program) for program in notifiers if os.path.isabs(program))],
-        # A notification program usually sends its message over the network: to a mail or chat server.
-        "network": asks_a_model or bool(notifiers),
-        "desktop": settings.notify_desktop,
+        "readable": homes(),
+        "network": proposer(settings, context.root, os.environ) is not None,
         "executable": _executable(),
         "workspace": context.root,
         "state": state_dir.base(),

@@ -178,7 +178,6 @@ COMMAND_LINES: dict[str, Line] = {
     "logs": reads(),
     "fleet report": reads("{workspace} {folder}/signet --engine local --workers 1"),
     "doctor": Line(),
-    "notify": SERVES,
     "fleet index": Line("{folder}/vault --engine local --workers 1 --tables {folder}/tables"),
     "fleet search": SERVES,  # needs an extension of DuckDB: tests/fleet/test_fleet_search.py
     "completion": reads("bash"),
