@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 
 import click
 
 from signet_sync.app.daemon import Daemon, Options
-from signet_sync.app.upgrade import Upgrade
+from signet_sync.app.upgrade import Upgrade, is_restarted
 from signet_sync.cli.main import Context, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.storage.safe_paths import require_root
@@ -28,4 +27,4 @@ def run(context: Context, interval: float | None, debounce: float | None, no_wat
     options = Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)
     if os.path.exists(context.root) and not os.path.isdir(context.root):
         require_root(context.root)  # it waits for a missing one only
-    return Daemon(options, upgrade=Upgrade(time.monotonic())).run()
+    return Daemon(options, upgrade=Upgrade() if is_restarted(os.environ) else None).run()
