@@ -131,6 +131,18 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
     return sorted(found)
 
 
+def dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
+    """Returns path and time of the first artifact that is dated later than an instant; None where none is."""
+    for agent_id in agents(database):
+        for path, membership in database.execute(
+            "select source_path, coalesce(ended_at, captured_at) from memory_artifacts"
+            " where agent_id = ? and membership_us > ? and source_kind <> 'manifest' order by membership_us limit 1",
+            (agent_id, instant_us),
+        ):
+            return path, membership
+    return None
+
+
 def half_enforced(database: Database) -> bool:
     """Returns whether rows exist that a tombstone covers: a removal is running, or was interrupted."""
     found: int = database.value(
