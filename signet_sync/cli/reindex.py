@@ -100,7 +100,7 @@ def show(document: dict[str, Any]) -> None:
     show_problems(document["problems"], document["notes"])
     for one in document["entity_drift"]:
         click.echo("  " + click.style(f"entity {one['code']}", fg="red") + f"  {one['path']}")
-        click.echo(f"    {one['message']} → signet-sync entity drift")
+        click.echo(f"    {one['message']} → signet-sync entity check")
 
 
 def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *, limit: int = 40) -> None:

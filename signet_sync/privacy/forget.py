@@ -136,7 +136,7 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
         raise UsageError(
             f"{name} is an entity file, not a memory",
-            hint=f'signet-sync entity deprecate {wanted} --reason "…"',
+            hint=f'signet-sync entity status {wanted} deprecated --reason "…"',
             code="not-a-memory",
         )
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":

@@ -164,7 +164,7 @@ def test_entity_files_are_renamed_only_if_asked_and_back_to_the_byte(old: Vault)
     assert (old / "Mine/day.md").read_bytes() == f"[[{after}|her]] and [[profile]]\r\n".encode()
     assert f"[[{after}|Jo]]" in (old / profile(old, "sam")).read_text()
     assert old.reindex()["entity_drift"] == []
-    assert old.call("entity", "verify").code == 0 and old.call("expand", former).code == 0
+    assert old.call("entity", "check", "--log").code == 0 and old.call("expand", former).code == 0
     assert old.call("obsidian", "undo", "--links", "--yes").code == 0
     left = outside_state(old)
     mine = [path for path in before if path.startswith(("Mine/", "entities/parts/jo--"))]

@@ -66,7 +66,7 @@ def test_help_lists_all_commands_by_group_and_explains_each():
     answer = call("help", "--all")
     assert answer.code == 0 and listed(answer.out) == [(name, one.help) for name, one in COMMANDS.items()]
     assert re.findall(r"^(\w+):$", answer.out, re.MULTILINE) == [group.capitalize() for group in GROUPS]
-    for words in (("open",), ("entity", "set"), ("entity", "schema", "promote"), ("history",)):
+    for words in (("open",), ("entity", "set"), ("entity", "promote"), ("history",)):
         assert call("help", *words).out == call(*words, "--help").out
     assert call("help", "show").out == call("open", "--help").out
     assert call("help", "entity", "pinn").err.startswith("signet-sync: entity: no command 'pinn' ")
@@ -152,7 +152,7 @@ def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path,
         (("entity", "set", "nothing", "focus"), "unknown-entity"),
         (("entity", "append", "nothing", "focus"), "unknown-entity"),
         (("entity", "prune", "nothing", "focus", "1"), "unknown-entity"),
-        (("entity", "deprecate", "nothing"), "unknown-entity"),
+        (("entity", "protect", "pin", "nothing"), "unknown-entity"),
         (("entity", "propose", "nothing", "focus"), "unknown-entity"),
         (("entity", "resolve", "nothing"), "unknown-entity"),
         (("history", "restore", "nothing"), "no-repository"),

@@ -89,7 +89,7 @@ def test_what_has_a_default_of_its_own_takes_the_value_from_before(vault: Vault)
         (("--now", NOW, "entity", "--now", "2026-03-30", "list"), "--now is given twice"),
         (("--agent", "a", "status"), "signet-sync status has no option --agent"),
         (("--now", NOW, "search", "x"), "signet-sync search has no option --now"),
-        (("entity", "--now", NOW, "verify"), "signet-sync entity verify has no option --now"),
+        (("entity", "--now", NOW, "log"), "signet-sync entity log has no option --now"),
         (("--agent", "a", "history"), "signet-sync history has no option --agent"),
         (("status", "--agent", "a"), "No such option '--agent'"),
         (("--json", "completion", "bash"), "signet-sync completion has no option --json"),
@@ -191,7 +191,7 @@ def meant(vault: Vault, *words: str) -> list[str]:
 def test_commands_and_options(vault: Vault) -> None:
     assert "status" in meant(vault, "stauts")
     assert meant(vault, "entity", "crate") == ["entity create"]
-    assert meant(vault, "approve", "x") == ["entity approve"], "a command of a group"
+    assert meant(vault, "review", "x") == ["entity review"], "a command of a group"
     assert set(meant(vault, "install")) == {"hooks install", "service install"}
     assert meant(vault, "search", "x", "--limt", "3") == ["--limit"]
     assert meant(vault, "session", "take-spol") == [], "a hidden command is not proposed"

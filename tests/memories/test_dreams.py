@@ -1,6 +1,6 @@
 """Dreams from end to end: what is recalled becomes events, signals, promotions, a section and a diary, and goes again.
 
-Tests of the original's list (docs/conformance.md) have its names.
+Tests of the original's list (docs/internals/conformance.md) have its names.
 """
 
 from __future__ import annotations

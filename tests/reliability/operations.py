@@ -443,7 +443,7 @@ _ALL = (
     ),
     Operation(
         "entity rename", "an entity's name and folder changed", vaults.garden,
-        lambda _: Scenario(done(_rename), tidies=True), ("entity rename", "entity status", "entity deprecate"),
+        lambda _: Scenario(done(_rename), tidies=True), ("entity rename", "entity status"),
     ),
     Operation(
         "entity proposal", "a proposal that waits for a person", vaults.garden,

@@ -127,22 +127,14 @@ COMMAND_LINES: dict[str, Line] = {
     "entity prune": Line("{entity} highlights 1 --reason old"),
     "entity status": Line("{entity} resting"),
     "entity rename": Line("{entity} Guard"),
-    "entity deprecate": Line("{entity} --reason gone"),
-    "entity pin": Line("{entity}"),
-    "entity unpin": Line("{entity}"),
-    "entity lock": Line("{entity} role"),
-    "entity unlock": Line("{entity} role"),
+    "entity protect": Line("lock {entity} role"),
     "entity propose": Line("{entity} role --text It-sleeps."),
-    "entity approve": Line("{proposal}"),
-    "entity reject": Line("{proposal}"),
+    "entity review": Line("approve {proposal}"),
     "entity apply": Line("--input -", EDIT),
     "entity log": reads("{entity}"),
-    "entity lint": reads(),
-    "entity verify": reads(),
-    "entity replay": reads("{entity} --check"),
-    "entity drift": reads(),
+    "entity check": reads("{entity}"),
     "entity resolve": Line("{drifted} --keep events --actor maintainer"),
-    "entity schema promote": Line("Mood --actor maintainer"),
+    "entity promote": Line("Mood --actor maintainer"),
     "fleet check": reads("{workspace} --engine local --workers 1"),
     "mcp": SERVES,
     "ui": SERVES,
@@ -258,9 +250,9 @@ def furnish(vault: Vault) -> None:
         vault.call("recall", query)
     entity = vault.call("entity", "create", "part", "Critic", "--json", *at).json["id"]
     vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *at)
-    vault.call("entity", "lock", entity, "role", *at)
+    vault.call("entity", "protect", "lock", entity, "role", *at)
     proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json", *at).json["event_id"]
-    vault.call("entity", "unlock", entity, "role", *at)
+    vault.call("entity", "protect", "unlock", entity, "role", *at)
     drifted = vault.call("entity", "create", "part", "Judge", "--json", *at).json["id"]
     (profile,) = vault.root.glob(f"entities/parts/*{drifted}/Judge.md")
     profile.write_text(profile.read_text().replace("id:", "identity:", 1))

@@ -90,7 +90,7 @@ def _problems(document: Mapping[str, Any]) -> Iterator[str]:
         shown = ", ".join(command for name, command in commands.items() if counts[name])
         yield _line("problems", f"{found} → {shown}", fg="red")
     if drifted := _drifted(document):
-        yield _line("" if found else "problems", f"{drifted} → signet-sync entity drift", fg="red")
+        yield _line("" if found else "problems", f"{drifted} → signet-sync entity check", fg="red")
 
 
 def _found_wrong(counts: Mapping[str, int]) -> str:

@@ -99,7 +99,7 @@ def _rows(target: Installation, database: Database) -> list[Finding]:
     if drifted:
         what = counted(len(drifted), "entity file is", "entity files are")
         words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
-        found.append(problem("entities", words, target.command("entity drift")))
+        found.append(problem("entities", words, target.command("entity check")))
     found += _copies(target, database)
     if passes.is_halted(database):
         words = f"halted: {display(passes.halt_message(database))}; nothing was removed"
