@@ -28,7 +28,7 @@ from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import page_files, signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
-from signet_sync.settings.model import DEFAULT_WORKSPACE, Settings
+from signet_sync.settings.model import Settings
 from signet_sync.storage import clock, files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
@@ -121,8 +121,7 @@ def eject(
         raise running
     done = Ejected()
     for unit in units:
-        name, _, user = unit.name.partition("@")
-        done.services.append(service.uninstall(name=name, system=bool(user)))
+        done.services.append(service.uninstall(name=unit.name))
     done.hooks = hooks_install.uninstall(root, _plugged(root))
     for outcome in done.hooks:
         if outcome.error is not None:
@@ -150,8 +149,8 @@ def eject(
 
 
 def _services(root: str) -> list[ServiceState]:
-    name = service.service_name(root, default=os.path.expanduser(DEFAULT_WORKSPACE))
-    return [unit for unit in service.installed() if unit.name.partition("@")[0] == name]
+    real = os.path.realpath(root)
+    return [unit for unit in service.installed() if unit.workspace and os.path.realpath(unit.workspace) == real]
 
 
 def _plugged(root: str) -> list[str]:

@@ -18,7 +18,6 @@ from loguru import logger
 from signet_sync.app import changed_paths
 from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.heartbeat import Heartbeat
-from signet_sync.app.notifications import Notifications
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Worker, changed_sessions, due
 from signet_sync.entities.scan import entities_folder
@@ -88,7 +87,6 @@ class Scheduler:
         self.workspace = workspace
         self.heartbeat = heartbeat
         self.supervisor = DatabaseSupervisor(workspace)
-        self.notifications = Notifications(workspace)
         self.everything = True
         self.rebuild = False
         self.rest = 0.0
@@ -259,7 +257,6 @@ class Scheduler:
         self._due["beat"] = time.monotonic() + BEAT
         self.heartbeat.touch()
         self.supervisor.check()
-        self.notifications.check()
         # The process that was writing a journalled flow may have died before the first file.
         if journal.keys(self.workspace.state.journal) or live.to_distil(self.workspace.database):
             self._pass(frozenset())
@@ -382,7 +379,6 @@ class Scheduler:
         self._update_agents()
         self._log_trouble(outcome.trouble)
         self.heartbeat.set_state(self.state())
-        self.notifications.check()
         return outcome
 
     def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:

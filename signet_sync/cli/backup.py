@@ -16,7 +16,7 @@ from signet_sync.backup.bundle_format import LONGEST_LINE
 from signet_sync.backup.incoming import DroppedRows, Incoming
 from signet_sync.backup.operations import BackupInfo, RestoreResult
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command, Group, Named, SharedOption
+from signet_sync.cli.parsing import Command, Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import display
@@ -94,7 +94,6 @@ backup first. Seals are imported for files that exist here; the others are count
 _agent = click.option(
     "--agent",
     cls=SharedOption,
-    type=Named("agent"),
     metavar="ID",
     help="Only the rows of this agent (default: all agents).",
 )

@@ -15,7 +15,7 @@ import click
 
 from signet_sync.cli.formats import check as formats_check
 from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named, SharedOption
+from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError, UsageError
 from signet_sync.formats import baseline as formats_baseline
@@ -47,7 +47,7 @@ FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
     "--summary", type=click.Path(), metavar="FILE", help="Append a Markdown table to FILE, for the page of a CI job."
 )
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
-@click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only the artifacts of this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Only the artifacts of this agent.")
 @now_option
 @json_option
 @pass_context

@@ -40,9 +40,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
         "unpin": ("memory", "Remove a pin."),
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
-        "improve": ("improve", "Let a language model redo what rules made."),
         "render": ("render", "Print or write an agent's MEMORY.md."),
-        "stats": ("stats", "Count what is remembered, recalled and promoted."),
     },
     "entities": {
         "entity": ("entity.group", "Manage files about the user, persons and relationships."),
@@ -63,8 +61,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("agent", "Run the background agent, which updates index and MEMORY.md."),
         "doctor": ("doctor", "Check the installation end to end."),
         "logs": ("logs", "Show or follow the logs."),
-        "extras": ("extras", "List or install optional features."),
-        "notify": ("notify", "Send a test notification."),
     },
     "sharing": {
         "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),
@@ -80,7 +76,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
         "session": ("session", "Write a session's end or compaction into the vault."),
         "transcript": ("transcript", "Record the turns of a running session."),
-        "telemetry": ("telemetry", "Show or reset the access counters."),
         "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
         "completion": ("completion", "Print the completion script of a shell."),

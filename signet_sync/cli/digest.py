@@ -7,7 +7,7 @@ from datetime import UTC
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.ids import require_agent
 from signet_sync.pages import period, period_operations
 
@@ -16,9 +16,7 @@ from signet_sync.pages import period, period_operations
 @click.option("--week", is_flag=True, help="The last seven days (the default).")
 @click.option("--day", is_flag=True, help="Today.")
 @click.option("--utc", is_flag=True, help="Count days in UTC instead of in this machine's time zone.")
-@click.option(
-    "--project", metavar="PROJECT", type=Named("project"), help="Only this project: its name, path or origin."
-)
+@click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
 @agent_option
 @now_option
 @json_option

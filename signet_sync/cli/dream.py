@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.history import operations as history_operations
 from signet_sync.memories import promotion
@@ -31,8 +31,8 @@ again; --redo puts it back. forget removes a memory altogether.
 
 @click.command(cls=Command, help=_DREAM, short_help="Promote memories that are recalled often into MEMORY.md.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted; write nothing.")
-@click.option("--undo", metavar="ID", type=Named("memory"), help="Take a memory out of Dreamed for good; keep it.")
-@click.option("--redo", metavar="ID", type=Named("memory"), help="Put back what --undo took out.")
+@click.option("--undo", metavar="ID", help="Take a memory out of Dreamed for good; keep it.")
+@click.option("--redo", metavar="ID", help="Put back what --undo took out.")
 @agent_option
 @now_option
 @json_option

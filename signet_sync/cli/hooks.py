@@ -14,7 +14,7 @@ from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome, Signs
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.model_hint import show_models
-from signet_sync.cli.parsing import Group, Named, SharedOption
+from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
@@ -41,7 +41,6 @@ def hooks() -> None:
     "--agent",
     "agent_id",
     cls=SharedOption,
-    type=Named("agent"),
     metavar="ID",
     help="With --mcp: the agent whose memory is served (default: default).",
 )

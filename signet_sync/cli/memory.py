@@ -18,7 +18,7 @@ from signet_sync.cli.main import (
     pass_context,
     show_redactions,
 )
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.paths import display
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
@@ -78,7 +78,7 @@ HANDLE is what was given to pin; for something that no longer exists, its full i
 @click.option("--type", "kind", type=click.Choice(TYPES), default="note", show_default=True, help="Its kind.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="A word to find it by; can be repeated.")
 @click.option("--private", is_flag=True, help="Only for this agent: no shared context shows it.")
-@click.option("--session", metavar="SESSION", type=Named("session"), help="The session it comes from (default: none).")
+@click.option("--session", metavar="SESSION", help="The session it comes from (default: none).")
 @agent_option
 @now_option
 @json_option
@@ -112,7 +112,7 @@ def _show_remembered(done: Remembered) -> None:
 
 
 @click.command(cls=Command, help=_FORGET, short_help="Forget a memory, to the last byte.")
-@click.argument("memory", metavar="ID", type=Named("memory"))
+@click.argument("memory", metavar="ID")
 @click.option("--purge-history", is_flag=True, help="Also rewrite the workspace's git history.")
 @agent_option
 @now_option
@@ -148,7 +148,7 @@ def _show_forgotten(done: ForgetResult) -> None:
 
 
 @click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md, or list what is pinned.")
-@click.argument("handle", type=Named("handle"), required=False)
+@click.argument("handle", required=False)
 @agent_option
 @now_option
 @json_option
@@ -165,7 +165,7 @@ def pin(context: Context, handle: str | None) -> None:
 
 
 @click.command(cls=Command, help=_UNPIN, short_help="Remove a pin.")
-@click.argument("handle", type=Named("handle"))
+@click.argument("handle")
 @agent_option
 @now_option
 @json_option

@@ -11,7 +11,7 @@ import click
 
 from signet_sync.cli import purge
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("session", type=Named("session"))
+@click.argument("session")
 @click.option("--reason", help="Why; recorded in the tombstone.  [required to remove]")
 @click.option("--dry-run", is_flag=True, help="List what would be removed.")
 @yes_option

@@ -9,7 +9,7 @@ import click
 
 from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, json_option, open_to_write, pass_context, show_redactions
-from signet_sync.cli.parsing import Group, Named, SharedOption
+from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.model_proposals import proposer
@@ -70,7 +70,6 @@ _input = click.option(
 _agent = click.option(
     "--agent",
     cls=SharedOption,
-    type=Named("agent"),
     metavar="ID",
     help="The agent, if the document names none (else: default).",
 )

@@ -33,7 +33,7 @@ from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
 # How to enable it, for a person.
-REMEDY = "`enabled = true` under [history] in your own config.toml enables it; it needs signet-sync extras add git"
+REMEDY = "`enabled = true` under [history] in your own config.toml enables it; it needs the extra `git`"
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
 # The committer's address: it marks the name as an agent's id, which no setting can do.

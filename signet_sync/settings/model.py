@@ -304,18 +304,6 @@ class Settings:
         "agents.projects",
         "Agents of projects, as `PATH=AGENT`; the longest path that contains the project counts.",
     )
-    notify_desktop: bool = _setting(
-        False,
-        "notify.desktop",
-        "Show desktop notifications of a halt, of new violations and of failed captures (`notify-send`, `osascript`).",
-        workspace=False,
-    )
-    notify_command: tuple[str, ...] = _setting(
-        (),
-        "notify.command",
-        "Program and arguments that get the same text as their last argument, without a shell; for servers.",
-        workspace=False,
-    )
     seals_keep_days: float = _setting(
         0.0,
         "seals.keep_days",
@@ -498,25 +486,6 @@ def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[
     """Loads only the settings that a hook needs, without the cost of all others; those that are set, by field name."""
     layers = _Layers(root, environ, anyway=True, only=_OF_HOOKS)
     return layers.of_workspace() | layers.of_person(), [remark for remark in layers.remarks if remark.broken]
-
-
-def notification_settings(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, ...]]:
-    """Loads `notify.desktop` and `notify.command` only: a failure is reported even if other settings caused it.
-
-    Raises `ConfigError`.
-    """
-    values = dict(_entries(user_file(environ)))
-    found: list[Any] = []
-    for f in fields(Settings):
-        if f.name in ("notify_desktop", "notify_command"):
-            key, default, *_ = spec(f)
-            raw = environ.get(environment_name(f))
-            given: object = values.get(key, default)
-            if raw is not None:
-                given = _split(raw) if isinstance(default, tuple) else raw
-            found.append(_checked(f, given, user_file(environ) if raw is None else environment_name(f)))
-    desktop, command = found
-    return desktop, command
 
 
 def _suggestion(key: str, known: Iterable[str]) -> str:
@@ -912,8 +881,6 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
         )
     if f.name == "agents_projects":
         _check_rules(typed, source)
-    if f.name == "notify_command" and typed:
-        _check_program("notify.command", typed)
     choices = f.metadata["choices"]
     if choices and typed not in choices:
         raise ConfigError(

@@ -228,7 +228,7 @@ def test_a_list_that_cannot_be_edited_stops_only_the_server(home: Path, vault: V
 def test_without_the_extra_it_is_registered_and_told(home: Path, vault: Vault, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     out = good(call("hooks", "install", "gemini", "--mcp")).out
-    assert "the extra `mcp` is missing: signet-sync extras add mcp" in out
+    assert "the extra `mcp` is missing: pip install 'signet-sync[mcp]'" in out
     assert registered(home)["gemini"] and codes(conditions()["gemini"]) == ["server-extra"]
 
 

@@ -70,7 +70,7 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
     ):
         assert call(*words).json == listed and listed["entities"], words
     assert call("--now", NOW, "check", "--json", "--workspace", root).json["now"] == NOW
-    assert call("telemetry", "show", "--workspace", root, "-q").code == 0
+    assert call("violations", "list", "--workspace", root, "-q").code == 0
 
 
 def test_what_has_a_default_of_its_own_takes_the_value_from_before(vault: Vault) -> None:
@@ -135,7 +135,6 @@ def test_aliases_stand_for_the_first_command_that_is_there(vault: Vault) -> None
         (("backup", "ls"), ("backup", "list")),
         (("violations", "ls"), ("violations", "list")),
         (("hooks", "list"), ("hooks", "status")),
-        (("telemetry", "ls"), ("telemetry", "show")),
         (("entity", "show", "inner-critic"), ("entity", "show", "inner-critic")),
         (("find", "lantern"), ("search", "lantern")),
     ):
@@ -200,38 +199,6 @@ def test_commands_and_options(vault: Vault) -> None:
     assert meant(vault, "delete", "x") == ["remove"] and meant(vault, "undo") == ["remove --undo"]
     for word, words in MEANT.items():
         assert word not in COMMANDS and word not in ALIASES and call(*words.split(), "--help").code == 0
-    assert meant(vault, "import", "claude") == ["claude-code"]
-
-
-def test_sessions_handles_entities_and_agents(vault: Vault) -> None:
-    token = vault.call("open", ID, "--json").json["session_token"]
-    wrong = token[:5] + ("a" if token[5] != "a" else "b") + token[6:]
-    assert meant(vault, "open", wrong) == [token]
-    assert meant(vault, "show", ID[:-1] + "7")[0] == token, "an id that is nearly right"
-    assert token in meant(vault, "remove", "step number 1 bounded", "--reason", "x")
-    assert "(2026-03-28 " in vault.call("open", wrong).err
-    memory = vault.call("remember", "The lantern queue is drained at night.", "--json").json["id"]
-    assert meant(vault, "forget", f"^{memory[:-2]}zz") == [memory]
-    assert meant(vault, "expand", f"^{memory[:-2]}zz") == [memory]
-    (entity,) = (one["id"] for one in vault.call("entity", "list", "--json").json["entities"])
-    assert meant(vault, "entity", "show", "inner-kritik") == [entity]
-    assert meant(vault, "open", "nobody", "--agent", "scuot") == ["--agent scout"]
-    assert meant(vault, "open", "zzzz") == []
-
-
-def test_nothing_of_another_agent_is_proposed(vault: Vault) -> None:
-    theirs = vault.call("open", numbered(4)["session_id"], "--agent", "scout", "--json").json["session_token"]
-    wrong = theirs[:-1] + ("a" if theirs[-1] != "a" else "b")
-    assert meant(vault, "open", wrong, "--agent", "scout") == [theirs]
-    assert meant(vault, "open", wrong) == [] == meant(vault, "expand", wrong)
-    assert meant(vault, "open", "step number 4 bounded the retry loop of src/queue.py so") != [theirs]
-
-
-def test_without_an_index_nothing_is_proposed(tmp_path: Path) -> None:
-    (tmp_path / "vault").mkdir()
-    answer = call("--workspace", tmp_path / "vault", "open", "x", "--json")
-    assert answer.code == 3 and "suggestions" not in answer.json["error"]
-    assert not list((tmp_path / "vault").iterdir())
 
 
 # ── words ──

@@ -438,7 +438,7 @@ def test_without_the_key_words_answer(garage: Vault, server: EmbeddingServer) ->
 
 def test_without_numpy_the_remedy_is_named(garage: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
-    assert "signet-sync extras add embeddings" in recall(garage, "automobile").err
+    assert "pip install 'signet-sync[embeddings]'" in recall(garage, "automobile").err
 
 
 # ── what goes with what ──

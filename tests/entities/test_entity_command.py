@@ -223,7 +223,6 @@ def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault:
     assert vault.reindex("--strict", code=1)
     assert vault.call("status", "--json").json["entity_drift"] == 1
     assert "1 entity file not as recorded → signet-sync entity check" in vault.call("status").out
-    assert "signet_sync_entity_drift" in vault.call("status", "--prometheus").out
     doctor = vault.call("doctor")
     assert doctor.code == 1 and profile.name in doctor.out and "entity check" in doctor.out
     vault.done("resolve", critic, "--keep", "events", "--actor", "maintainer")

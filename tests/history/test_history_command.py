@@ -242,10 +242,10 @@ def test_without_the_extra_there_is_a_remedy(vault, tmp_path, monkeypatch):
     environ = {"PYTHONPATH": f"{absent}{os.pathsep}{ROOT}"}
     answer = vault.spawn("checkpoint", "--json", "a note", environ=environ)
     assert answer.code == 2, answer
-    assert "signet-sync extras add git" in answer.json["error"]["hint"] and not (vault / ".git").exists()
+    assert "pip install 'signet-sync[git]'" in answer.json["error"]["hint"] and not (vault / ".git").exists()
     monkeypatch.setitem(sys.modules, "pygit2", None)
     (finding,) = [one for one in examine(str(vault.root), str(vault.db)) if one.name == "history"]
-    assert finding.level == "problem" and "signet-sync extras add git" in finding.remedy
+    assert finding.level == "problem" and "pip install 'signet-sync[git]'" in finding.remedy
 
 
 def test_doctor_says_where_the_history_stands(vault, monkeypatch):

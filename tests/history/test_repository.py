@@ -12,6 +12,7 @@ import pytest
 from history_vault import ID, HistoryVault, git
 from hostile_repositories import REFUSED, RUN, Traps
 
+from signet_sync.errors import extra_hint
 from signet_sync.history import commit
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import repository
@@ -243,7 +244,7 @@ except repository.RepositoryRefused as refused:
 
 def test_without_the_extra(tmp_path):
     run = subprocess.run([sys.executable, "-c", WITHOUT, tmp_path], capture_output=True, text=True, check=False)
-    assert run.stdout == "none\nextra-missing signet-sync extras add git\n", run.stderr
+    assert run.stdout == f"none\nextra-missing {extra_hint('git')}\n", run.stderr
     assert not (tmp_path / ".git").exists() and not (tmp_path / ".gitignore").exists()
 
 

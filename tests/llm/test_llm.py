@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from signet_sync.errors import ConfigError, ProviderError
+from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.llm import providers
 from signet_sync.llm.providers import CommandProvider, HttpProvider, NullProvider
 
@@ -279,7 +279,7 @@ def test_without_httpx_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(ConfigError) as raised:
         HttpProvider(endpoint="http://127.0.0.1", model="m", timeout=1.0)
-    assert raised.value.hint == "signet-sync extras add llm"
+    assert raised.value.hint == extra_hint("llm")
 
 
 def test_the_door_itself_costs_nothing():

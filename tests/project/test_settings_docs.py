@@ -54,8 +54,7 @@ the tokens that the server reports count, or an estimate. A program's own prompt
 server that ignores the limit of an answer. The record is `llm-tokens.json` in the folder with the state of all
 workspaces; if it is damaged, no model is asked until the next day.
 
-`signet-sync improve` asks for what older sessions lack, also for sentences that only rules made. `doctor` names models
-of this machine.
+`doctor` names models of this machine.
 
 A run asks for at most 20 of each and starts nothing new after a minute. Failed requests are repeated a day later. After
 two failures in a row the model is not asked for a quarter of an hour.
@@ -72,7 +71,7 @@ model = "qwen3:4b"
 | `command` | – (a program of yours: `command = ["llm", "-m", "small"]`) | – |
 | `none` | – | – |
 
-All but the last two use a server with OpenAI's `/chat/completions` and need `signet-sync extras add llm`. An
+All but the last two use a server with OpenAI's `/chat/completions` and need the extra `llm`. An
 `endpoint` of your own replaces the default; it is then sent only the key named by `api_key_env` or `api_key_file`.
 
 Without a provider under `[synthesis]`, that of `[extraction]` is used, with `model` and `timeout` of `[synthesis]` if

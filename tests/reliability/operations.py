@@ -27,7 +27,6 @@ from flow_runner import (
     asked,
     distil,
     done,
-    improve,
     passed,
     remember,
     removed,
@@ -349,10 +348,6 @@ _ALL = (
     Operation(
         "distil", "a model is asked for what is said, and for a paragraph", vaults.remembering(),
         lambda prepared: Scenario(done(distil, answering(prepared), answers=False), piecemeal=True),
-    ),
-    Operation(
-        "improve", "a model redoes what rules made", vaults.remembering(),
-        lambda prepared: Scenario(done(improve, answering(prepared), answers=False), piecemeal=True), ("improve",),
     ),
     Operation(
         "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)

@@ -138,11 +138,8 @@ NOT_HERE = {
     "service install": "unit files: tests/host/test_service.py",
     "service uninstall": "unit files: tests/host/test_service.py",
     "eject": "the state itself goes: tests/admin/test_eject.py",
-    "telemetry reset": "one transaction",
-    "notify": "writes nothing down",
     "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables_crashes.py",
     "fleet search": "reads",
-    "stats": "reads",
     "mcp": "serves the operations of the commands",
 }
 

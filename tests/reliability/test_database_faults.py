@@ -165,7 +165,7 @@ def change_page(vault: Vault, page: int, how: str) -> None:
 
 
 READING = (
-    ("status", "--json"), ("search", "--json", "number1x"), ("recall", "--json", "wicks"), ("stats", "--json"),
+    ("status", "--json"), ("search", "--json", "number1x"), ("recall", "--json", "wicks"),
     ("doctor", "--json"), ("check", "--with-index", "--json"),
 )  # fmt: skip
 

@@ -158,7 +158,7 @@ class Scene:
 
     def answers(self) -> str:
         """All that commands say of the vault."""
-        asked = [["status"], ["status", "--json"], ["status", "--prometheus"], ["check"], ["violations", "list"],
+        asked = [["status"], ["status", "--json"], ["check"], ["violations", "list"],
                  ["doctor"], ["context"], ["render"], ["entity", "check"],
                  ["recall", "every retry"], ["search", "lantern"], ["open", ID], ["expand", ID]]  # fmt: skip
         said = [self.vault.call(*words) for words in asked]

@@ -449,7 +449,7 @@ def test_a_name_of_any_characters_is_kept_exactly_and_shown_cleaned(vault):
     token = answer["session_token"]
     for words in (["open", NAME], ["expand", token], ["search", "zebrafish"], ["recall", "zebrafish"]):
         assert printed(vault, *words)
-    for words in (["status"], ["context"], ["render"], ["check"], ["doctor"], ["telemetry", "show"]):
+    for words in (["status"], ["context"], ["render"], ["check"], ["doctor"]):
         printed(vault, *words)
     printed(vault, "remove", NAME, "--reason", "private", "--yes")
     assert not vault.hits("zebrafish")

@@ -104,7 +104,7 @@ def test_a_workspace_may_not_touch_log_and_backup(load, root):
 def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_workspaces_reach():
     denied = {model.spec(f)[0] for f in fields(Settings) if not model.spec(f)[3]}
     own = (
-        "log_", "backup_", "notify_", "history_", "llm_", "extraction_", "synthesis_", "embeddings_",
+        "log_", "backup_", "history_", "llm_", "extraction_", "synthesis_", "embeddings_",
         "recall_retention_days", "max_file_bytes", "seals_",
     )  # fmt: skip
     assert denied == {model.spec(f)[0] for f in fields(Settings) if f.name.startswith(own)} != set()

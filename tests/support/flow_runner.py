@@ -145,11 +145,6 @@ def distil(workspace: Workspace) -> None:
     enrichment.enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
 
 
-def improve(workspace: Workspace) -> None:
-    """Has a model redo what rules made."""
-    enrichment.improve(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
-
-
 def sweep(workspace: Workspace) -> None:
     """Has what was recalled often rise."""
     promotion.dream(workspace, "default", NOW_US)

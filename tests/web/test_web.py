@@ -23,6 +23,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
 from starlette.testclient import TestClient
 
+from signet_sync.errors import extra_hint
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.llm.token_budget import TokenBudget
 from signet_sync.storage import state_dir
@@ -278,7 +279,7 @@ def test_a_missing_extra_is_told_with_the_line_that_installs_it(vault: Vault, mo
     monkeypatch.delitem(sys.modules, "signet_sync.web.server", raising=False)
     answer = vault.call("ui", "--no-open")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "signet-sync: the page needs uvicorn, which is not installed — signet-sync extras add ui\n"
+    assert answer.err == f"signet-sync: the page needs uvicorn, which is not installed — {extra_hint('ui')}\n"
 
 
 def test_a_port_that_is_taken_is_a_plain_error(vault: Vault) -> None:

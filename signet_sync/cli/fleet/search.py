@@ -6,7 +6,7 @@ import click
 
 from signet_sync.cli.fleet.postgres_url import PostgresUrl
 from signet_sync.cli.main import Context, json_option, pass_context
-from signet_sync.cli.parsing import Command, Moment, Named, SharedOption
+from signet_sync.cli.parsing import Command, Moment, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
 
@@ -17,7 +17,7 @@ from signet_sync.formats.paths import display
 @click.option("--tables", type=click.Path(), metavar="PLACE", help="Search the Parquet files there.")
 @click.option("--from", "database", type=PostgresUrl(), metavar="URL", help="Search PostgreSQL: postgresql://….")
 @click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
-@click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Only this agent.")
 @click.option("--since", metavar="TIME", type=Moment(), help="Only sessions since this day or time, or so long: 3w.")
 @click.option("--until", metavar="TIME", type=Moment(ends=True), help="Only sessions until then.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished, SignetSyncError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
 from signet_sync.storage.database.table import FIRST, placeholders
 from signet_sync.storage.database.tables import (
@@ -59,7 +59,6 @@ def damaged(why: object, path: str | None) -> DatabaseCorrupt:
 
 
 # What reading an index may raise: for callers whose answer without one is nothing.
-UNREADABLE = (OSError, SignetSyncError, apsw.Error)
 
 
 def translate(error: apsw.Error, path: str | None) -> DatabaseError:

@@ -415,16 +415,6 @@ NATIVE: tuple[Table, ...] = (
         handle="id",
     ),
     native(
-        "a model's sentence about an artifact whose own was made by rules, as long as the artifact's body is the same; "
-        "asked for again where it is lost",
-        """create table artifact_wordings(
-        agent_id text not null, source_path text not null, source_sha256 text not null, text text not null,
-        model text not null, at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        artifact=("agent_id", "source_path"),
-        since=8,
-    ),
-    native(
         "what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
         "again where it is lost",
         """create table extractions(
