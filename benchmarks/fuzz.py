@@ -495,8 +495,6 @@ def _read_git(raw: bytes) -> object:
     if layer is not None:
         for path in ("a/b.md", "a/memory/x/y.md", "a/" + "a" * 60):
             ignore.ignored(path, False, [layer])
-    objects.fields(objects.split_message(raw)[0])
-    objects.unsigned_message(raw)
     with suppress(ValueError):  # a damaged tree
         objects.entries(raw)
     return git_config.objection(raw)
