@@ -118,7 +118,7 @@ class NewObjects:
     def __init__(self, git: pygit2.Repository) -> None:
         self._objects = os.path.join(git.path, "objects")
         self._staged = os.path.join(self._objects, _STAGED)
-        self._new: set[bytes] = set()
+        self._new: dict[bytes, None] = {}
 
     def __enter__(self) -> NewObjects:
         shutil.rmtree(self._staged, ignore_errors=True)
@@ -134,11 +134,14 @@ class NewObjects:
         if oid not in self._new:
             raw = zlib.compress(b"%s %d\0%b" % (KINDS[kind].encode(), len(data), data), 1)
             os.close(create(os.path.join(self._staged, oid.hex()), raw, 0o444, durable=False))
-            self._new.add(oid)
+            self._new[oid] = None
         return oid
 
     def flush(self) -> None:
-        """Makes all of them part of the repository: syncing many at the end costs hardly more than syncing one."""
+        """Makes all of them part of the repository, in the order in which they were added: a tree after its blobs.
+
+        Syncing many at the end costs hardly more than syncing one.
+        """
         for oid in self._new:
             sync_path(os.path.join(self._staged, oid.hex()))
         for oid in self._new:
