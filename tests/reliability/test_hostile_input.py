@@ -464,6 +464,5 @@ def test_a_repository_of_another_user_is_not_opened(vault: Vault, monkeypatch: p
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
     assert "another user" in repository.objection(str(vault.root))
     monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
-    monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
     answer = vault.call("checkpoint", "--json")
     assert answer.code == 2 and answer.json["error"]["code"] == "unsafe-repository", answer
