@@ -44,5 +44,4 @@ PUBLISHERS = (
     "signet_sync.pages.stage:MemoryPages",
     "signet_sync.pages.stage:LogPages",
 )
-CLOSING = ("signet_sync.app.recovery:Purges",)
-PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS, CLOSING)
+PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS)

@@ -270,12 +270,6 @@ class Settings:
     history_enabled: bool = _setting(
         False, "history.enabled", "Keep a git history of the workspace (needs the extra `git`).", workspace=False
     )
-    history_adopt: bool = _setting(
-        False,
-        "history.adopt",
-        "Use an existing repository, or one inside another; commits go to a ref of our own.",
-        workspace=False,
-    )
     history_author_name: str = _setting(
         "", "history.author_name", "Author of commits; empty: the agent's id.", workspace=False
     )

@@ -124,6 +124,7 @@ NOT_HERE = {
     "checkpoint": "a git repository: tests/history/test_workspace_git.py",
     "history": "reads",
     "history close-sessions": "a commit, as checkpoint",
+    "history forget": "a rename of .git, deleted where it went, and a commit: tests/history/test_forget.py",
     "history restore": "one file, swapped in as a page is: tests/storage/test_files.py",
     "entity protect": "one line in the ledger of events, as a proposal",
     "entity review": "an edit of a profile, or one line in the ledger of events",

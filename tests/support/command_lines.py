@@ -109,6 +109,7 @@ COMMAND_LINES: dict[str, Line] = {
     "checkpoint": Line("noted"),
     "history": reads(),
     "history close-sessions": Line(),
+    "history forget": Line("--yes"),
     "history restore": Line("notes.md --at HEAD"),
     "hook": Line("claude-code --strict", HOOKS["prompt"]),
     "context": Line(),

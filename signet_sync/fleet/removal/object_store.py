@@ -51,7 +51,7 @@ def obstacle(root: str, url: str) -> str:
         return f"{closed[0]} cannot be written; change its mode, or run this as its owner" if closed else ""
     scheme = url.partition(":")[0]
     if scheme.startswith("git+"):
-        return "a revision of git does not change; remove the sessions in a clone, purge its history, and push it"
+        return "a revision of git does not change; remove the sessions in a clone, run git filter-repo, and push it"
     if "::" in url or scheme in ("zip", "tar"):
         return "an archive is only read; delete it, or remove the sessions where it was made and make it again"
     if scheme not in STORES:

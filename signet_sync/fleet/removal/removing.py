@@ -15,11 +15,10 @@ from signet_sync.fleet.removal.finding import PlannedSession, read_only, state_o
 from signet_sync.fleet.removal.object_store import ObjectStore, Stored
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.filename import carried_token
-from signet_sync.formats.paths import page_agent
+from signet_sync.formats.paths import kept_page_agent, page_agent
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.history.git import versions
-from signet_sync.history.purge_plan import kept_page_agent
 from signet_sync.privacy import quotes
 from signet_sync.privacy import remove as privacy_remove
 from signet_sync.privacy.remove import SessionRemoval
@@ -145,8 +144,8 @@ def _in_folder(root: str, asked: RemoveRequest) -> Removal:
         for one in done:
             remains += [f"{path}: not written by signet-sync, contains text of it" for path in one.foreign]
         remains += [
-            f"the history of its repository: signet-sync remove {token} --purge-history"
-            for token, state in histories
+            "the history of its repository: signet-sync history forget"
+            for _, state in histories
             if state in ("contains", "unknown")
         ]
         outcome = _outcome(workspace, asked, found, remains, () if asked.quoting == "redact" else quoted.places)

@@ -12,8 +12,7 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import Found
 from signet_sync.memories.store import session_texts
-from signet_sync.privacy import past_versions
-from signet_sync.privacy.remove import SessionRemoval
+from signet_sync.privacy.remove import SessionRemoval, session_of
 from signet_sync.sessions.store import live
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
@@ -130,5 +129,5 @@ def _copies(workspace: Workspace, tokens: set[str]) -> list[tuple[str, str, str 
         if token in tokens and artifact_name(name) is None:
             copy = files.read(workspace.root, f"{MEMORY}/{name}", workspace.settings.max_file_bytes)
             if isinstance(copy, Found):
-                found.append((f"{MEMORY}/{name}", token, past_versions.session_of(copy.raw)))
+                found.append((f"{MEMORY}/{name}", token, session_of(copy.raw)))
     return found

@@ -423,18 +423,6 @@ class Database:
         except apsw.SQLError as error:  # a name in the schema that we did not write
             raise damaged(error, self.path) from error
 
-    def in_memory(self) -> Database:
-        """Returns a copy that exists in memory only: what is tried out in it reaches no disk."""
-        copy = Database(":memory:")
-        try:
-            with copy.connection.backup("main", self.connection, "main") as backup:
-                while not backup.done:
-                    backup.step()
-        except apsw.Error as error:
-            copy.connection.close()
-            raise translate(error, self.path) from error
-        return copy
-
     def replaced(self) -> bool:
         """Returns whether the file, or the log that we write, was deleted or replaced: others read another one."""
         return self._files != self._identities()

@@ -86,7 +86,6 @@ def history(target: Installation) -> list[Finding]:
     found = repository.inspect(target.root, target.folder.key)
     if found.state == "unsafe":
         return [problem("history", f"it is not written: {found.reason}", found.hint)]
-    ours = found.state == "ours" or (found.state == "none" and not found.outer)
-    if target.settings.history_adopt or ours:
+    if found.state == "ours" or (found.state == "none" and not found.outer):
         return [fine("history", "on")]
     return [warning("history", f"it is not written: {found.reason}", found.hint)]
