@@ -24,9 +24,6 @@ PURPOSES = {
     "model2vec": "recall by similar meaning, on this machine, small models",
     "fleet": "many workspaces at once (signet-sync fleet)",
     "s3": "workspaces on S3, for fleet",
-    "gs": "workspaces on Google Cloud Storage, for fleet",
-    "az": "workspaces on Azure, for fleet",
-    "postgres": "tables of fleet in PostgreSQL",
 }
 _PACKAGE = "signet-sync"
 

@@ -1,17 +1,14 @@
-"""docs/schema.md and docs/fleet-tables.md follow from what tables declare; says how to bring them up to date."""
+"""docs/schema.md follows from what tables declare; says how to bring it up to date."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from signet_sync.fleet.tables.schema import OPEN_TABLES, VERSION, OpenTable
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "schema.md"
-OPEN = PAGE.with_name("fleet-tables.md")
-BEGIN = "## The tables"
 
 HEAD = """\
 # The schema
@@ -50,25 +47,3 @@ def test_the_page_of_the_schema_is_what_the_tables_declare() -> None:
     if os.environ.get("WRITE_DOCS"):
         PAGE.write_text(generated(), encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == generated(), "WRITE_DOCS=1 pytest brings it up to date"
-
-
-TYPES = {"int": "int64 · bigint", "bool": "bool · boolean", "time": "timestamp[us, UTC] · timestamptz"}
-
-
-def opened(table: OpenTable) -> str:
-    """The section of a table of many workspaces."""
-    lines = [f"### {table.name}", "", f"{table.holds[0].upper()}{table.holds[1:]}. Unique within a workspace:"]
-    lines[-1] += f" {', '.join(f'`{name}`' for name in table.key)}."
-    lines += ["", "| column | type | holds |", "|---|---|---|"]
-    for column in table.columns:
-        lines.append(f"| `{column.name}` | {TYPES.get(column.kind, 'string · text')} | {column.holds} |")
-    return "\n".join(lines) + "\n"
-
-
-def test_the_page_of_the_open_tables_ends_with_what_they_declare() -> None:
-    before, begin, _ = OPEN.read_text(encoding="utf-8").partition(BEGIN)
-    version = f"Version {VERSION}. Types are those of Parquet and of PostgreSQL."
-    page = "\n".join([before + begin, "", version, "", *map(opened, OPEN_TABLES)])
-    if os.environ.get("WRITE_DOCS"):
-        OPEN.write_text(page, encoding="utf-8")
-    assert begin and OPEN.read_text(encoding="utf-8") == page, "WRITE_DOCS=1 pytest brings it up to date"

@@ -145,7 +145,7 @@ NOT_HERE = {
     "eject": "the state itself goes: tests/admin/test_eject.py",
     "telemetry reset": "one transaction",
     "notify": "writes nothing down",
-    "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables_crashes.py",
+    "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables.py",
     "fleet search": "reads",
     "stats": "reads",
     "mcp": "serves the operations of the commands",
