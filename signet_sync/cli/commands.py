@@ -70,7 +70,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "migrate": ("migrate", "Bring over what another program remembers."),
     },
     "fleet": {
-        "fleet": ("fleet.group", "Check, index, search and remove across many workspaces."),
+        "fleet": ("fleet.group", "Check, index, search and report on many workspaces."),
     },
     "advanced": {
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),

@@ -29,10 +29,11 @@ from signet_sync.storage.locations import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
 from signet_sync.storage.locations import locate, read_json
 from signet_sync.storage.locations import locate_workspace as locate_workspace
 from signet_sync.storage.locations import user_file as user_file
-from signet_sync.storage.remote import RemoteRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from signet_sync.storage.vault import Vault
 
 WORKSPACE_FILE = "signet-sync.toml"
 UNKNOWN = "unknown setting"
@@ -496,13 +497,14 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
     anyway: bool = False,
+    vault: Vault | None = None,
 ) -> tuple[Settings, list[SettingsRemark]]:
     """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
-    `flags` are keyed by field name. Raises `ConfigError` with the file, the key and the allowed values for what a
-    person set, and with `anyway` only for flags.
+    `flags` are keyed by field name; a workspace elsewhere has its own file in `vault`. Raises `ConfigError` with the
+    file, the key and the allowed values for what a person set, and with `anyway` only for flags.
     """
-    layers = _Layers(root, environ, anyway=anyway)
+    layers = _Layers(root, environ, anyway=anyway, kept=None if vault is None else {}, vault=vault)
     own, persons = layers.of_workspace(), layers.of_person()
     by_name = {f.name: f for f in fields(Settings)}
     given = {
@@ -601,11 +603,12 @@ class _Layers:
         anyway: bool,
         only: tuple[str, ...] = (),
         kept: Mapping[str, object] | None = None,
+        vault: Vault | None = None,
     ) -> None:
         self.remarks: list[SettingsRemark] = []
         self.doubtful = False
         self._root, self._environ, self._anyway = root, environ, anyway
-        self._kept = kept
+        self._kept, self._vault = kept, vault
         self._by_key = {f.metadata["key"]: f for f in fields(Settings)}
         self._fields = [f for f in fields(Settings) if not only or f.name in only]
 
@@ -659,7 +662,7 @@ class _Layers:
         source = WORKSPACE_FILE if own else path
         values: dict[str, object] = {}
         try:
-            entries = list(_entries(path, self._root if own else None))
+            entries = list(_entries(path, own=own, vault=self._vault if own else None))
         except ConfigError as error:
             broken(error)
             return self._last_good(layer)
@@ -774,16 +777,16 @@ def _check_rules(rules: Iterable[str], source: str) -> None:
             )
 
 
-def _entries(path: Path, workspace: Path | None = None) -> list[tuple[str, object]]:
+def _entries(path: Path, *, own: bool = False, vault: Vault | None = None) -> list[tuple[str, object]]:
     """Lists a TOML file's dotted keys with their values; none if there is no file.
 
     A workspace's own file must be a regular file: a link could lead anywhere, and opening a pipe would wait forever.
     """
     try:
-        if isinstance(workspace, RemoteRoot):
-            raw = _remote_settings(workspace)
+        if vault is not None:
+            raw = _read_from(vault)
         else:
-            with open(path, "rb", opener=_open_plain if workspace is not None else None) as handle:
+            with open(path, "rb", opener=_open_plain if own else None) as handle:
                 raw = handle.read(FILE_LIMIT + 1)
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -821,12 +824,11 @@ def _irregular() -> OSError:
     return OSError(errno.EINVAL, "it is not a regular file")
 
 
-def _remote_settings(root: RemoteRoot) -> bytes:
-    """Returns the bytes of a remote workspace's own file, or more than are allowed. Raises `OSError` as `open` does."""
-    from signet_sync.formats.snapshot import Found  # slow imports, needed for remote workspaces only
-    from signet_sync.storage import files
+def _read_from(vault: Vault) -> bytes:
+    """Returns the bytes of a workspace's own file, or more than are allowed. Raises `OSError` as `open` does."""
+    from signet_sync.formats.snapshot import Found  # a slow import, needed for workspaces elsewhere only
 
-    status = files.status_of(root, WORKSPACE_FILE)
+    status = vault.status(WORKSPACE_FILE)
     if status is None:
         raise FileNotFoundError
     if stat.S_ISLNK(status.st_mode):
@@ -835,7 +837,7 @@ def _remote_settings(root: RemoteRoot) -> bytes:
         raise _irregular()
     if status.st_size > FILE_LIMIT:
         return bytes(FILE_LIMIT + 1)
-    found = files.read(root, WORKSPACE_FILE, FILE_LIMIT)
+    found = vault.read(WORKSPACE_FILE, FILE_LIMIT)
     if isinstance(found, Found):
         return found.raw
     raise OSError(errno.EIO, found.message.rpartition(": ")[2])

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 from signet_sync.formats.paths import SETTINGS, WORKSPACE_ID
-from signet_sync.storage.remote import RemoteRoot
 
 TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
 if TYPE_CHECKING:
@@ -100,12 +99,7 @@ def _platform_folder(environ: Mapping[str, str], variable: str, usual: str) -> s
 
 
 def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
-    """Returns the state folder of a workspace, by its id, else by its real path. Writes nothing.
-
-    That of a remote workspace never exists: all its state is elsewhere.
-    """
-    if isinstance(root, RemoteRoot):
-        return by_path(base(environ), root)
+    """Returns the state folder of a workspace, by its id, else by its real path. Writes nothing."""
     real = os.path.realpath(root)
     where = base(environ)
     folder = identified(where, real)

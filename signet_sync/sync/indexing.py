@@ -16,6 +16,7 @@ from signet_sync.formats.snapshot import Snapshot
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.vault import Root
 from signet_sync.sync import deriving, outbox, planner, scan
 from signet_sync.sync.gc_control import uncollected
 from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Plan, Tombstones
@@ -51,7 +52,8 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     Writes nothing over a vault that may not be written: a check calls only this before it judges.
     """
     workspace, database, request = run.workspace, run.database, run.request
-    require_root(workspace.root)
+    if workspace.vault == workspace.root:
+        require_root(workspace.root)
     snapshot = _look(workspace, request)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
     asked = None if snapshot.everything else snapshot.asked
@@ -120,7 +122,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     known = artifacts.known_files(database, wanted)
     judging = _judge_context(run, Tombstones(tombstones_store.mirrored(database)))
     quarantine = Quarantine(run.workspace.state.path, records_crashes=inner.records_crashes)
-    seen = scan.glance(run.workspace.root, wanted)
+    seen = scan.glance(run.workspace.vault, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
     writing = Pass(run.workspace, inner, moved, run.workers)
@@ -151,7 +153,7 @@ def is_artifact(path: str) -> bool:
 def building(run: Pass) -> Iterator[None]:
     """Builds a first index of many files without a journal on disk, and without the garbage collector."""
     first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
-    names = len(scan.names(run.workspace.root) or ()) if first else 0
+    names = len(scan.names(run.workspace.vault) or ()) if first else 0
     begun = names > BULK_FROM and run.database.begin_build()
     try:
         if begun and names > WORKERS_FROM:
@@ -167,7 +169,7 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
     """Scans the requested paths, after deleting temporary files of processes that died."""
 
     def look() -> Snapshot:
-        return scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
+        return scan.scan(workspace.vault) if request.paths is None else scan.glance(workspace.vault, request.paths)
 
     snapshot = look()
     strays = any(path.startswith(_STRAY) for path in snapshot.files)
@@ -367,11 +369,11 @@ def _links(run: Pass, change: Change, *, whole: bool) -> None:
     if not run.outcome.full and not whole:
         targets = change.paths | artifacts.targets_of(run.database, sorted(change.paths))
     missing = artifacts.unresolved_targets(run.database, targets)
-    broken = [target for target in missing if not _exists(run.workspace.root, target)]
+    broken = [target for target in missing if not _exists(run.workspace.vault, target)]
     artifacts.mark_broken(run.database, broken, targets)
 
 
-def _exists(root: str, target: str) -> bool:
+def _exists(root: Root, target: str) -> bool:
     with suppress(OSError, WorkspaceError):
         return files.status_of(root, target) is not None
     return False

@@ -11,6 +11,7 @@ import apsw
 
 from signet_sync.formats.snapshot import Signature, Trouble
 from signet_sync.storage import files, state_dir
+from signet_sync.storage.vault import Root
 from signet_sync.sync.workers import DEATHS
 
 # Deaths in a row while the same file was processed, by the agent or workers, after which the file is skipped.
@@ -93,7 +94,7 @@ class Quarantine:
         else:
             self._lay_down()
 
-    def left_alone(self, root: str, path: str) -> Trouble | None:
+    def left_alone(self, root: Root, path: str) -> Trouble | None:
         """Returns why a file is skipped, as long as it is unchanged."""
         known = self._deaths.get(path)
         if known is None or known[0] < MOST:
@@ -145,7 +146,7 @@ def account(root: str, folder: str) -> str | None:
     return path
 
 
-def _signature(root: str, path: str) -> Signature | None:
+def _signature(root: Root, path: str) -> Signature | None:
     return files.signatures(root, [path]).get(path)
 
 

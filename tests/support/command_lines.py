@@ -166,10 +166,9 @@ COMMAND_LINES: dict[str, Line] = {
     "fleet report": reads("{workspace} {folder}/signet --engine local --workers 1"),
     "doctor": Line(),
     "fleet index": Line("{folder}/vault --engine local --workers 1 --tables {folder}/tables"),
-    "fleet search": SERVES,  # needs an extension of DuckDB: tests/fleet/test_fleet_search.py
+    "fleet search": SERVES,  # needs tables: tests/fleet/test_fleet_search.py
     "completion": reads("bash"),
     "help": reads("--all"),
-    "fleet remove": reads("{workspace} --session {session} --engine local --workers 1"),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
@@ -69,20 +69,8 @@ def failure(error: SignetSyncError) -> str:
 
 def sarif(document: dict[str, Any], below: str) -> str:
     """Returns a SARIF 2.1.0 log."""
-    found = [(entry, "SRCROOT") for entry in entries(document, below)]
-    return sarif_log(found, {"SRCROOT": {"description": {"text": "where the check was run"}}})
-
-
-def sarif_log(
-    found: Sequence[tuple[ReportEntry, str]],
-    bases: Mapping[str, Mapping[str, Any]],
-    failures: Sequence[str] = (),
-) -> str:
-    """Returns a SARIF 2.1.0 log of entries, each with the base that its path is relative to.
-
-    `bases` describes the bases by name; `failures` are texts on what could not be checked.
-    """
-    rules = {code: place for place, code in enumerate(sorted({entry.code for entry, _ in found}))}
+    found = entries(document, below)
+    rules = {code: place for place, code in enumerate(sorted({entry.code for entry in found}))}
     driver = {
         "name": "signet-sync",
         "version": __version__,
@@ -105,24 +93,18 @@ def sarif_log(
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": quote(entry.path), "uriBaseId": base},
+                        "artifactLocation": {"uri": quote(entry.path), "uriBaseId": "SRCROOT"},
                         "region": {"startLine": entry.line},
                     }
                 }
             ],
         }
-        for entry, base in found
+        for entry in found
     ]
-    notifications = [{"level": "error", "message": {"text": text}} for text in failures]
     run = {
         "tool": {"driver": driver},
-        **(
-            {"invocations": [{"executionSuccessful": False, "toolExecutionNotifications": notifications}]}
-            if failures
-            else {}
-        ),
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": bases,
+        "originalUriBaseIds": {"SRCROOT": {"description": {"text": "where the check was run"}}},
         "results": results,
     }
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}

@@ -10,35 +10,28 @@ from signet_sync.sync.store.bodies import text_of
 
 Session = tuple[str, str, str]
 _Rows = list[tuple[Any, ...]]
-_READ = ", ".join(
-    """
-    source_path, agent_id, source_kind, session_token, session_id, session_key, project, harness, started_at,
-    membership_us, captured_us, ledger_sentence, memory_sentence_quality, noise, repository_root, repository_origin,
-    source_sha256
-    """.replace("\n", " ").split(", ")
-)
 
 
 def files(database: Database) -> _Rows:
     """Returns path, verdict, code, message, notes, agent, size and digest of every file."""
     return list(
         database.execute(
-            "select path, verdict, code, message, notes, agent_id, iif(code = 'not-a-file', null, size), found_sha256"
-            " from files"
+            "select path, verdict, code, message, notes, agent_id, iif(code = 'not-a-file', null, size),"
+            " nullif(found_sha256, '') from files"
         )
     )
 
 
 def artifacts(database: Database, *, bodies: bool) -> _Rows:
-    """Returns every artifact, its body last: null without `bodies`."""
-    body = text_of() if bodies else "null"
-    return list(database.execute(f"select {_READ}, {body} from memory_artifacts"))
-
-
-def sessions(database: Database) -> dict[str, Session]:
-    """Returns the session of every artifact, by path."""
-    rows = database.execute("select source_path, agent_id, session_token, session_id from memory_artifacts")
-    return {path: (agent, token, session) for path, agent, token, session in rows}
+    """Returns every artifact by its session: kind, path, what it says of the session, and its body with `bodies`."""
+    return list(
+        database.execute(
+            "select a.agent_id, a.session_token, a.session_id, a.source_kind, a.source_path, a.session_key, a.project,"
+            " a.harness, a.started_at, a.membership_us, a.captured_us, a.ledger_sentence, a.noise, f.size,"
+            f" {text_of('a') if bodies else 'null'}"
+            " from memory_artifacts a join files f on f.path = a.source_path"
+        )
+    )
 
 
 def listed(database: Database) -> dict[Session, tuple[str, str]]:
@@ -49,22 +42,17 @@ def listed(database: Database) -> dict[Session, tuple[str, str]]:
 
 def projects(database: Database) -> dict[Session, str]:
     """Returns the projects of sessions: the one of the thread, else what the session's own place gives."""
-    found = {
+    return {
         row[:3]: row[3]
-        for row in database.execute(
+        for query in (
             "select agent_id, session_token, session_id, min(identity) from session_projects where identity <> ''"
-            " group by 1, 2, 3"
-        )
-    }
-    found |= {
-        row[:3]: row[3]
-        for row in database.execute(
+            " group by 1, 2, 3",
             "select s.agent_id, s.session_token, s.session_id, h.project from thread_sessions s"
             " join memory_thread_heads h on h.agent_id = s.agent_id and h.thread_id = s.thread_id"
-            " where h.project is not null"
+            " where h.project is not null",
         )
+        for row in database.execute(query)
     }
-    return found
 
 
 def statements(database: Database) -> dict[Session, list[str]]:
@@ -78,16 +66,12 @@ def statements(database: Database) -> dict[Session, list[str]]:
 
 
 def facts(database: Database) -> _Rows:
-    """Returns every fact, in the words of its newest source."""
+    """Returns every fact, in the words of its newest source, and that one's session; none of a session that runs."""
     return list(
         database.execute(
-            "select agent_id, id, entity_id, aspect, text, status, superseded_by, ended_by, sources, earliest_us,"
-            f" latest_us, source_path, line from {named_rows.FACTS}"
+            "select f.agent_id, f.id, f.aspect, f.text, e.name, e.kind, f.status, f.superseded_by, f.ended_by,"
+            " f.sources, f.earliest_us, f.latest_us, a.session_token, a.session_id, f.source_path, f.line"
+            f" from {named_rows.FACTS} f join memory_artifacts a on a.source_path = f.source_path"
+            " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
         )
     )
-
-
-def subjects(database: Database) -> dict[tuple[str, str], tuple[str, str]]:
-    """Returns name and kind of what facts are about, by agent and id."""
-    rows = database.execute("select agent_id, id, name, kind from entities")
-    return {(agent, subject): (name, kind) for agent, subject, name, kind in rows}

@@ -9,16 +9,17 @@ from hashlib import sha256
 from signet_sync import __version__
 from signet_sync.entities import scan as entities_scan
 from signet_sync.errors import SignetSyncError, WorkspaceError, reason
-from signet_sync.fleet.tables.schema import VERSION
+from signet_sync.fleet.rows import VERSION
 from signet_sync.formats.paths import MEMORY, SETTINGS
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
+from signet_sync.storage.vault import Root
 from signet_sync.sync import scan
 from signet_sync.text import digest_mark
 from signet_sync.text.sanitizer import sanitizer_stamp
 
 
-def listing_of(root: str) -> str:
+def listing_of(root: Root) -> str:
     """Returns a digest of path and signature of every file on which rows depend. Raises `WorkspaceError`."""
     found = scan.scan(root)
     if found.ground != "present":
@@ -29,7 +30,7 @@ def listing_of(root: str) -> str:
     return digest.hexdigest()
 
 
-def _others(root: str) -> Iterator[object]:
+def _others(root: Root) -> Iterator[object]:
     """Yields what is known of settings and entities, whose problems are verdicts too."""
     yield sorted(files.signatures(root, [SETTINGS]).items())
     for agent in entities_scan.possible_agents(root):
