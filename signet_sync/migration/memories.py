@@ -166,5 +166,5 @@ def drop(database: Database, agent_id: str, ids: Sequence[str], program: str) ->
         store.forget_source(database, agent_id, one, program)
     store.forget_memories(database, agent_id, ids)
     memories.forget(database, agent_id, gone)
-    # A bundle may name memories that were forgotten here: their marks stay.
+    # A backup may name memories that were forgotten here: their marks stay.
     memories.forget_marks_of(database, [(agent_id, one) for one in gone])

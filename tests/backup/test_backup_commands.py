@@ -370,9 +370,8 @@ def test_a_backup_is_written_nowhere_where_it_would_harm_or_overwrite(vault: Vau
         (tmp_path, "a folder"),
         (tmp_path / "none/x", "does not exist"),
     ):
-        for command in (("backup", "create"), ("export",)):
-            answer = vault.call(*command, str(target), "--json")
-            assert answer.code == 2 and said in answer.json["error"]["message"], answer
+        answer = vault.call("backup", "create", str(target), "--json")
+        assert answer.code == 2 and said in answer.json["error"]["message"], answer
     assert diary.read_text() == "Dear diary" and link.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "into", "link", "machine", "vault"]
 
@@ -385,7 +384,6 @@ def test_a_backup_is_for_its_owner_alone_and_replaces_only_one_of_ours(vault: Va
     finally:
         os.umask(old)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert vault.call("export", str(file)).code == 2, "a bundle does not take its place"
 
 
 # ── looking ──
@@ -464,7 +462,6 @@ def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
             database.execute("delete from pins")
         assert restore(vault, file).json["rows"]["pins"] == 3
         native_rows.done(vault.call("backup", "create", str(file)))
-        native_rows.done(vault.call("export", str(file) + ".jsonl"))
         assert agent.poll() is None
     finally:
         agent.terminate()
@@ -479,7 +476,6 @@ def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault,
             "update seals set packed = randomblob(2000000) where path = ?", (native_rows.vault_path("summary", 1),)
         )
     small = ("sh", "-c", 'ulimit -f 1500; exec "$@"', "sh")
-    for words in (("backup", "create", str(file)), ("export", str(tmp_path / "rows.jsonl"))):
-        answer = vault.spawn(*words, "--json", prefix=small)
-        assert answer.code == 3 and answer.json["error"]["path"] == words[-1], answer
+    answer = vault.spawn("backup", "create", str(file), "--json", prefix=small)
+    assert answer.code == 3 and answer.json["error"]["path"] == str(file), answer
     assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names

@@ -74,11 +74,8 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
 
 
 def test_what_has_a_default_of_its_own_takes_the_value_from_before(vault: Vault) -> None:
-    """`graph --json` and `export --agent` are options of these commands alone."""
+    """`graph --json` is an option of this command alone."""
     assert vault.call("--json", "graph").json == vault.call("graph", "--format", "json").json
-    lines = vault.call("--agent", "scout", "--now", NOW, "export", "--no-seals").out
-    assert lines == vault.call("export", "--no-seals", "--agent", "scout", "--now", NOW).out
-    assert lines != vault.call("export", "--no-seals", "--now", NOW).out
 
 
 @pytest.mark.parametrize(

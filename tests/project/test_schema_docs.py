@@ -17,10 +17,10 @@ HEAD = """\
 # The schema
 
 The tables of the index, generated from their declarations in `storage/database/tables`. Creation, rebuild, backup,
-bundle, salvage of a damaged database and removal follow from the same declarations.
+salvage of a damaged database and removal follow from the same declarations.
 
-A rebuild drops derived tables and keeps native ones. *Backed up: yes* means every backup and bundle; *elsewhere* means
-that files of the state folder hold the rows, so that only `backup create FILE` and bundles include them. Daily backups
+A rebuild drops derived tables and keeps native ones. *Backed up: yes* means every backup; *elsewhere* means
+that files of the state folder hold the rows, so that only `backup create FILE` includes them. Daily backups
 leave out the bytes of seals.
 
 *Goes with*: what deletes a row: its session or artifact, the memory or node whose id it has, or the removal of a text

@@ -11,7 +11,6 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, Vault, numbered
 
-from signet_sync.backup import bundle_format
 from signet_sync.formats import seal
 from signet_sync.formats.session_token import forgotten_mark
 from signet_sync.storage.database import native_backup, salvage
@@ -207,19 +205,6 @@ def test_a_backup_of_before_has_its_keys(tmp_path: Path) -> None:
     assert of_keys(fresh)["forgotten_memories"] == OF_KEYS["forgotten_memories"]
     with native_backup.opened(str(place)) as kept:
         assert kept.counts() == counts
-
-
-def test_a_line_of_a_bundle_of_before_is_a_row_of_today() -> None:
-    for key in (f"accepted:{ARTIFACT}", "gone:" + "0" * 32):
-        head = json.dumps({"format": "signet-sync bundle", "version": 1, "workspace": "x", "agents": []})
-        line = json.dumps({"table": "marks", "key": key, "value": KEYS[key]})
-        raw = f"{head}\n{line}\n".encode()
-        end = json.dumps({"end": {"rows": 1, "sha256": sha256(raw).hexdigest()}}).encode()
-        bundle = bundle_format.read([*raw.splitlines(keepends=True), end])
-        (row,) = bundle.rows
-        assert not bundle.unknown and tuple(row.values.values()) == OF_KEYS[row.table][0][: len(row.values)]
-        with pytest.raises(bundle_format.BundleProblem, match="key"):
-            bundle_format.read([line.replace(key, "halted").encode() for line in (head, line)])
 
 
 def test_no_text_stays_in_a_table_that_nobody_knows_any_more(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ TOOLS = tuple(
 # Commands that print no stored text; every other command counts, future ones included.
 QUIET = frozenset(
     """
-    init demo run reindex check status checkpoint hook mcp ui stats backup import import-bundle hooks service eject
+    init demo run reindex check status checkpoint hook mcp ui stats backup hooks service eject
     logs telemetry doctor notify completion help unpin improve migrate signet extras setup obsidian
     """.split()
 )

@@ -95,7 +95,7 @@ class AnswerRow:
 
 class CaptureRow:
     harness: Text
-    path: Outside  # in a bundle, one below the home folder begins with `~/`
+    path: Outside  # in a backup, one below the home folder begins with `~/`
     session_id: Outside
     size: Number
     mtime_ns: Number

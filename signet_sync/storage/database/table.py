@@ -1,6 +1,6 @@
 """Declares everything about a table, once, and the types of columns that leave the database.
 
-Creation and rebuild, backup, bundle and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
+Creation and rebuild, backup and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
 """
 
 import re
@@ -15,7 +15,7 @@ SESSION = ("agent_id", "session_token", "session_id")
 NUMBER = ("session",)  # of a session, in `sessions`
 FIRST = 3  # the schema of version 0.1.0
 
-# Types of columns; `backup.bundle_format` says what a value of each must be. Plain `str` is `Text`.
+# Types of columns; `backup.row_form` says what a value of each must be. Plain `str` is `Text`.
 Agent = NewType("Agent", str)
 Artifact = NewType("Artifact", str)  # a path
 Body = NewType("Body", str)  # sanitized, several lines
