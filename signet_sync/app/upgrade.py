@@ -29,6 +29,7 @@ _LOADED_LATE = (
     "signet_sync.entities.relation_items",
     "signet_sync.formats.artifact",
     "signet_sync.text.digest.segments",
+    "signet_sync.storage.database.row_checks",
     "signet_sync.storage.database.salvage",
     "signet_sync.llm.prompts",
     "yaml",
