@@ -66,13 +66,13 @@ class PathEscape(WorkspaceError):
 
 
 class DatabaseError(SignetSyncError):
-    """The database cannot be used: newer schema, locked for too long, not writable, disk full."""
+    """The database cannot be used: locked for too long, not writable, disk full."""
 
     code = "database-unusable"
 
 
 class DatabaseNewer(DatabaseError):
-    """The database belongs to a newer signet-sync: nothing in it is touched until this one is upgraded."""
+    """Another version of signet-sync took the database over while it was open here: it writes nothing into it."""
 
 
 class DatabaseCorrupt(DatabaseError):

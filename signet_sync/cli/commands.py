@@ -65,8 +65,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "sharing": {
         "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),
         "backup": ("backup", "Create, list and restore backups of what no file contains."),
-        "export": ("backup", "Export memories, pins and other native rows as JSON Lines."),
-        "import-bundle": ("backup", "Import rows that export wrote."),
         "migrate": ("migrate", "Bring over what another program remembers."),
     },
     "fleet": {

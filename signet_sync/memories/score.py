@@ -42,12 +42,6 @@ class Use(NamedTuple):
 UNUSED = Use()
 
 
-def joined(one: Use, other: Use) -> Use:
-    """Returns the use of a thing that was used under two ids."""
-    last = max((use.last_us for use in (one, other) if use.last_us is not None), default=None)
-    return Use(one.accesses + other.accesses, last, one.pinned or other.pinned)
-
-
 def day_start(now_us: int) -> int:
     """Returns the first instant of a UTC day, in microseconds since 1970: the `now` of all scores on a page."""
     return now_us - now_us % DAY

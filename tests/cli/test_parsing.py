@@ -73,13 +73,6 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
     assert call("violations", "list", "--workspace", root, "-q").code == 0
 
 
-def test_what_has_a_default_of_its_own_takes_the_value_from_before(vault: Vault) -> None:
-    """`export --agent` is an option of this command alone."""
-    lines = vault.call("--agent", "scout", "--now", NOW, "export", "--no-seals").out
-    assert lines == vault.call("export", "--no-seals", "--agent", "scout", "--now", NOW).out
-    assert lines != vault.call("export", "--no-seals", "--now", NOW).out
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -14,7 +14,7 @@ import other_memories
 import signet_database
 from flow_runner import NOW_US, SECRET, answering, distil
 from signet_writer import Signet
-from workbench import NOW, Vault, numbered, to_0_1_0
+from workbench import NOW, Vault, numbered, to_another_version
 
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations as entities
@@ -415,7 +415,7 @@ risen_and_distilled = remembering(_risen_and_quoted, distilled=True)
 recalled = remembering(lambda vault: _recalled(vault, dreams=False))
 dreamed = remembering(lambda vault: _recalled(vault, dreams=True))
 before_the_first_dream = remembering(_before_the_first_dream)
-of_version_0_1_0 = remembering(to_0_1_0)
+of_another_version = remembering(to_another_version)
 of_other_rules = remembering(_of_other_rules)
 
 

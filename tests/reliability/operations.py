@@ -222,7 +222,7 @@ _ALL = (
         "projection", "MEMORY.md with a person's words around it, and a ledger page that was lost",
         vaults.written_around, _reindex(), ("reindex", "render"),
     ),
-    Operation("migration", "a database of version 0.1.0", vaults.of_version_0_1_0, _reindex()),
+    Operation("migration", "a database of another version", vaults.of_another_version, _reindex()),
     Operation("other rules", "rows that another version of the rules derived", vaults.of_other_rules, _reindex()),
     Operation(
         "rebuild", "the database is lost: files and the backup give it back", vaults.without_a_database,

@@ -132,8 +132,6 @@ NOT_HERE = {
     "entity promote": "one line in the ledger of events, as a proposal",
     "entity check": "lines in the ledger of events, as a proposal",
     "backup create": "one file: tests/backup/test_backup.py",
-    "export": "one file: tests/backup/test_bundle.py",
-    "import-bundle": "one transaction, as restored rows",
     "hooks install": "settings of harnesses: tests/admin/test_hooks.py",
     "hooks uninstall": "settings of harnesses: tests/admin/test_hooks.py",
     "service install": "unit files: tests/host/test_service.py",

@@ -141,8 +141,6 @@ COMMAND_LINES: dict[str, Line] = {
     "backup create": Line("{folder}/new.backup"),
     "backup list": reads(),
     "backup restore": Line("{folder}/file.backup --yes"),
-    "export": Line("{folder}/new.jsonl"),
-    "import-bundle": Line("{folder}/rows.jsonl --yes"),
     "session compact": Line("--input -", COMPACTION),
     "session end": Line("--input -", ENDING),
     "session take-spool": Line(),
@@ -264,8 +262,7 @@ def furnish(vault: Vault) -> None:
     signet_database.build(folder / "signet")
     other_memories.lay_all(folder / "others")
     vault.call("checkpoint", "first")
-    for words in (("backup", "create", str(folder / "file.backup")), ("export", str(folder / "rows.jsonl"))):
-        assert vault.call(*words, "--now", NOW).code == 0
+    assert vault.call("backup", "create", str(folder / "file.backup"), "--now", NOW).code == 0
     changed = made.path_for("summary", **{k: v for k, v in numbered(2).items() if k in ("session_id", "captured_at")})
     (vault / changed).write_bytes((vault / changed).read_bytes() + b"edited\n")
     vault.call("reindex", "--now", NOW)
@@ -288,7 +285,7 @@ def furnished(folder: Path) -> Placed:
 
     def placed(where: Path, *, settled: bool = True) -> Vault:
         vault = copied(where)
-        for name in ("file.backup", "rows.jsonl", "transcript.jsonl", "known.json"):
+        for name in ("file.backup", "transcript.jsonl", "known.json"):
             shutil.copy(folder / name, where / name)
         for name in ("signet", "others"):
             shutil.copytree(folder / name, where / name)

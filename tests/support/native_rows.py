@@ -1,4 +1,4 @@
-"""A vault with rows of every native kind, for the tests of backups and bundles, and what it holds of them."""
+"""A vault with rows of every native kind, for the tests of backups, and what it holds of them."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ TOOLS = tuple(
 # Commands that print no stored text; every other command counts, future ones included.
 QUIET = frozenset(
     """
-    init demo run reindex check status checkpoint hook mcp ui backup import import-bundle hooks service eject
-    logs doctor completion help unpin migrate setup obsidian
+    init demo run reindex check status checkpoint hook mcp ui backup hooks service eject
+    logs doctor completion help unpin migrate setup settings obsidian
     """.split()
 )
 RESOURCES = "signet://"

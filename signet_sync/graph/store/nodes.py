@@ -47,7 +47,6 @@ _STORED = (
     "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, token_count, start,"
     " end, label, content"
 )
-_ALIAS = "agent_id, session_token, session_id, alias"
 _INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(15)})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
@@ -187,14 +186,6 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 
 
 # ── threads ──
-
-
-def store_aliases(database: Database, aliases: Mapping[Session, Collection[str]]) -> None:
-    """Makes the ids that the threads of sessions had before equal to the given ones."""
-    held = set(of_sessions(database, _ALIAS, "thread_aliases", list(aliases)))
-    wanted = {(*session, alias) for session, some in aliases.items() for alias in some}
-    database.executemany(f"delete from thread_aliases where {_OF_SESSION} and alias = ?", sorted(held - wanted))
-    database.executemany(f"insert into thread_aliases({_ALIAS}) values(?, ?, ?, ?)", sorted(wanted - held))
 
 
 def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 from signet_sync.facts.store import future, supersession
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.graph.store.former_ids import KINDS, present_id
 from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
 from signet_sync.graph.threads_stage import past
-from signet_sync.memories.score import Use, day_start, joined, rank, score
+from signet_sync.memories.score import Use, day_start, rank, score
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
 from signet_sync.pages.sections import (
@@ -319,10 +318,6 @@ def _uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
     uses = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for last, one, accesses in used[:USED]}
     for (one,) in database.execute("select id from pins where agent_id = ? order by id limit ?", (agent_id, PINS)):
         uses[one] = uses.get(one, Use())._replace(pinned=True)
-    for former in [*_of(uses, KINDS)]:
-        present = present_id(database, agent_id, former)
-        if present != former:
-            uses[present] = joined(uses.get(present, Use()), uses.pop(former))
     return uses
 
 

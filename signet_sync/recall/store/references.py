@@ -9,7 +9,6 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.handle import HANDLE
 from signet_sync.formats.wikilinks import targets
-from signet_sync.graph.store.former_ids import once_called
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
@@ -73,7 +72,7 @@ def _unwrapped(handle: str) -> str:
 
 
 def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
-    """Returns the things whose ids equal this or begin with it; threads and facts also by ids that they had before."""
+    """Returns the things whose ids equal this or begin with it."""
     if HANDLE.fullmatch(wanted) is None:
         return []
     start = wanted.removeprefix("^")
@@ -84,11 +83,7 @@ def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
         f" order by {column} limit {_SHOWN + 1}",
         (agent_id, start),
     )
-    found = [Resolved(row[0], tier) for row in rows]
-    if not found:
-        called = once_called(database, agent_id, start, _SHOWN + 1)
-        found = [Resolved(one, tier) for one in dict.fromkeys(called.values())]
-    return found
+    return [Resolved(row[0], tier) for row in rows]
 
 
 def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:

@@ -1,15 +1,13 @@
-"""What older rules of the sanitizer wrote is known again under those of today, and stays as it is on disk.
+"""What other rules of the sanitizer wrote stays as it is on disk; rows are derived again, and redacted text is known.
 
-The older rules did not know `SECRET`, and named their marks otherwise.
+The other rules did not know `SECRET`, and named their marks otherwise.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +20,8 @@ from session_inputs import (
     SUMMARY,
     THIRD,
     body,
-    compact,
-    document,
     end,
-    fields,
-    journal,
     moment,
-    refuse,
     segments,
     written,
 )
@@ -37,21 +30,15 @@ from transcript_builder import TranscriptBuilder
 from workbench import NOW, Vault, contents
 
 from signet_sync.app.workspace import opened
-from signet_sync.errors import UsageError
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
-from signet_sync.formats.turn import Turn
-from signet_sync.sessions import journal as sessions_journal
-from signet_sync.sessions import live_files
-from signet_sync.sessions.live import append, settle
 from signet_sync.sessions.states import new_part
-from signet_sync.sessions.store import live
 from signet_sync.settings.model import Settings
 from signet_sync.sync.planner import Judgement
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.bodies import keep
 from signet_sync.text.redacted_match import alike, begins
-from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
+from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 
 SECRET = "ghp_k3Xw9QvT2mLr7Zp4Bd8Yf6Nc1Hs5JgAe0uRi"
 KEY = 'api_key = "q7Zp2Lm9Rt4Vb8Nc"'
@@ -91,14 +78,7 @@ def age(vault: Vault) -> None:
         judged = [Judgement(path, "indexed", row=row._replace(content=known[path])) for path, row in rows.items()]
         artifacts.insert_rows(database, judged, first, NOW)
         artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
-        database.execute("update flow_results set request_sha256 = ?", ("0" * 64,))
-        # Without a key, a flow is named by its words.
-        database.execute("delete from flow_results where flow_key not in (?, ?)", (key("end"), key("compact")))
-
-
-def key(kind: str) -> str:
-    """The name of a flow that was given the key `k`."""
-    return sha256(json.dumps(["key", kind, "default", "k"]).encode()).hexdigest()[:32]
+        database.execute("delete from flow_results")
 
 
 @pytest.fixture
@@ -158,51 +138,6 @@ def test_of_a_conversation_under_other_rules_the_rest_is_told(lines: list[str], 
 # ── endings ──
 
 
-@pytest.mark.parametrize("keyed", [{}, {"idempotency_key": "k"}], ids=["body", "key"])
-@pytest.mark.parametrize("summary", [{}, {"summary": LEAKY_SUMMARY}], ids=["digest", "summary"])
-def test_a_replay_of_an_ending_is_one(vault: Vault, keyed: dict[str, str], summary: dict[str, str]) -> None:
-    given = {"captured_at": moment(0), "transcript": LEAKY, **keyed, **summary}
-    first = end(vault, **given)
-    age(vault)
-    before = contents(vault.memory)
-    again = end(vault, **given)
-    assert again == {**first, "idempotent_replay": True, "redactions": again["redactions"]} | (
-        {"sentence": again["sentence"], "sentence_quality": again["sentence_quality"]} if not keyed else {}
-    )
-    assert contents(vault.memory) == before
-
-
-@pytest.mark.parametrize("keyed", [{}, {"idempotency_key": "k"}], ids=["body", "key"])
-def test_a_replay_of_a_compaction_is_one(vault: Vault, keyed: dict[str, str]) -> None:
-    given = {"captured_at": moment(0), "compaction": LEAKY_SUMMARY, **keyed}
-    first = compact(vault, **given)
-    age(vault)
-    before = contents(vault.memory)
-    again = compact(vault, **given)
-    assert again["idempotent_replay"] and again["compaction"] == first["compaction"]
-    assert contents(vault.memory) == before
-    refused = "idempotency-conflict" if keyed else "name-taken"
-    refuse(vault, refused, kind="compact", **{**given, "compaction": f"{LEAKY_SUMMARY}\nmore\n"})
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"transcript": LEAKY + THIRD},
-        {"summary": SUMMARY},
-        {"project": "/home/ada/code/other"},
-        {"captured_at": moment(7)},
-        {"session_id": "5e551003-0000-4000-8000-000000000009"},
-    ],
-    ids=lambda other: next(iter(other)),
-)
-def test_other_content_under_the_key_is_a_conflict_still(vault: Vault, other: dict[str, str]) -> None:
-    given = {"captured_at": moment(0), "transcript": LEAKY, "summary": LEAKY_SUMMARY, "idempotency_key": "k"}
-    end(vault, **given)
-    age(vault)
-    refuse(vault, "idempotency-conflict", **{**given, **other})
-
-
 def test_a_resumed_session_writes_the_rest_once(vault: Vault) -> None:
     end(vault, captured_at=moment(0), transcript=LEAKY)
     end(vault, captured_at=moment(1), transcript=LEAKY + SECOND)
@@ -212,21 +147,10 @@ def test_a_resumed_session_writes_the_rest_once(vault: Vault) -> None:
     for number in (2, 3):
         end(vault, captured_at=moment(number), transcript=LEAKY + SECOND + THIRD)
     assert segments(vault) == [*old, normalize(THIRD).lstrip("\n")]
-    assert fields(vault, written(vault, "transcript")[-1])["sanitizer_version"] == SANITIZER_VERSION
-
-
-def test_a_tail_told_again_is_known_and_one_under_the_same_rules_is_news(vault: Vault) -> None:
-    tail = {"transcript": f"## User\n\nuse {SECRET} here\n", "transcript_is": "tail"}
-    end(vault, captured_at=moment(0), **tail)
-    end(vault, captured_at=moment(1), **{**tail, "transcript": "## User\n\nuse none of them here\n"})
-    assert len(segments(vault)) == 2
-    age(vault)
-    end(vault, captured_at=moment(2), **tail)
-    assert len(segments(vault)) == 2
 
 
 @pytest.mark.parametrize("tail", [False, True], ids=["whole", "tail"])
-def test_what_was_redacted_since_is_known_too(vault: Vault, tail: bool) -> None:
+def test_what_was_redacted_since_is_known(vault: Vault, tail: bool) -> None:
     given = {"transcript": LEAKY, **({"transcript_is": "tail"} if tail else {})}
     end(vault, captured_at=moment(0), **given)
     age(vault)
@@ -237,61 +161,6 @@ def test_what_was_redacted_since_is_known_too(vault: Vault, tail: bool) -> None:
     assert segments(vault) == kept
     end(vault, captured_at=moment(2), transcript=LEAKY + SECOND)
     assert segments(vault) == [*kept, normalize(SECOND).lstrip("\n")]
-
-
-# ── what was cut off ──
-
-
-def as_journalled(vault: Vault, answer: dict[str, Any], bodies: dict[str, str]) -> None:
-    """The inputs of an ending as the older rules journalled them; whoever wrote them has died."""
-    given = document(captured_at=moment(0))
-    sessions_journal.begin(
-        str(vault.state / "journal"),
-        "0" * 32,
-        {
-            "v": 1,
-            "kind": "end",
-            "agent_id": "default",
-            **{name: given.get(name) for name in ("session_id", "session_key", "harness", "started_at", "ended_at")},
-            "project": f"/home/ada/{SECRET}/lantern",
-            "captured_at": moment(0),
-            "token": answer["session_token"],
-            "manifest": answer["manifest"],
-            "bodies": bodies,
-            "proposal": None,
-            "headline": None,
-            "now": moment(0),
-            "flow_key": "0" * 32,
-            "request": "0" * 64,
-            "redactions": {},
-        },
-    ).release()
-
-
-@pytest.mark.parametrize("standing", [(), ("transcript",), ("transcript", "summary")], ids=["none", "one", "both"])
-def test_an_ending_that_was_cut_off_comes_to_its_end(vault: Vault, standing: tuple[str, ...]) -> None:
-    given = {"captured_at": moment(0), "transcript": LEAKY, "summary": LEAKY_SUMMARY}
-    answer = end(vault, **given)
-    age(vault)
-    bodies = {kind: body(vault, answer[kind]) for kind in ("transcript", "summary")}
-    for kind in {"transcript", "summary", "manifest"} - set(standing):
-        (vault / answer[kind]).unlink()
-    kept = contents(vault.memory)
-    with vault.database(readonly=False) as database, database.transaction():
-        keep(database, [answer[kind] for kind in bodies])
-        for table in ("flow_results", "seals"):
-            database.execute(f"delete from {table}")
-    as_journalled(vault, answer, bodies)
-    assert vault.reindex("--accept-removals")["problems"] == []
-    assert journal(vault) == []
-    assert kept.items() <= contents(vault.memory).items()
-    for kind in {"transcript", "summary"} - set(standing):
-        assert SECRET not in (vault / answer[kind]).read_text()
-        assert "REDACTED" in body(vault, answer[kind])
-    assert fields(vault, answer["transcript"])["sanitizer_version"] == "sanitize_transcript_v0" if standing else "v1"
-    before = contents(vault.memory)
-    assert end(vault, **given)["idempotent_replay"]
-    assert contents(vault.memory) == before
 
 
 # ── what harnesses wrote ──
@@ -317,39 +186,6 @@ def test_a_transcript_that_went_on_is_captured_once(
     new = segments(vault)[-1]
     assert "and this is new" in new and "so is this" in new and "REDACTED" not in new
     assert not desk.take(talk).wrote
-
-
-def test_a_compaction_that_a_hook_told_of_is_kept_once(desk: Desk, talk: TranscriptBuilder, vault: Vault) -> None:
-    talk.user("hello", 1)
-    assert desk.compact(talk, 300, f"Summary: {SECRET} in src/queue.py, {KEY}").wrote
-    age(vault)
-    assert not desk.compact(talk, 600, f"Summary: {SECRET} in src/queue.py, {KEY}").wrote
-
-
-def test_a_live_turn_told_again_is_a_duplicate(desk: Desk) -> None:
-    with desk.workspace.database.transaction():
-        old = live.LiveTurn(1, "user", f'use {SECRET}\n\napi_key = "[REDACTED:of-old]"', moment(0))
-        live.buffer(desk.workspace.database, "default", "k", [old])
-    turn = Turn(1, "user", f"use {SECRET}\n\n{KEY}", moment(0))
-    answer = append(desk.workspace, [turn], agent_id="default", session_key="k")
-    assert (answer["appended"], answer["duplicates"]) == (0, 1)
-    with pytest.raises(UsageError):
-        append(desk.workspace, [turn._replace(text="use it")], agent_id="default", session_key="k")
-
-
-@pytest.mark.parametrize("told", [True, False], ids=["told", "lacking"])
-def test_live_turns_stand_once_and_without_secrets(desk: Desk, vault: Vault, told: bool) -> None:
-    text = f"use {SECRET} here\n\n{KEY}"
-    identity = live_files.LiveIdentity("default", "k", "")
-    with live_files.locked(desk.workspace.state.live, identity) as buffer:
-        buffer.append([live.LiveTurn(1, "user", older(sanitize_normalized(text)), moment(0))])
-    settle(desk.workspace)
-    given = f"## User\n\n{text}\n" if told else FIRST
-    end(vault, session_key="k", captured_at=moment(1), transcript=given)
-    (segment,) = segments(vault)
-    assert segment.count("here") == segment.count("api_key") == 1
-    assert SECRET not in segment
-    assert vault.rows("select count(*) from session_transcripts") == [(0,)]
 
 
 # ── rows, seals, the doctor ──
