@@ -379,7 +379,7 @@ def test_the_shape_of_reindex(vault):
 def test_the_shape_of_check(vault):
     (vault.memory / "note.md").write_text("")
     document = vault.call("check", "--json").json
-    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes", "mended"}
+    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes"}
     keys(document["counts"], COUNTS)
     assert document["ok"] is True
 
