@@ -73,7 +73,7 @@ def test_the_newest_comes_first_and_since_bounds_it(vault: Vault, kind: Model) -
     asked = [one for one in kind.prompts if "<record-" in one]
     assert ["A second one" in one for one in asked] == [False, True, False] and "number3x" in asked[2]
     kind.prompts.clear()
-    other = {name.replace("extraction", "synthesis"): value for name, value in kind.settings.items()}
+    other = {name.replace("llm", "synthesis"): value for name, value in kind.settings.items()}
     with workspace(vault, **other) as found:
         newest = found.database.value("select max(membership_us) from memory_artifacts")
         counted = measure(found, now_us=lambda: MIDDAY, environ={}, since_us=newest)
@@ -100,7 +100,7 @@ def test_time_and_silence_end_it(vault: Vault, kind: Model) -> None:
     with workspace(vault, **kind.settings) as found:
         done = run(found, longest=0.0)
         assert done.stopped == "time" and kind.prompts == [] and done.left > 0
-    dead = kind.settings | {"extraction_endpoint": "http://127.0.0.1:9/v1", "synthesis_provider": "none"}
+    dead = kind.settings | {"llm_endpoint": "http://127.0.0.1:9/v1", "synthesis_provider": "none"}
     with workspace(vault, **dead) as found:
         done = run(found)
         assert (done.stopped, done.left, done.unusable) == ("silent", 1, 2)

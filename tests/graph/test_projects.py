@@ -342,7 +342,7 @@ def test_an_old_pin_holds_and_can_be_taken_off(vault: Vault) -> None:
         )
         assert pins.is_pinned(database, "default", thread[0])
         assert not pins.pin(database, "default", thread[0], NOW)
-        uses = section_inputs(database, "default", 1774720000000000, {}, 5000).uses
+        uses = section_inputs(database, "default", 1774720000000000, 5000).uses
         assert uses[thread[0]].pinned and uses[thread[0]].accesses == 5 and old not in uses
     vault.reindex("--full")
     (line,) = [line for line in vault.page().splitlines() if line.endswith(f"^{thread[0][:8]}")]

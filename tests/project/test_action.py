@@ -177,7 +177,7 @@ HOSTILE = """\
 "::stop-commands::hush" = 1
 [reconcile]
 max_file_bytes = 4000000000
-[extraction]
+[llm]
 command = ["/bin/sh", "-c", "touch sprung"]
 [check]
 ignore = ["*"]
@@ -284,7 +284,6 @@ SETTINGS = {
     "what it may not set": HOSTILE,
     "no TOML": "a = [\n\n b",
     "a wrong value": "[projection]\n\nbudget_tokens = '##[stop-commands]x'\n",
-    "shares that do not add up": "[projection]\nshare_head = 1.0\n",
     "everything noise": '[noise]\nprojects = ["/"]\nsessions = [""]\n',
     "too long": "#" * 70_000,
 }
@@ -312,7 +311,6 @@ def test_no_setting_of_a_workspace_changes_a_verdict(checkout):
     assert told == {
         "no TOML": [("config-invalid", 3)],
         "a wrong value": [("config-invalid", 3)],
-        "shares that do not add up": [("config-invalid", 2)],
         "too long": [("config-invalid", 1)],
     }
 

@@ -149,7 +149,7 @@ def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> Non
     assert [(day.hits, day.height) for day in data["days"]][:2] == [(1, 0.5), (2, 1.0)]
     assert data["days"][-1].day == NOW[:10] and sum(day.hits for day in data["days"]) == 4
     assert {angle.query for angle in data["angles"]} == {query for _, query, _ in HITS[RISEN]}
-    assert not data["reweighed"] and data["pinned"]
+    assert data["pinned"]
     assert run(vault, data["pin"]).code == 0 and not about(vault, RISEN)["pinned"]
     assert run(vault, about(vault, RISEN)["forget"]).code == 0
     with pytest.raises(IndexError):

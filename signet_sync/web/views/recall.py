@@ -13,7 +13,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, day_of
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations, promotion
 from signet_sync.memories.promotion import RecalledMemory
-from signet_sync.memories.promotion_score import Gates, ScorePart, SignalWeights, parts
+from signet_sync.memories.promotion_score import WEIGHTS, Gates, ScorePart, SignalWeights, parts
 from signet_sync.memories.promotion_views import DreamView, SweepView
 from signet_sync.memories.signals import Signals
 from signet_sync.memories.store import memories, pins, promotions, recall_events
@@ -36,7 +36,6 @@ QUESTIONS = 12
 ANGLES = 30
 DAYS = 120
 _TEXT = 200  # characters of a memory in a list
-_ROUNDED = 0.005
 _A_DAY = DAY // SECOND
 _UNITS = (("day", _A_DAY), ("hour", 3600), ("minute", 60))
 
@@ -104,7 +103,7 @@ def recall(request: ViewRequest) -> WebPage:
     words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
     meaning = Meaning(request.site.place, request.now_us, remembers=False)
     settings = request.site.place.settings()
-    gates, weights = promotion.gates(settings), promotion.weights(settings)
+    gates, weights = promotion.gates(settings), WEIGHTS
     with reading(request.site.place) as database:
         texts = _Texts(database, request.agent)
         found_now = answers(database, request, words, ANSWERS, meaning) if words else []
@@ -138,7 +137,7 @@ def recall(request: ViewRequest) -> WebPage:
             "gates": gates,
             "weights": list(zip(SignalWeights._fields, weights, strict=True)),
             "most": sum(weights),
-            "half_life": settings.recall_half_life_days,
+            "half_life": promotion.RECENCY_HALF_LIFE,
             "every": _every(settings.dream_interval) if settings.dream_enabled else "",
             "dream": command_line(request, "dream"),
             "remember": command_line(request, "remember", "Deploys happen on Tuesdays, after the backup."),
@@ -253,7 +252,7 @@ def _parts_then(view: DreamView, weights: SignalWeights) -> tuple[ScorePart, ...
 def memory(request: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
     settings = request.site.place.settings()
-    gates, weights = promotion.gates(settings), promotion.weights(settings)
+    gates, weights = promotion.gates(settings), WEIGHTS
     with reading(request.site.place) as database:
         found = operations.named(database, request.agent, request.path["memory"])
         wanted = found.id
@@ -279,8 +278,6 @@ def memory(request: ViewRequest) -> WebPage:
         {
             **data,
             "handle": handle(wanted),
-            "reweighed": then is not None
-            and abs(sum(one.adds for one in _parts_then(then, weights)) - then.score) > _ROUNDED,
             "most": sum(weights),
             "least": gates.score,
             "forget": command_line(request, "forget", wanted),
