@@ -19,10 +19,11 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.errors import ConfigError
+from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import is_rule
 from signet_sync.formats.paths import display
 from signet_sync.settings.model_choice import (
@@ -437,6 +438,50 @@ def broken_values(root: Path, environ: Mapping[str, str] = os.environ) -> list[S
     return [remark for remark in layers.remarks if remark.broken]
 
 
+class KnownSetting(NamedTuple):
+    """A setting with the value that is in effect and where that is from: a variable, a file, or `default`."""
+
+    field: Field[Any]
+    value: object
+    origin: str
+
+
+def known_settings(
+    root: Path, environ: Mapping[str, str] = os.environ
+) -> tuple[list[KnownSetting], list[SettingsRemark]]:
+    """Returns every setting in order, and what of them could not be used."""
+    settings, remarks = load(root, environ=environ, anyway=True)
+    layers = _Layers(root, environ, anyway=True)
+    origins = dict.fromkeys(layers.of_workspace(), WORKSPACE_FILE)
+    origins |= dict.fromkeys(layers.of_user(), user_file(environ))
+    origins |= {f.name: environment_name(f) for f in fields(Settings) if environment_name(f) in environ}
+    return [
+        KnownSetting(f, getattr(settings, f.name), origins.get(f.name, "default")) for f in fields(Settings)
+    ], remarks
+
+
+def named(key: str) -> Field[Any]:
+    """Returns the setting of a key. Raises `UsageError` (`unknown-setting`)."""
+    by_key: dict[str, Field[Any]] = {f.metadata["key"]: f for f in fields(Settings)}
+    if key not in by_key:
+        message = f"there is no setting {display(key[:60])}{_suggestion(key, by_key)}"
+        raise UsageError(message, hint="signet-sync settings list shows every setting", code="unknown-setting")
+    return by_key[key]
+
+
+def parse(f: Field[Any], text: str, source: str) -> object:
+    """Returns the value that a text means: a list is divided by commas, or written as in TOML. Raises `ConfigError`."""
+    value: object = text
+    if isinstance(f.metadata["default"], tuple):
+        value = _split(text)
+        if text.strip().startswith("["):
+            import tomllib
+
+            with suppress(ValueError):
+                value = tomllib.loads(f"value = {text}")["value"]
+    return _checked(f, value, source)
+
+
 def in_one_line(remarks: Iterable[SettingsRemark]) -> str:
     """Returns what cannot be used of the settings, on one line; empty if all can."""
     broken = [remark for remark in remarks if remark.broken]
@@ -547,7 +592,7 @@ class _Layers:
 
         def unknown(key: str, _known: Field[Any] | None) -> None:
             message = f"{UNKNOWN} {display(key)}{_suggestion(key, self._by_key)}"
-            hint = "see docs/settings.md for every setting; remove or rename it"
+            hint = "signet-sync settings list shows every setting; remove or rename it"
             self.refuse(ConfigError(message, path=path, hint=hint), path)
 
         return self._of_file(path, _OF_USER, broken, unknown)
@@ -599,9 +644,8 @@ class _Layers:
             name = environment_name(f)
             raw = self._environ.get(name)
             if raw is not None:
-                value: object = _split(raw) if isinstance(spec(f)[1], tuple) else raw
                 try:
-                    values[f.name] = _checked(f, value, name)
+                    values[f.name] = parse(f, raw, name)
                 except ConfigError as error:
                     self.refuse(error, name)
         return values
