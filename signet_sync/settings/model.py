@@ -69,8 +69,8 @@ def _setting(
     return field(default=default, metadata=metadata)
 
 
-def _of_provider(*given: Any, **more: Any) -> Any:
-    """Declares a setting that runs a program or sends text somewhere: a workspace may never set it."""
+def _own_setting(*given: Any, **more: Any) -> Any:
+    """Declares a setting that a workspace may never set: it runs a program, sends text somewhere or deletes."""
     return _setting(*given, workspace=False, **more)
 
 
@@ -82,40 +82,22 @@ class Settings:
     """
 
     debounce: float = _setting(
-        0.2,
-        "watch.debounce",
-        "Quiet time after the last change before a pass starts, in seconds; the first change after a quiet second"
-        " waits 0.02.",
-        (0.0, 60.0),
+        0.2, "watch.debounce", "Quiet time after the last change before a pass starts, in seconds.", (0.0, 60.0)
     )
     watch_mode: str = _setting(
-        "auto",
-        "watch.mode",
-        "`auto` (the system's events, polling when they are exhausted), `polling` or `off`.",
-        choices=("auto", "polling", "off"),
+        "auto", "watch.mode", "`auto`: events of the system, else polling.", choices=("auto", "polling", "off")
     )
     poll_interval: float = _setting(
         2.0, "watch.poll_interval", "Time between two checks when polling, in seconds.", (0.1, 3600.0)
     )
     interval: float = _setting(
-        300.0,
-        "reconcile.interval",
-        "Time between two full passes of `run`, in seconds; in a large vault longer, so that they take a hundredth of a"
-        " processor at most.",
-        (1.0, 7 * 86400.0),
+        300.0, "reconcile.interval", "Least time between two full passes of `run`, in seconds.", (1.0, 7 * 86400.0)
     )
-    max_file_bytes: int = _setting(
-        64 * 1024 * 1024,
-        "reconcile.max_file_bytes",
-        "A larger file is `too-large` and never read, in bytes.",
-        (1024, 4 * 1024**3),
-        workspace=False,
+    max_file_bytes: int = _own_setting(
+        64 * 1024**2, "reconcile.max_file_bytes", "A larger file is not read, in bytes.", (1024, 4 * 1024**3)
     )
     settle_seconds: float = _setting(
-        2.0,
-        "reconcile.settle_seconds",
-        "A file younger than this is checked again before `run` reports it as invalid, changed or gone, in seconds.",
-        (0.0, 600.0),
+        2.0, "reconcile.settle_seconds", "A younger file is looked at again before it is reported.", (0.0, 600.0)
     )
     context_budget_tokens: int = _setting(
         2000, "context.budget_tokens", "Size of the context that a session gets at its start, in tokens.", (100, 10_000)
@@ -150,16 +132,10 @@ class Settings:
         (), "noise.projects", "Additional project prefixes whose sessions are indexed but not shown on pages."
     )
     noise_sessions: tuple[str, ...] = _setting(
-        (),
-        "noise.sessions",
-        "Additional prefixes of ids and keys of sessions without a project that are not shown on pages.",
+        (), "noise.sessions", "Additional prefixes of ids and keys of sessions without project that pages leave out."
     )
-    recall_retention_days: float = _setting(
-        365.0,
-        "recall.retention_days",
-        "Days for which recall hits are kept; 0 forever.",
-        (0.0, 36500.0),
-        workspace=False,
+    recall_retention_days: float = _own_setting(
+        365.0, "recall.retention_days", "Days for which recall hits are kept, and count; 0 forever.", (0.0, 36500.0)
     )
     dream_enabled: bool = _setting(
         True, "dream.enabled", "`false`: `run` makes no sweeps; the command `dream` still does."
@@ -200,10 +176,7 @@ class Settings:
         workspace=False,
     )
     capture_idle: float = _setting(
-        900.0,
-        "capture.idle",
-        "A transcript whose end no hook reported is captured when nothing was added for this long, in seconds.",
-        (1.0, 7 * 86400.0),
+        900.0, "capture.idle", "Seconds of silence after which a transcript without end is captured.", (1.0, 604800.0)
     )
     agents_projects: tuple[str, ...] = _setting(
         (),
@@ -230,103 +203,78 @@ class Settings:
         (0.0, 36500.0),
         workspace=False,
     )
-    seals_max_bytes: int = _setting(
+    seals_max_bytes: int = _own_setting(
         0,
         "seals.max_bytes",
-        "Most bytes of sealed files; beyond it those of unchanged files are deleted, oldest seals first, never those "
-        "of a file that changed or disappeared. 0 no limit.",
+        "Most sealed bytes; beyond it those of unchanged files go, oldest first; 0 any.",
         (0, 10**13),
-        workspace=False,
     )
-    log_level: str = _setting(
-        "INFO",
-        "log.level",
-        "`DEBUG`, `INFO`, `WARNING` or `ERROR`.",
-        workspace=False,
-        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    log_level: str = _own_setting(
+        "INFO", "log.level", "What is logged: this, and what is worse.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
-    backup_keep: int = _setting(
-        3, "backup.keep", "Backups of native rows that are kept in the state folder.", (1, 1000), workspace=False
+    backup_keep: int = _own_setting(
+        3, "backup.keep", "Backups of native rows that are kept in the state folder.", (1, 1000)
     )
-    llm_daily_tokens: int = _of_provider(
-        200_000,
-        "llm.daily_tokens",
-        "Most tokens that language models may take on a UTC day, prompts and answers, in all workspaces of yours; 0: no"
-        " model is asked.",
-        (0, 10**12),
+    llm_daily_tokens: int = _own_setting(
+        200_000, "llm.daily_tokens", "Most tokens for models on a UTC day, in all workspaces; 0: none.", (0, 10**12)
     )
-    llm_provider: str = _of_provider(
-        "",
-        "llm.provider",
-        "Provider for summaries, sentences, paragraphs and facts (see below); empty: none, unless Signet's"
-        " `agent.yaml` names one (see below).",
-        choices=PROVIDERS,
+    llm_provider: str = _own_setting(
+        "", "llm.provider", "Who writes summaries, sentences, paragraphs and facts (see below).", choices=PROVIDERS
     )
-    llm_model: str = _of_provider("", "llm.model", "Name of the model on the server.")
-    llm_endpoint: str = _of_provider(
-        "",
-        "llm.endpoint",
-        "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
+    llm_model: str = _own_setting("", "llm.model", "Name of the model on the server.")
+    llm_endpoint: str = _own_setting(
+        "", "llm.endpoint", "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own."
     )
-    llm_timeout: float = _of_provider(
-        60.0,
-        "llm.timeout",
-        "Longest time that the end of a session, or a request for facts, waits for the model, in seconds.",
-        (0.1, 3600.0),
+    llm_timeout: float = _own_setting(
+        60.0, "llm.timeout", "Longest time that a session's end waits for the model, in seconds.", (0.1, 3600.0)
     )
-    llm_command: tuple[str, ...] = _of_provider(
+    llm_command: tuple[str, ...] = _own_setting(
         (), "llm.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
     )
-    llm_api_key_env: str = _of_provider("", "llm.api_key_env", "Name of the environment variable with the key.")
-    llm_api_key_file: str = _of_provider(
+    llm_api_key_env: str = _own_setting("", "llm.api_key_env", "Name of the environment variable with the key.")
+    llm_api_key_file: str = _own_setting(
         "", "llm.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
     )
-    synthesis_enabled: bool = _of_provider(
+    synthesis_enabled: bool = _own_setting(
         True, "llm.synthesis.enabled", "`false`: no model is asked for summaries, sentences and paragraphs."
     )
-    synthesis_provider: str = _of_provider(
-        "",
-        "llm.synthesis.provider",
-        "Another provider for summaries, sentences and paragraphs; of `[llm]` only the timeout then counts.",
-        choices=PROVIDERS,
+    synthesis_provider: str = _own_setting(
+        "", "llm.synthesis.provider", "Another provider for summaries, sentences, paragraphs.", choices=PROVIDERS
     )
-    synthesis_model: str = _of_provider("", "llm.synthesis.model", "Another model for them.")
-    synthesis_endpoint: str = _of_provider(
+    synthesis_model: str = _own_setting("", "llm.synthesis.model", "Another model for them.")
+    synthesis_endpoint: str = _own_setting(
         "", "llm.synthesis.endpoint", "Another server for them; the key of `[llm]` is not sent there."
     )
-    synthesis_timeout: float = _of_provider(
+    synthesis_timeout: float = _own_setting(
         0.0, "llm.synthesis.timeout", "Another timeout for them, in seconds; 0: that of `[llm]`.", (0.0, 3600.0)
     )
-    synthesis_command: tuple[str, ...] = _of_provider((), "llm.synthesis.command", "Another program for them.")
-    synthesis_api_key_env: str = _of_provider(
+    synthesis_command: tuple[str, ...] = _own_setting((), "llm.synthesis.command", "Another program for them.")
+    synthesis_api_key_env: str = _own_setting(
         "", "llm.synthesis.api_key_env", "Another variable with the key for them."
     )
-    synthesis_api_key_file: str = _of_provider("", "llm.synthesis.api_key_file", "Another file with the key for them.")
-    embeddings_enabled: bool = _of_provider(
+    synthesis_api_key_file: str = _own_setting("", "llm.synthesis.api_key_file", "Another file with the key for them.")
+    embeddings_enabled: bool = _own_setting(
         True, "embeddings.enabled", "`false`: no vector is made or searched; those that exist are kept."
     )
-    embeddings_provider: str = _of_provider(
+    embeddings_provider: str = _own_setting(
         "",
         "embeddings.provider",
-        "What makes the vectors by which `recall` also finds texts of similar meaning (see below); empty or `none`:"
-        " nothing does, and existing vectors are deleted.",
+        "What makes vectors for texts of similar meaning (see below); empty, `none`: nothing, and vectors are deleted.",
         choices=("", "none", *SERVERS, *LOCAL_MODELS),
     )
-    embeddings_model: str = _of_provider(
+    embeddings_model: str = _own_setting(
         "", "embeddings.model", "Name of the model, on the server or in fastembed's list; model2vec needs none."
     )
-    embeddings_endpoint: str = _of_provider(
-        "",
-        "embeddings.endpoint",
-        "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
+    embeddings_endpoint: str = _own_setting(
+        "", "embeddings.endpoint", "Base URL of the server; empty: the provider's own."
     )
-    embeddings_folder: str = _of_provider(
+    embeddings_folder: str = _own_setting(
         "", "embeddings.folder", "Folder with the files of the model, for `fastembed` and `model2vec`."
     )
-    embeddings_api_key_env: str = _of_provider(
+    embeddings_api_key_env: str = _own_setting(
         "", "embeddings.api_key_env", "Name of the environment variable with the key."
     )
-    embeddings_api_key_file: str = _of_provider(
+    embeddings_api_key_file: str = _own_setting(
         "", "embeddings.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
     )
 
