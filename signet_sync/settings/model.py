@@ -20,7 +20,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.errors import ConfigError, UsageError
@@ -289,9 +289,7 @@ class Settings:
 
 def spec(f: Field[Any]) -> tuple[str, Any, str, bool]:
     """Returns TOML key, default, meaning, and whether a workspace file may set it."""
-    default = f.metadata["default"]
-    assert f.default is not MISSING or f.default_factory is not MISSING
-    return f.metadata["key"], default, f.metadata["doc"], f.metadata["workspace"]
+    return f.metadata["key"], f.metadata["default"], f.metadata["doc"], f.metadata["workspace"]
 
 
 def environment_name(f: Field[Any]) -> str:

@@ -31,6 +31,9 @@ The environment variable of a setting is its key in capitals: `watch.mode` is `S
 `SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and `SIGNET_STATE` the
 folder with the state of all workspaces.
 
+`signet-sync settings list` shows each value and where it is from, `settings explain NAME` what it may be, and
+`settings set NAME VALUE` changes it in your own file, whose comments stay.
+
 | key | default | meaning |
 |---|---|---|
 """

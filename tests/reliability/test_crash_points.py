@@ -145,6 +145,7 @@ NOT_HERE = {
     "eject": "the state itself goes: tests/admin/test_eject.py",
     "telemetry reset": "one transaction",
     "notify": "writes nothing down",
+    "settings set": "the person's own file, replaced as a whole",
     "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables_crashes.py",
     "fleet search": "reads",
     "stats": "reads",
