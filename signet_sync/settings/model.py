@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -509,64 +509,47 @@ class _Layers:
         return self.of_user() | self._of_environment()
 
     def refuse(self, error: ConfigError, place: str) -> None:
-        """Records what is wrong with what the person set, or raises it."""
-        if not self._anyway:
+        """Records what is wrong with the workspace's own file, or with what the person set, or raises the latter."""
+        own = place == WORKSPACE_FILE
+        if not own and not self._anyway:
             raise error
-        self.doubtful = True
-        self.remarks.append(SettingsRemark(error.path or place, error.message, error.hint, True))
+        self.doubtful = self.doubtful or not own
+        self.remarks.append(SettingsRemark(place if own else error.path or place, error.message, error.hint, True))
 
     def of_workspace(self) -> dict[str, object]:
         """Returns what the workspace's own file sets."""
-
-        def broken(error: ConfigError) -> None:
-            self.remarks.append(SettingsRemark(WORKSPACE_FILE, error.message, error.hint, True))
-
-        def unknown(key: str, known: Field[Any] | None) -> None:
-            # The file may come from a stranger and hold thousands of names: not each is worth a search.
-            meant = _suggestion(key, self._by_key) if known is None and len(self.remarks) < _SEARCHES else ""
-            why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
-            self.remarks.append(SettingsRemark(WORKSPACE_FILE, f"{display(key)} ignored: {why}", "", False))
-
-        return self._of_file(os.path.join(self._root, WORKSPACE_FILE), _OF_WORKSPACE, broken, unknown)
+        return self._of_file(os.path.join(self._root, WORKSPACE_FILE), _OF_WORKSPACE)
 
     def of_user(self) -> dict[str, object]:
         """Returns what the person's own file sets. Raises `ConfigError` unless with `anyway`."""
-        path = user_file(self._environ)
+        return self._of_file(user_file(self._environ), _OF_USER)
 
-        def broken(error: ConfigError) -> None:
-            self.refuse(error, path)
-
-        def unknown(key: str, _known: Field[Any] | None) -> None:
-            message = f"{UNKNOWN} {display(key)}{_suggestion(key, self._by_key)}"
-            hint = "signet-sync settings list shows every setting; remove or rename it"
-            self.refuse(ConfigError(message, path=path, hint=hint), path)
-
-        return self._of_file(path, _OF_USER, broken, unknown)
-
-    def _of_file(
-        self,
-        path: Path,
-        layer: str,
-        broken: Callable[[ConfigError], None],
-        unknown: Callable[[str, Field[Any] | None], None],
-    ) -> dict[str, object]:
+    def _of_file(self, path: Path, layer: str) -> dict[str, object]:
         own = layer == _OF_WORKSPACE
         source = WORKSPACE_FILE if own else path
         values: dict[str, object] = {}
         try:
             entries = list(_entries(path, self._root if own else None))
         except ConfigError as error:
-            broken(error)
+            self.refuse(error, source)
             return self._last_good(layer)
         for key, value in entries:
             known = self._by_key.get(key)
-            if known is None or (own and not known.metadata["workspace"]):
-                unknown(key, known)
+            # A workspace's file may come from a stranger and hold thousands of names: not each is worth a search.
+            searches = known is None and len(self.remarks) < _SEARCHES
+            meant = f"{UNKNOWN}{_suggestion(key, self._by_key) if searches else ''}"
+            if own and (known is None or not known.metadata["workspace"]):
+                why = meant if known is None else "a workspace may not set this"
+                self.remarks.append(SettingsRemark(source, f"{display(key)} ignored: {why}", "", False))
+            elif known is None:
+                message = meant.replace(UNKNOWN, f"{UNKNOWN} {display(key)}", 1)
+                hint = "signet-sync settings list shows every setting; remove or rename it"
+                self.refuse(ConfigError(message, path=path, hint=hint), path)
             elif known in self._fields:
                 try:
                     values[known.name] = _checked(known, value, source)
                 except ConfigError as error:
-                    broken(error)
+                    self.refuse(error, source)
                     values |= _substitute(known, self._last_good(layer).get(known.name), value)
         return values
 
