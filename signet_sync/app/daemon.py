@@ -321,12 +321,11 @@ class Daemon:
         return remarks
 
     def _log_to(self, folder: str | None) -> None:
-        settings = self.settings
-        level = "DEBUG" if self.options.verbose else settings.log_level
+        level = "DEBUG" if self.options.verbose else self.settings.log_level
         try:
-            log.set_up(level, folder=folder, rotation_bytes=settings.log_rotation_bytes, keep=settings.log_keep)
+            log.set_up(level, folder=folder)
         except OSError as error:
-            log.set_up(level, folder=None, rotation_bytes=settings.log_rotation_bytes, keep=settings.log_keep)
+            log.set_up(level, folder=None)
             logger.warning("no log file: {}", error)
 
     def _reload_settings(self, work: Scheduler) -> None:

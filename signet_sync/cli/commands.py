@@ -61,6 +61,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("agent", "Run the background agent, which updates index and MEMORY.md."),
         "doctor": ("doctor", "Check the installation end to end."),
         "logs": ("logs", "Show or follow the logs."),
+        "settings": ("settings", "Show, explain or change settings."),
     },
     "sharing": {
         "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import partial
 from typing import Literal
 
@@ -23,7 +22,7 @@ from signet_sync.graph.store.wordings import Unread
 from signet_sync.llm import prompts, synthesis
 from signet_sync.llm.providers import HttpProvider, NullProvider, Provider
 from signet_sync.llm.token_budget import BudgetSpent
-from signet_sync.settings.model import Settings
+from signet_sync.settings.model_choice import asks_for_facts
 from signet_sync.storage import state_dir
 from signet_sync.sync import deriving
 from signet_sync.sync.publishing import publish_pages
@@ -49,32 +48,26 @@ def enrich(
 ) -> None:
     """Lets a model extract facts from new artifacts and reword new condensations; derives those sessions again.
 
-    Facts if `[extraction]` names a provider, paragraphs if `[synthesis]` has one. Ends early if `waiting` returns True.
+    Facts if `[llm]` names a provider, paragraphs if that or `[llm.synthesis]` does. Ends early if `waiting` returns
+    True.
     Failures are logged and retried later; raises no `SignetSyncError`.
     """
 
     try:
         with state_dir.model_lock(workspace.state):
             run = partial(_Run, workspace=workspace, now_us=now_us, longest=LONGEST, waiting=waiting)
-            if workspace.settings.extraction_provider:
-                settings = without_synthesis(workspace.settings)
-                _facts(run("facts", provider=_provider(workspace, settings, environ)))
-            _paragraphs(run("paragraph", provider=_provider(workspace, workspace.settings, environ)))
+            if asks_for_facts(workspace.settings):
+                _facts(run("facts", provider=_provider(lambda: synthesis.facts_provider(workspace.settings, environ))))
+            usual = _provider(lambda: synthesis.provider_for(workspace.settings, workspace.root, environ))
+            _paragraphs(run("paragraph", provider=usual))
     except SignetSyncError as error:
         if error.code != "busy":
             logger.warning("work of the language model is postponed: {}", error.message)
 
 
-def without_synthesis(settings: Settings) -> Settings:
-    """Drops the synthesis block, so that the extraction block applies."""
-    plain = Settings()
-    ours = [f.name for f in fields(Settings) if f.name.startswith("synthesis_")]
-    return replace(settings, **{name: getattr(plain, name) for name in ours})
-
-
-def _provider(workspace: Workspace, settings: Settings, environ: Mapping[str, str]) -> Provider:
+def _provider(chosen: Callable[[], Provider]) -> Provider:
     try:
-        return synthesis.provider_for(settings, workspace.root, environ)
+        return chosen()
     except ConfigError as error:
         logger.warning("no language model is used: {} ({})", error.message, error.hint)
     return NullProvider()

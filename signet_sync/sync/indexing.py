@@ -72,7 +72,7 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     run.outcome.tombstones = len(removals.tombstones.tombstones)
     plan = _plan(run, snapshot, known, removals.tombstones, reread | removals.aliases)
     plan.cliff = plan.cliff or run.cliff
-    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
+    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CliffRule().minimum):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = replace(request, paths=None)
         return look(run)
@@ -181,7 +181,6 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
 def _plan(
     run: Pass, snapshot: Snapshot, known: dict[str, Known], tombstones: Tombstones, reread: frozenset[str]
 ) -> Plan:
-    settings = run.workspace.settings
     some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
     return planner.plan(
         snapshot,
@@ -190,7 +189,7 @@ def _plan(
         reread=reread,
         covered_rows=covered(run.workspace, tombstones, known, snapshot),
         indexed=None if snapshot.everything or not some_gone else counts.indexed_count(run.database),
-        rule=None if run.request.accept_removals else CliffRule(settings.cliff_fraction, settings.cliff_minimum),
+        rule=None if run.request.accept_removals else CliffRule(),
     )
 
 

@@ -377,7 +377,7 @@ def test_the_shape_of_reindex(vault):
 def test_the_shape_of_check(vault):
     (vault.memory / "note.md").write_text("")
     document = vault.call("check", "--json").json
-    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes", "mended"}
+    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes"}
     keys(document["counts"], COUNTS)
     assert document["ok"] is True
 
@@ -552,12 +552,12 @@ def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
     [
         ('command = ["/nowhere/program"]', "language model: the program /nowhere/program"),
         ('command = ["sh"]', "language model: command"),
-        ("", "synthesis.provider is command, but synthesis.command is not set"),
+        ("", "llm.provider is command, but llm.command is not set"),
     ],
 )
 def test_doctor_looks_for_the_program_that_summarizes(vault, tmp_path, monkeypatch, setting, words):
     mine = tmp_path / "mine.toml"
-    mine.write_text(f'[synthesis]\nprovider = "command"\n{setting}\n')
+    mine.write_text(f'[llm]\nprovider = "command"\n{setting}\n')
     monkeypatch.setenv("SIGNET_CONFIG", str(mine))
     assert words in vault.call("doctor").out
 

@@ -106,6 +106,6 @@ def test_on_the_page_an_entity_ranks_like_what_was_remembered_of_a_person() -> N
             EntityEntry("p-aaaaaaaaaaaa", "part", "Jo", None, "active", "Reviews.", now - 90 * DAY, "entities/x.md")
         ],
     )
-    fact, memory, entity = candidates(seen, now, {"person": 180.0, "node": 1.0})
+    fact, memory, entity = candidates(seen, now)
     assert entity.score == memory.score == pytest.approx(2**-0.5) and fact.score < entity.score
     assert {fact.section, memory.section, entity.section} == {"people"}

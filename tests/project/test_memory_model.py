@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from workbench import Vault
 
-from signet_sync.memories.score import WEIGHTS
-from signet_sync.settings.model import SCORED, Settings
+from signet_sync.memories.score import HALF_LIVES, WEIGHTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "memory-model.md"
 FENCE = re.compile(r"^```(json|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -50,8 +49,7 @@ def test_the_example_is_what_happens(tmp_path: Path) -> None:
     assert text == PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", SCORED)
+@pytest.mark.parametrize("kind", WEIGHTS)
 def test_weights_and_half_lives_are_those_of_the_code(kind: str) -> None:
-    days = getattr(Settings(), f"score_half_life_{kind}")
-    row = f"| {NAMES.get(kind, kind)} | {WEIGHTS[kind]:g} | {days:g} |"
+    row = f"| {NAMES.get(kind, kind)} | {WEIGHTS[kind]:g} | {HALF_LIVES[kind]:g} |"
     assert row.replace("| 1 |", "| 1.0 |") in PAGE.read_text(encoding="utf-8")

@@ -158,9 +158,8 @@ def answering(prepared: dict[str, Any]) -> Settings:
 
     return replace(
         Settings(),
-        extraction_enabled=True,
-        extraction_provider="command",
-        extraction_command=program("facts"),
+        llm_provider="command",
+        llm_command=program("facts"),
         synthesis_provider="command",
         synthesis_command=program("paragraph"),
     )

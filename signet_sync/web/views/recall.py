@@ -10,7 +10,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations, promotion
 from signet_sync.memories.promotion import RecalledMemory
-from signet_sync.memories.promotion_score import Gates, ScorePart, SignalWeights, parts
+from signet_sync.memories.promotion_score import WEIGHTS, Gates, ScorePart, SignalWeights, parts
 from signet_sync.memories.promotion_views import DreamView
 from signet_sync.memories.signals import Signals
 from signet_sync.memories.store import memories, pins, promotions, recall_events
@@ -60,7 +60,7 @@ def recall(request: ViewRequest) -> WebPage:
     words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
     meaning = Meaning(request.site.place, request.now_us, remembers=False)
     settings = request.site.place.settings()
-    weights = promotion.weights(settings)
+    weights = WEIGHTS
     with reading(request.site.place) as database:
         texts = _Texts(database, request.agent)
         found_now = answers(database, request, words, meaning) if words else []
@@ -152,7 +152,7 @@ def _parts_then(view: DreamView, weights: SignalWeights) -> tuple[ScorePart, ...
 def memory(request: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
     settings = request.site.place.settings()
-    gates, weights = promotion.gates(settings), promotion.weights(settings)
+    gates, weights = promotion.gates(settings), WEIGHTS
     with reading(request.site.place) as database:
         found = operations.named(database, request.agent, request.path["memory"])
         wanted = found.id
