@@ -57,7 +57,8 @@ def test_the_overview_lists_all_commands_by_group_and_the_exit_codes():
     for words in ((), ("--help",)):
         answer = call(*words)
         assert answer.code == 0 and listed(answer.out) == shown
-        assert re.findall(r"^(\w+):$", answer.out, re.MULTILINE)[-len(GROUPS) :] == [one.capitalize() for one in GROUPS]
+        headings = re.findall(r"^(\w+):$", answer.out, re.MULTILINE)
+        assert [one for one in headings if one.lower() in GROUPS] == [group.capitalize() for group in GROUPS]
         assert "0 success" in answer.out and "130 interrupted" in " ".join(answer.out.split())
     assert call("--version").out == f"signet-sync {__version__}\n"
     assert call("recal").err.startswith("signet-sync: no command 'recal' — did you mean recall?")
