@@ -59,7 +59,7 @@ HINTS: dict[str, str] = {
     "not-a-file": "put the real file in its place; links and other things are never followed",
     "unreadable": "check the file's permissions and the disk; its last good state stays in the index",
     "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
-    "mutated": "signet-sync violations show PATH, then restore or accept it",
+    "mutated": "signet-sync violations list PATH, then restore or accept it",
     # In place of "mutated" if what is there is not a file.
     "replaced": "signet-sync violations restore PATH moves it away and writes the sealed file back",
     "vanished": "signet-sync violations restore PATH brings it back, accept confirms that it is gone; signet-sync"

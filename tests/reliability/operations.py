@@ -343,7 +343,7 @@ _ALL = (
         "pin", "a memory pinned", vaults.remembering(), lambda prepared: Scenario(done(_pin(prepared))), ("pin",)
     ),
     Operation(
-        "unpin", "a pin taken away", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("unpin",)
+        "unpin", "a pin taken away", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("pin",)
     ),
     Operation(
         "distil", "a model is asked for what is said, and for a paragraph", vaults.remembering(),

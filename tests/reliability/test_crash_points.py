@@ -128,7 +128,6 @@ NOT_HERE = {
     "history restore": "one file, swapped in as a page is: tests/storage/test_files.py",
     "entity protect": "one line in the ledger of events, as a proposal",
     "entity review": "an edit of a profile, or one line in the ledger of events",
-    "entity apply": "the same requests from JSON",
     "entity promote": "one line in the ledger of events, as a proposal",
     "entity check": "lines in the ledger of events, as a proposal",
     "backup create": "one file: tests/backup/test_backup.py",
