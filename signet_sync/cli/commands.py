@@ -76,7 +76,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "signet": ("signet", "Choose who writes MEMORY.md beside Signet."),
     },
     "fleet": {
-        "fleet": ("fleet.group", "Check, index, search and report on many workspaces."),
+        "fleet": ("fleet", "Check, index, search and report on many workspaces."),
     },
     "advanced": {
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
