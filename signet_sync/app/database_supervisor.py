@@ -8,7 +8,7 @@ from contextlib import suppress
 import apsw
 from loguru import logger
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, WorkspaceError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.storage.database.connection import Database, is_suspect, translate
 from signet_sync.storage.database.tables import native_tables
@@ -32,8 +32,11 @@ class DatabaseSupervisor:
     def ensure_open(self) -> bool:
         """Reopens the database if its file is no longer the one that we write, or `lost` was set; returns True if so.
 
-        Raises `DatabaseError`; then the next call tries again.
+        Raises `DatabaseError`; then the next call tries again. One that another version of signet-sync took over is not
+        opened again: that would take it over once more.
         """
+        with suppress(apsw.Error):  # closed, or not readable
+            self.workspace.database.refuse_changed()
         if self.workspace.database.replaced():
             logger.warning("the database or its log was deleted or replaced; it is opened again")
         elif not self.lost:
@@ -48,7 +51,7 @@ class DatabaseSupervisor:
     def check(self, *, deeper: bool = False) -> None:
         """Reads the database as another program would, bypassing the cache of our connection.
 
-        Raises `DatabaseCorrupt`, and `DatabaseNewer` if a newer signet-sync has changed the tables since.
+        Raises `DatabaseCorrupt`.
 
         After a reader found damage, and periodically in any case, every page is checked. Never by opening the file:
         closing it would drop SQLite's locks. Other errors are left to the code that meets them.
@@ -60,7 +63,7 @@ class DatabaseSupervisor:
             self._examine_if_due()
         try:
             other = Database(path, readonly=True, wait_ms=200)
-        except (DatabaseCorrupt, DatabaseNewer):
+        except DatabaseCorrupt:
             raise
         except (FileNotFoundError, DatabaseError):
             return

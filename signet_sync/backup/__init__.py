@@ -1,4 +1,1 @@
-"""Backs up, exports and imports native rows.
-
-Owns `backups/` of the state folder and the format of a bundle.
-"""
+"""Backs up native rows and restores them. Owns `backups/` of the state folder."""

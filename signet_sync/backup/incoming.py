@@ -1,4 +1,4 @@
-"""Reads native rows of a backup or bundle into memory, and drops what was removed before anything is merged."""
+"""Reads native rows of a backup into memory, and drops what was removed before anything is merged."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from signet_sync.backup import bundle, bundle_format
-from signet_sync.backup.bundle_format import BundleProblem, Places
+from signet_sync.backup import row_form
+from signet_sync.backup.row_form import Places
 from signet_sync.capture import store as capture_store
-from signet_sync.errors import DatabaseCorrupt, UsageError
+from signet_sync.errors import DatabaseCorrupt
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.filename import carried_token
 from signet_sync.formats.paths import MEMORY
@@ -19,7 +19,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.storage import files
-from signet_sync.storage.database import native_backup, salvage
+from signet_sync.storage.database import native_backup, row_checks
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import planner, removals
@@ -32,31 +32,29 @@ from signet_sync.sync.workspace import Workspace
 
 @dataclass(slots=True)
 class DroppedRows:
-    """What was dropped: removed sessions, forgotten memories, undone removals, seals.
+    """What was dropped: removed sessions, forgotten memories, undone removals.
 
-    `seals` counts those of files that do not exist here, if these are not wanted. `goes` are files here that an
-    imported removal deletes.
+    `goes` are files here that an imported removal deletes.
     """
 
     sessions: int = 0
     memories: int = 0
     undone: int = 0
-    seals: int = 0
     goes: tuple[str, ...] = ()
     agents: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class Incoming:
-    """Rows of a backup or bundle in a database of their own, with the id of their workspace and when they were written.
+    """Rows of a backup in a database of their own, with the id of their workspace and when they were written.
 
-    `unknown` counts, by name, what this version does not know or does not accept; `dropped` is what was dropped so far.
+    `invalid` counts, by table, rows that signet-sync cannot have written; `dropped` is what was dropped so far.
     """
 
     rows: Database
     workspace: str
     made_at: str | None = None
-    unknown: dict[str, int] = field(default_factory=dict)
+    invalid: dict[str, int] = field(default_factory=dict)
     dropped: DroppedRows = field(default_factory=DroppedRows)
 
 
@@ -69,7 +67,7 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
             for table, columns in kept.tables.items():
                 native_backup.add_missing(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
             about = kept.about
-        if salvage.implausible_rows(rows):
+        if row_checks.implausible_rows(rows):
             raise DatabaseCorrupt(
                 "a row of the backup cannot be as it was written",
                 path=source,
@@ -85,52 +83,11 @@ def _sound(
 ) -> Iterator[tuple[Any, ...]]:
     """Yields the rows that signet-sync can have written, sanitized; counts the others."""
     for row in found:
-        values = bundle_format.validated(table, dict(zip(columns, row, strict=True)))
+        values = row_form.validated(table, dict(zip(columns, row, strict=True)))
         if values is None:
             odd[table] = odd.get(table, 0) + 1
         else:
             yield tuple(values.values())
-
-
-@contextmanager
-def of_bundle(lines: Iterable[bytes], name: str, places: Places, agent_id: str | None) -> Iterator[Incoming]:
-    """Reads the rows of a bundle, of all agents or of one. Raises `UsageError` (`bundle-invalid`, `-cut`, `-newer`)."""
-    try:
-        read = bundle_format.read(lines)
-    except BundleProblem as problem:
-        raise _refused(problem, name) from None
-    with _in_memory() as rows:
-        with rows.transaction():
-            for line, table, values in read.rows:
-                if agent_id is not None and values.get("agent_id") != agent_id:
-                    continue
-                if not bundle.put(rows, table, values):
-                    raise _refused(BundleProblem(line, f"{table}: it does not match its own id or hash"), name)
-        _move_here(rows, places)
-        yield Incoming(rows, read.header.workspace, read.header.as_of, read.unknown)
-
-
-def _refused(problem: BundleProblem, name: str) -> UsageError:
-    if problem.cut:
-        return UsageError(
-            f"line {problem.line}: {problem.message}",
-            path=name,
-            hint="copy the complete file again; nothing was imported",
-            code="bundle-cut",
-        )
-    if problem.newer:
-        return UsageError(
-            problem.message,
-            path=name,
-            hint="upgrade signet-sync, then import it; nothing was imported",
-            code="bundle-newer",
-        )
-    return UsageError(
-        f"line {problem.line}: {problem.message}",
-        path=name,
-        hint="signet-sync export writes a valid one; nothing was imported",
-        code="bundle-invalid",
-    )
 
 
 @contextmanager
@@ -144,17 +101,14 @@ def _in_memory() -> Iterator[Database]:
 
 def _move_here(rows: Database, places: Places) -> None:
     with rows.transaction():
-        capture_store.move(rows, lambda path: bundle_format.local(path, places))
+        capture_store.move(rows, lambda path: row_form.local(path, places))
 
 
 # ── what may come in ──
 
 
-def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> None:
-    """Drops what was removed or forgotten here, and what the imported removals cover.
-
-    `absent`: whether seals of files that do not exist in the workspace are wanted. A second call drops nothing more.
-    """
+def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int) -> None:
+    """Drops what was removed or forgotten here, and what the imported removals cover; a second call nothing more."""
     rows, dropped = incoming.rows, incoming.dropped
     undone = tombstones_files.lifted(workspace.root, tombstones_store.mirrored(rows))
     with rows.transaction():
@@ -167,8 +121,6 @@ def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int, *, absen
             _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)
         _drop_forgotten(workspace, rows, dropped)
         memories.forget_marks_of(rows, memories.ids(workspace.database))
-        if not absent:
-            dropped.seals += _drop_absent(workspace, rows)
     dropped.goes = tuple(_that_go(workspace, [tombstone for tombstone in tombstones if tombstone not in here], now_us))
 
 
@@ -218,13 +170,6 @@ def _drop_forgotten(workspace: Workspace, rows: Database, dropped: DroppedRows) 
             recall_events.forget_queries(rows, text_match.queries_of_lost(rows, [], lost))
             memories.forget(rows, agent_id, gone)
             dropped.memories += len(lost)
-
-
-def _drop_absent(workspace: Workspace, rows: Database) -> int:
-    there = set(files.listing(workspace.root, MEMORY, ""))
-    gone = [path for (path,) in rows.execute("select path from seals") if path.rpartition("/")[2] not in there]
-    rows.executemany("delete from seals where path = ?", [(path,) for path in gone])
-    return len(gone)
 
 
 def _that_go(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> Iterator[str]:

@@ -1,16 +1,14 @@
-"""Writes backups and bundles of native rows, and restores them."""
+"""Writes backups of native rows, and restores them."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from signet_sync.backup import bundle, bundle_format, merge
-from signet_sync.backup.bundle_format import Places
+from signet_sync.backup import merge, row_form
 from signet_sync.backup.incoming import Incoming, drop_removed
+from signet_sync.backup.row_form import Places
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import marks
@@ -26,12 +24,10 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace, back_up, backups
 
-_BUNDLE_HEAD = f'{{"format": "{bundle_format.FORMAT}"'.encode()
-
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A written backup or bundle: its path, its rows by table, its size in bytes."""
+    """A written backup: its path, its rows by table, its size in bytes."""
 
     path: str
     rows: dict[str, int]
@@ -102,7 +98,7 @@ def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None
             temporary,
             _about(workspace, now_us),
             whole=True,
-            portable=lambda one: bundle_format.portable(one, known),
+            portable=lambda one: row_form.portable(one, known),
         )
     except DatabaseError as error:
         raise DatabaseError(
@@ -110,32 +106,6 @@ def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None
             path=path,
             hint="check that its disk has space; nothing was written",
         ) from error
-
-
-def export(
-    workspace: Workspace, agent_id: str | None, *, seals: bool, now_us: int
-) -> tuple[dict[str, int], Iterator[bytes]]:
-    """Returns a bundle's row counts by table, and its lines, for all agents or one.
-
-    Raises `WorkspaceError`, `DatabaseError`.
-    """
-    known = places(workspace.root)
-    with state_dir.workspace_lock(workspace.state):
-        _settle(workspace, now_us)
-        with workspace.database.connection:  # one snapshot of all tables
-            rows = list(bundle.rows(workspace.database, agent_id, seals=seals))
-    for table, values in rows:
-        if table == "captures":
-            values["path"] = bundle_format.portable(values["path"], known)
-    return dict(Counter(table for table, _ in rows)), bundle_format.lines(rows, workspace.state.key, seals=seals)
-
-
-def write_bundle(workspace: Workspace, target: str, lines: Iterator[bytes]) -> int:
-    """Writes the lines to a file; returns its size. Raises `UsageError`, `OSError`."""
-    _refuse_inside(workspace, target)
-    with user_files.replacing(target, lambda head: head.startswith(_BUNDLE_HEAD)) as temporary:
-        user_files.write(temporary, lines)
-    return os.path.getsize(target)
 
 
 def _settle(workspace: Workspace, now_us: int) -> None:
@@ -226,22 +196,15 @@ def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
     if not os.path.isfile(name):
         what = "this is not a file" if os.path.exists(name) else "there is no such file"
         raise UsageError(what, path=name, hint="signet-sync backup list shows the existing ones", code="no-backup")
-    if user_files.head(name).startswith(_BUNDLE_HEAD):
-        raise UsageError(
-            "this is a bundle and no backup",
-            path=name,
-            hint="import it with signet-sync import-bundle FILE",
-            code="not-a-backup",
-        )
     return os.path.abspath(name)
 
 
 # ── bringing back ──
 
 
-def preview_merge(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> dict[str, int]:
+def preview_merge(workspace: Workspace, incoming: Incoming, now_us: int) -> dict[str, int]:
     """Counts the rows that `merge_rows` would adopt, by table."""
-    drop_removed(workspace, incoming, now_us, absent=absent)
+    drop_removed(workspace, incoming, now_us)
     return merge.missing(workspace.database, incoming.rows)
 
 
@@ -254,16 +217,15 @@ def _drop_orphaned_marks(workspace: Workspace, agents: frozenset[str], taken: di
             taken[table] = max(taken[table] - (before[table] - count), 0)
 
 
-def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> RestoreResult:
+def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> RestoreResult:
     """Merges rows and runs a pass: existing rows win, and nothing removed comes back.
 
-    The state before is kept as a backup of its own. `absent`: also adopt seals of files that do not exist here. Raises
-    `WorkspaceError`, `DatabaseError`, `OSError`.
+    The state before is kept as a backup of its own. Raises `WorkspaceError`, `DatabaseError`, `OSError`.
     """
     database = workspace.database
     before = None
     with state_dir.workspace_lock(workspace.state):
-        drop_removed(workspace, incoming, now_us, absent=absent)
+        drop_removed(workspace, incoming, now_us)
         something = any(merge.counts(database).values())
         if workspace.own_place and something and any(merge.missing(database, incoming.rows).values()):
             before = _keep(workspace, now_us)

@@ -43,7 +43,7 @@ else:
         return lambda kind: kind
 
 
-VERSION, FIRST_VERSION = 2, 1
+VERSION = 1
 EVENTS = ("session-start", "stop", "compact", "end")
 SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes from a payload of at most 16 MiB
 MOST_TRIES = 8
@@ -94,10 +94,8 @@ class Job:
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
-        # Without these the file has the form that older versions write and read.
         more = {name: value for name in _OPTIONAL if (value := getattr(self, name)) is not None}
-        version = FIRST_VERSION if self.repository is None else VERSION
-        return {"v": version, **{name: getattr(self, name) for name in _FIELDS}, **more}
+        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}, **more}
 
 
 _FIELDS = (
@@ -323,7 +321,7 @@ def _read(path: str) -> Job:
     version = document.pop("v", None)
     if isinstance(version, int) and version > VERSION:
         raise _OfAnother(path)
-    if version not in (FIRST_VERSION, VERSION):
+    if version != VERSION:
         raise _Unusable("unknown-version")
     if not _is_sound(document):
         raise _Unusable("damaged")

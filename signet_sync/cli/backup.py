@@ -1,26 +1,20 @@
-"""`backup`, `export`, `import-bundle`: save what exists only in rows to a file, and add the rows of such a file."""
+"""`backup`: saves what exists only in rows to a file, and adds the rows of such a file."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
-from signet_sync.backup import incoming, merge
+from signet_sync.backup import incoming, merge, replacing
 from signet_sync.backup import operations as backup_operations
-from signet_sync.backup.bundle_format import LONGEST_LINE
 from signet_sync.backup.incoming import DroppedRows, Incoming
-from signet_sync.backup.operations import BackupInfo, RestoreResult
+from signet_sync.backup.operations import BackupInfo, RestoreResult, Written
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command, Group, Named, SharedOption
-from signet_sync.errors import UsageError
-from signet_sync.formats.ids import require_agent
+from signet_sync.cli.parsing import Group
 from signet_sync.formats.paths import display
-from signet_sync.storage.database import native_backup
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted, human
 
@@ -35,7 +29,6 @@ _NOUNS = {
     "memory_artifact_tombstones": ("removal", "removals"),
     "session_transcripts": ("live turn", "live turns"),
 }
-_HEAD = 128
 
 _GROUP = """Save what no file contains: memories, pins, promotions, recall hits, counters, seals, live turns.
 
@@ -67,38 +60,6 @@ or forgotten since is left out. The present rows are saved as a backup first. A 
 folder gets one, so a copied workspace and the file are all that a new machine needs.
 """
 
-_EXPORT = """Write what no file contains as JSON Lines: memories, pins, promotions, recall hits, counters, seals,
-live turns.
-
-FILE is any path outside the workspace, or - for stdout. The first line is a header, then follows one row
-per line, and the last line contains their number and a checksum. Equal rows make equal bytes.
-
-It contains the memories of all agents, private ones included, and with the seals the text of every artifact
-(zstd, base64), unencrypted: only you can read the file. A later removal cannot reach it, but importing it
-leaves out what was removed since.
-
-\b
-Examples:
-  signet-sync export ~/signet-rows.jsonl
-  signet-sync export - --no-seals --agent scout | grep '"table": "memories"'
-"""
-
-_IMPORT = """Import rows that export wrote, here or on another machine; existing rows are not changed.
-
-FILE is such a file, or - for stdin. It is checked to the last line before anything is written, and then
-either all of it is imported or nothing. What was removed or forgotten here is left out, rows of one agent
-never become another's, and importing the same file again changes nothing. The present rows are saved as a
-backup first. Seals are imported for files that exist here; the others are counted.
-"""
-
-_agent = click.option(
-    "--agent",
-    cls=SharedOption,
-    type=Named("agent"),
-    metavar="ID",
-    help="Only the rows of this agent (default: all agents).",
-)
-
 
 @click.group(cls=Group, help=_GROUP, short_help="Create, list and restore backups.")
 def backup() -> None:
@@ -113,7 +74,7 @@ def backup() -> None:
 def create(context: Context, file: str | None) -> int:
     with context.opened(lasting=True) as workspace:
         done = backup_operations.create(workspace, file, context.now_us)
-    _answer_written(context, done.path, done.size, done.rows, warning=file is not None and "restoring")
+    _answer_written(context, done, elsewhere=file is not None)
     return 0
 
 
@@ -154,125 +115,61 @@ def _show_list(context: Context, found: list[BackupInfo]) -> None:
         click.echo(f"{name}  {one.made_at[:16].replace('T', ' ')} UTC  {human(one.size)}  {what}")
 
 
+def _drop_others(context: Context, path: str, *, yes: bool) -> None:
+    with (
+        incoming.of_backup(path, backup_operations.places(context.root)) as rows,
+        context.opened(lasting=True) as workspace,
+    ):
+        gone = replacing.others(workspace, rows)
+        if gone:
+            what = counted(len(gone), "memory that is not in it", "memories that are not in it")
+            confirm(context, f"take out {what}?", yes=yes)
+            replacing.drop_others(workspace, rows, context.now_us)
+            context.say(f"taken out: {what}")
+
+
 @backup.command(help=_RESTORE, short_help="Restore rows from a backup.")
 @click.argument("source", metavar="[BACKUP]", required=False)
+@click.option(
+    "--replace", is_flag=True, help="Forget the memories that are not in it, as those that `migrate` brought."
+)
 @yes_option
 @now_option
 @json_option
 @pass_context
-def restore(context: Context, source: str | None, yes: bool) -> int:
+def restore(context: Context, source: str | None, replace: bool, yes: bool) -> int:
     require_root(context.root)
     path = backup_operations.find_backup(context.state(), source)
+    if replace:
+        _drop_others(context, path, yes=yes)
     with incoming.of_backup(path, backup_operations.places(context.root)) as rows:
-        for table, count in sorted(rows.unknown.items()):
+        for table, count in sorted(rows.invalid.items()):
             context.say(f"note: {counted(count, 'invalid row')} of {table} left out")
-        _bring_in(context, rows, path, absent=True, yes=yes)
+        _merge(context, rows, path, yes=yes)
     return 0
 
 
-@click.command(cls=Command, help=_EXPORT, short_help="Write memories, pins and other native rows as JSON Lines.")
-@click.argument("file", default="-")
-@click.option("--no-seals", is_flag=True, help="Leave out the sealed bytes; their hashes stay.")
-@_agent
-@now_option
-@json_option
-@pass_context
-def export(context: Context, file: str, no_seals: bool, agent: str | None) -> int:
-    if agent is not None:
-        require_agent(agent)
-    with context.opened(lasting=True) as workspace:
-        rows, lines = backup_operations.export(workspace, agent, seals=not no_seals, now_us=context.now_us)
-        if file != "-":
-            size = backup_operations.write_bundle(workspace, file, lines)
-    if file == "-":
-        # The output is JSON Lines already, so --json changes nothing.
-        for line in lines:
-            sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
-    else:
-        _answer_written(context, file, size, rows, warning="importing")
-    return 0
-
-
-@click.command("import-bundle", cls=Command, help=_IMPORT, short_help="Import rows that export wrote.")
-@click.argument("file")
-@click.option("--dry-run", is_flag=True, help="Show what would be imported.")
-@_agent
-@yes_option
-@now_option
-@json_option
-@pass_context
-def import_bundle(context: Context, file: str, dry_run: bool, agent: str | None, yes: bool) -> int:
-    if agent is not None:
-        require_agent(agent)
-    places = backup_operations.places(context.root)
-    with _reading(file) as stream, incoming.of_bundle(_lines(stream), file, places, agent) as rows:
-        for name, count in sorted(rows.unknown.items()):
-            what = "field" if "." in name else "table"
-            context.say(
-                f"note: {counted(count, 'row')} of the {what} {display(name)}, unknown to this version, left out"
-            )
-        _bring_in(context, rows, file, absent=False, yes=yes, dry_run=dry_run, unknown=rows.unknown)
-    return 0
-
-
-@contextmanager
-def _reading(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        stream = open(file, "rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise UsageError(
-            f"the bundle cannot be read: {error.strerror}",
-            path=file,
-            hint="name a file that signet-sync export wrote, or - for stdin",
-            code="bundle-unreadable",
-        ) from None
-    with stream:
-        if native_backup.is_backup(stream.peek(_HEAD)):  # a pipe cannot be read twice
-            raise UsageError(
-                "this is a backup, not a bundle",
-                path=file,
-                hint="restore it with: signet-sync backup restore FILE",
-                code="bundle-invalid",
-            )
-        yield stream
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    while line := stream.readline(LONGEST_LINE):
-        yield line
-
-
-def _bring_in(
-    context: Context, rows: Incoming, source: str, *, absent: bool, yes: bool, dry_run: bool = False, **more: object
-) -> None:
+def _merge(context: Context, rows: Incoming, source: str, *, yes: bool) -> None:
     """Adds rows after a person agreed, and prints what was read and what was added."""
     contains = merge.counts(rows.rows)
-    with context.opened(touch_nothing=dry_run, lasting=True) as workspace:
-        coming = backup_operations.preview_merge(workspace, rows, context.now_us, absent=absent)
+    with context.opened(lasting=True) as workspace:
+        coming = backup_operations.preview_merge(workspace, rows, context.now_us)
         if rows.workspace and rows.workspace != workspace.state.key:
             context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
-        if not dry_run:
-            _confirm(context, coming, rows.dropped, yes=yes)
-            done = backup_operations.merge_rows(workspace, rows, context.now_us, absent=absent)
-    added = coming if dry_run else done.rows
+        _confirm(context, coming, rows.dropped, yes=yes)
+        done = backup_operations.merge_rows(workspace, rows, context.now_us)
     document = {
         "source": source,
         "contains": contains,
-        "rows": added,
-        "total": sum(added.values()),
+        "rows": done.rows,
+        "total": sum(done.rows.values()),
         "left_out": _left_out_document(rows.dropped),
         "removed_files": list(rows.dropped.goes),
+        "before": done.before,
     }
-    if dry_run:
-        context.answer({"dry_run": True, **document, **more}, lambda: _show_preview(document, rows.dropped))
-        return
     if done.waiting:
         context.say(f"pages are updated by the next pass: {done.waiting}")
-    context.answer({**document, "before": done.before, **more}, lambda: _show_brought(document, done, rows.dropped))
+    context.answer(document, lambda: _show_merged(document, done, rows.dropped))
 
 
 def _confirm(context: Context, coming: dict[str, int], sifted: DroppedRows, *, yes: bool) -> None:
@@ -295,16 +192,7 @@ def _show_read(document: dict[str, Any]) -> None:
     click.echo(f"read {display(document['source'])}: {', '.join([*missing, *filter(None, [_in_words(contains)])])}")
 
 
-def _show_preview(document: dict[str, Any], sifted: DroppedRows) -> None:
-    _show_read(document)
-    click.echo(f"would be added: {_in_words(document['rows']) or 'nothing new'}")
-    _show_left_out(sifted)
-    for path in sifted.goes:
-        click.echo(f"would be deleted, its session was removed elsewhere: {path}")
-    click.echo("nothing was changed (--dry-run)")
-
-
-def _show_brought(document: dict[str, Any], done: RestoreResult, sifted: DroppedRows) -> None:
+def _show_merged(document: dict[str, Any], done: RestoreResult, sifted: DroppedRows) -> None:
     _show_read(document)
     click.echo(f"added: {_in_words(done.rows) or 'nothing new'}")
     _show_left_out(sifted)
@@ -312,13 +200,14 @@ def _show_brought(document: dict[str, Any], done: RestoreResult, sifted: Dropped
         click.echo(f"backup of the previous rows: {done.before}")
 
 
-def _answer_written(context: Context, path: str, size: int, rows: dict[str, int], *, warning: str | bool) -> None:
+def _answer_written(context: Context, done: Written, *, elsewhere: bool) -> None:
     def show() -> None:
-        click.echo(f"wrote {path} ({human(size)}): {_in_words(rows) or 'no rows yet'}")
-        if warning:
-            click.echo(f"A later removal cannot reach this file; {warning} it leaves out what was removed since.")
+        click.echo(f"wrote {done.path} ({human(done.size)}): {_in_words(done.rows) or 'no rows yet'}")
+        if elsewhere:
+            click.echo("A later removal cannot reach this file; restoring it leaves out what was removed since.")
 
-    context.answer({"path": path, "bytes": size, "rows": rows, "total": sum(rows.values())}, show)
+    document = {"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())}
+    context.answer(document, show)
 
 
 def _in_words(rows: dict[str, int]) -> str:
@@ -333,7 +222,6 @@ def _left_out_document(sifted: DroppedRows) -> dict[str, int]:
         "removed_sessions": sifted.sessions,
         "forgotten_memories": sifted.memories,
         "undone_removals": sifted.undone,
-        "seals_of_absent_files": sifted.seals,
     }
 
 
@@ -346,11 +234,6 @@ def _show_left_out(sifted: DroppedRows) -> None:
             "memories that were forgotten since (to add them again: signet-sync remember)",
         ),
         (sifted.undone, "removal that was undone since", "removals that were undone since"),
-        (
-            sifted.seals,
-            "seal of a file that does not exist here (import again when it does)",
-            "seals of files that do not exist here (import again when they do)",
-        ),
     ):
         if count:
             click.echo(f"left out: {counted(count, one, several)}")

@@ -53,8 +53,8 @@ def eject(context: Context, yes: bool, keep_state: bool, blank: bool, dry_run: b
     First the service is stopped and removed, hooks and MCP server are removed from every harness that has them for this
     workspace, and captured sessions that wait are written. Then MEMORY.md loses its two markers and becomes ordinary
     markdown; with --blank it loses the generated text, and ledger/ and DREAMS.md are deleted. Last, the state folder is
-    deleted, unless you keep it: memories, pins and other native rows exist nowhere else (signet-sync export FILE saves
-    them).
+    deleted, unless you keep it: memories, pins and other native rows exist nowhere else (signet-sync backup create
+    FILE saves them).
 
     memory/ with its tombstones, entities/, a git history and your settings stay untouched. If it is interrupted, run
     the same command again. signet-sync reindex starts over, below the text that MEMORY.md then contains.
@@ -108,7 +108,7 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         if plan.only_here and not keep_state:
             click.secho(f"    these exist nowhere else: {_counted(plan)}", fg="yellow")
             if plan.only_here.keys() & {"memories", "pins", "promotions", "recall_events"}:
-                click.secho(f"    to save them first: {context.command_line('export FILE')}", fg="yellow")
+                click.secho(f"    to save them first: {context.command_line('backup create FILE')}", fg="yellow")
             if "given_up" in plan.only_here:
                 click.secho(f"    why they failed: {context.command_line('logs intake')}", fg="yellow")
             if "originals" in plan.only_here:

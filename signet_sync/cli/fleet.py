@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Group, Moment, Named, SharedOption
+from signet_sync.cli.parsing import Command, Group, Moment, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.fleet.engines import Engine
 from signet_sync.formats.paths import display
@@ -162,7 +162,7 @@ def _show_index(context: Context, document: dict[str, Any]) -> None:
 @click.argument("targets", metavar="[TARGET]...", nargs=-1)
 @click.option("--tables", type=click.Path(), metavar="PLACE", required=True, help="The tables: a folder or a URL.")
 @click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
-@click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Only this agent.")
 @click.option("--since", metavar="TIME", type=Moment(), help="Only sessions since this day or time, or so long: 3w.")
 @click.option("--until", metavar="TIME", type=Moment(ends=True), help="Only sessions until then.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")

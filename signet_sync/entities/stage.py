@@ -233,7 +233,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
         tended.agents.add(agent_id)  # its page says how many wait
     if look.edited or look.healed:
         relation_items.update_patterns(workspace, agent_id, now_us)
-    tended.trouble += [f"{path} differs from its events: signet-sync entity drift" for path in look.drifted]
+    tended.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
 
 

@@ -228,7 +228,7 @@ class Manifest(_OfSession):
 
 
 def _artifacts(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Keeps only artifacts, which alone are removed; other paths that a file or a bundle names are dropped."""
+    """Keeps only artifacts, which alone are removed; other paths that a file or a backup names are dropped."""
     return tuple(path for path in paths if is_artifact_path(path))
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from signet_sync.facts.extract import distil
-from signet_sync.facts.items import claims_of
 from signet_sync.facts.store.statements import ArtifactStatements
 from signet_sync.formats.body import js_trim
-from signet_sync.formats.fact import Distilled, Item
+from signet_sync.formats.fact import Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
@@ -19,11 +18,11 @@ from signet_sync.graph.projects_stage import SessionProjects
 from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
 from signet_sync.graph.store.projects import Projects
-from signet_sync.graph.threads import SessionDigest, Thread, ThreadSession
+from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
 from signet_sync.text import digest_mark
-from signet_sync.text.sentences import flatten, is_template
+from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
     from signet_sync.text.digest.segments import DerivedDigest
@@ -49,14 +48,13 @@ class SessionDerivation:
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[ArtifactStatements, ...]
-    aliases: tuple[str, ...] = ()
 
 
 class Graph(Deriver):
     """Derives nodes, edges and places in threads from sessions."""
 
     name = "graph"
-    tables = ("session_summaries", "session_summary_children", "thread_sessions", "thread_aliases")
+    tables = ("session_summaries", "session_summary_children", "thread_sessions")
     kinds = frozenset({SESSION})
     after = (SessionProjects.name,)
 
@@ -93,7 +91,6 @@ class Graph(Deriver):
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
-        nodes.store_aliases(database, {session: one.aliases for session, one in prepared.items()})
         return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
@@ -117,7 +114,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     """Derives what a session yields from its content artifacts, oldest first."""
     thread = threads.thread_of(sources)
     digest = _derive_digest(sources) if thread is not None else None
-    if digest is not None and digest.says_nothing and _has_first_digest_only(sources):
+    if digest is not None and digest.says_nothing and all(one.source_kind == "transcript" for one in sources):
         thread = None
     made = of_session(sources, thread.id if thread is not None else None)
     if thread is None:
@@ -128,13 +125,10 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         )
         for source in _distilled_sources(sources)
     }
-    derived = None
-    if digest is not None:
-        _replace_items(distilled, sources, digest)
-        derived = _better(sources, digest)
     items = {path: one.items for path, one in distilled.items()}
     telling = _telling(sources, items)
-    place = threads.session_of(sources, thread, made, items, None if telling else derived, telling)
+    derived = digest.sentence if digest is not None and telling is None else None
+    place = threads.session_of(sources, thread, made, items, derived, telling)
     stated = tuple(
         ArtifactStatements(
             source.agent_id,
@@ -146,12 +140,11 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
             source.membership_us,
             distilled[source.source_path],
             folder_inside(source.project, source.found),
-            source.found.former,
         )
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated, threads.former_ids(sources, thread))
+    return SessionDerivation(session, thread, made, place, stated)
 
 
 def folder_inside(folder: str | None, project: Project) -> str:
@@ -178,9 +171,9 @@ def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDeriva
 
 
 def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
-    """Applies today's digest rules to a session whose files hold a form or 0.1.0's digest; None for other sessions."""
+    """Applies the digest's rules to a session whose sentence is a form; None for other sessions."""
     best = best_of(sources)
-    if best is None or not (is_template(best.sentence) or any(map(_is_of_first_rules, sources))):
+    if best is None or not is_template(best.sentence):
         return None
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     if not transcripts:
@@ -188,38 +181,6 @@ def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
     from signet_sync.text.digest.segments import derive_digest  # slow import, needed for few sessions
 
     return derive_digest(transcripts)
-
-
-def _is_of_first_rules(source: Artifact) -> bool:
-    return source.source_kind == "summary" and digest_mark.is_of_first_rules(source.content)
-
-
-def _has_first_digest_only(sources: Sequence[Artifact]) -> bool:
-    """Returns whether the session was summarized only by the rules of 0.1.0."""
-    return all(source.source_kind == "transcript" or _is_of_first_rules(source) for source in sources)
-
-
-def _replace_items(distilled: dict[str, Distilled], sources: Sequence[Artifact], again: DerivedDigest) -> None:
-    """Replaces the items that 0.1.0's digests list by those of the transcripts."""
-    transcripts = [source for source in sources if source.source_kind == "transcript"]
-    old = {source.captured_us for source in sources if _is_of_first_rules(source)}
-    for source in filter(_is_of_first_rules, sources):
-        if source.captured_us in {transcript.captured_us for transcript in transcripts}:
-            distilled[source.source_path] = distilled[source.source_path]._replace(items=())
-    for transcript, stated in zip(transcripts, again.items, strict=True):
-        if transcript.captured_us in old:
-            items = [
-                Item(one.kind, flatten(one.text), one.line, claims=claims_of(one.kind, one.text)) for one in stated
-            ]
-            distilled[transcript.source_path] = Distilled(tuple(items), (), ())
-
-
-def _better(sources: Sequence[Artifact], again: DerivedDigest) -> SessionDigest:
-    best = best_of(sources)
-    assert best is not None
-    return SessionDigest(
-        again.sentence if is_template(best.sentence) else None, again.status if _is_of_first_rules(best) else None
-    )
 
 
 def _telling(sources: Sequence[Artifact], items: Mapping[str, Sequence[Item]]) -> Artifact | None:

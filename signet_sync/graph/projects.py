@@ -57,14 +57,10 @@ def possible_roots(place: Place) -> Iterator[str]:
 
 
 class Project(NamedTuple):
-    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none.
-
-    `former` are the identities that it had before other sessions or its own files named its repository or its origin.
-    """
+    """The project of a place: its identity, and the folder that its paths are relative to. Empty texts: none."""
 
     identity: str
     top: str
-    former: tuple[str, ...] = ()
 
 
 def top_of(place: Place, inside: str | None) -> str:
@@ -74,7 +70,7 @@ def top_of(place: Place, inside: str | None) -> str:
 
 def rebased(found: Distilled, project: Project) -> Distilled:
     """Returns what an artifact states with the project's identity in place of the folder that its paths begin with."""
-    identity, top, _ = project
+    identity, top = project
     if identity == top or not top:
         return found
 

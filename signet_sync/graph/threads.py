@@ -154,20 +154,6 @@ def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
     )
 
 
-def former_ids(sources: Sequence[ArtifactText], thread: Thread) -> tuple[str, ...]:
-    """Returns other ids that a session's thread had: when project, lineage and harness made a thread, and when its
-    project had another name.
-    """
-    best = best_of(sources)
-    if best is None:
-        return ()
-    project = js_trim(best.project or "")
-    lineage = lineage_of(best.session_key, best.session_id) or ""
-    first = id_of("t", best.agent_id, project.rstrip("/") or project, lineage, js_trim(best.harness or ""))
-    later = (id_of("t", best.agent_id, "project", name) for name in best.found.former)
-    return tuple(sorted({first, *later} - {thread.id}))
-
-
 def _quoted(part: str) -> str:
     return part.replace("%", "%25").replace("#", "%23")
 
@@ -175,25 +161,19 @@ def _quoted(part: str) -> str:
 # ── what a session adds to its thread ──
 
 
-class SessionDigest(NamedTuple):
-    """Sentence and status derived by rules from a session's transcripts, if its files have none."""
-
-    sentence: str | None = None
-    status: digest_mark.Status | None = None
-
-
 def session_of(
     sources: Sequence[ArtifactText],
     thread: Thread,
     session_nodes: SessionNodes,
     items: Mapping[str, Sequence[Item]],
-    derived: SessionDigest | None = None,
+    derived: str | None = None,
     telling: ArtifactText | None = None,
 ) -> ThreadSession:
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
     The newest artifact with an item decides: one that is ticked there is closed, one that was opened again is open.
-    Sentence and status are those of `telling` if it is given, else of the best artifact; `derived` replaces them.
+    Sentence and status are those of `telling` if it is given, else of the best artifact; a sentence that was `derived`
+    is better.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
@@ -215,10 +195,8 @@ def session_of(
         best.id,
         best.source_type,
         best.source_ref or "",
-        flatten((derived and derived.sentence) or telling.sentence) or NO_WORDS,
-        (derived and derived.status)
-        or digest_mark.status_of(telling.content)
-        or _listed_status(steps, questions, blockers),
+        flatten(derived or telling.sentence) or NO_WORDS,
+        digest_mark.status_of(telling.content) or _listed_status(steps, questions, blockers),
         flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None,
         _open(said, "decision")[:DECISIONS],
         steps[:NEXT_STEPS],

@@ -11,7 +11,7 @@ from typing import Any
 from signet_sync.entities import check as entities_check
 from signet_sync.entities import scan
 from signet_sync.errors import ConfigError, WorkspaceError
-from signet_sync.formats import baseline, locate
+from signet_sync.formats import locate
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
 from signet_sync.formats.snapshot import Found
@@ -47,7 +47,7 @@ class CheckResult:
     """Every judgement of a check, the notes that need more than one file to be seen, problems of pages and entities.
 
     `excused` are notes, by path and message, that do not fail a strict check. `lines` are the lines of problems by path
-    and code; `known` what a baseline lists, `unseen` what of that this check did not look at.
+    and code.
     """
 
     judgements: list[Judgement] = field(default_factory=list)
@@ -56,8 +56,6 @@ class CheckResult:
     excused: set[tuple[str, str]] = field(default_factory=set)
     problems: list[dict[str, Any]] = field(default_factory=list)
     lines: dict[tuple[str, str], int] = field(default_factory=dict)
-    known: baseline.Known = frozenset()
-    unseen: baseline.Known = frozenset()
 
 
 def check(
@@ -68,7 +66,6 @@ def check(
     database: Database | None = None,
     since: str | None = None,
     pages: bool = False,
-    known: baseline.Known = frozenset(),
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
     vault: Vault | None = None,
@@ -77,14 +74,14 @@ def check(
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
     `since` names a revision of git: only files that changed since are read, and compared with what they were then.
-    `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
-    `workers` limits the processes that a large vault is judged in, 0 for none. A workspace elsewhere is read from
-    `vault`; `root` is its name then, and it has no repository around it.
+    `pages` compares the rows of every MEMORY.md with their artifacts. `workers` limits the processes that a large vault
+    is judged in, 0 for none. A workspace elsewhere is read from `vault`; `root` is its name then, and it has no
+    repository around it.
     """
     place: Root = vault or root
     if vault is None:
         require_root(root)
-    checked = CheckResult(known=known)
+    checked = CheckResult()
     settings = _settings(root, vault, checked)
     held = database if database is not None else Database(":memory:")
     try:
@@ -124,13 +121,6 @@ def check(
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
     _notes(place, checked, now_us)
-    checked.unseen = frozenset(
-        (path, code)
-        for path, code in known
-        if agent is not None
-        or (past is not None and path.startswith(f"{MEMORY}/") and path not in past.changed)
-        or (not pages and code in locate.OF_PAGES)
-    )
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
         _pages(place, checked, agent, judging, settings.max_file_bytes)
@@ -358,15 +348,11 @@ def document(
         if entry["path"] in sealed:
             entry["hint"] = f"signet-sync violations restore {entry['path']} writes the sealed file back"
     problems = sorted([*problems, *checked.problems], key=lambda p: (p["path"], p.get("line", 0)))
-    for entry in problems:
-        if (entry["path"], entry["code"]) in checked.known:
-            entry["known"] = True
-    there = {(entry["path"], entry["code"]) for entry in problems}
     notes: list[dict[str, Any]] = [
         {**note, "fails": True} if strict and (note["path"], note["message"]) not in checked.excused else dict(note)
         for note in checked.notes
     ]
-    bad = [entry for entry in problems if entry["verdict"] in BAD and "known" not in entry]
+    bad = [entry for entry in problems if entry["verdict"] in BAD]
     return {
         "workspace": root,
         "now": iso(now_us),
@@ -374,5 +360,4 @@ def document(
         "counts": checked.counts,
         "problems": problems,
         "notes": notes,
-        "mended": [{"path": path, "code": code} for path, code in sorted(checked.known - there - checked.unseen)],
     }

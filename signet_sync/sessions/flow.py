@@ -151,7 +151,7 @@ def _has_valid_fields(document: Mapping[str, Any]) -> bool:
         and isinstance(document["agent_id"], str)
         and AGENT_ID.fullmatch(document["agent_id"]) is not None
         and isinstance(document["redactions"], dict)
-        and _are_marks(document.get("live", {}))
+        and _are_marks(document["live"])
         and all(name is not None and name.token == token for name in named)
         and parse_instant(captured_at) is not None
         and linked is not None
@@ -161,7 +161,7 @@ def _has_valid_fields(document: Mapping[str, Any]) -> bool:
 
 
 def _are_marks(live: object) -> bool:
-    """Returns whether it maps session ids to marks; flows of earlier versions leave turns to the next flow."""
+    """Returns whether it maps session ids to marks."""
     return isinstance(live, dict) and all(
         isinstance(marks, list) and all(isinstance(mark, str) for mark in marks) for marks in live.values()
     )
@@ -236,14 +236,14 @@ def _are_buffered(workspace: Workspace, flow: Flow) -> bool:
     key = document["session_key"] or document["session_id"]
     # Turns read from a harness's transcript stay buffered until the session ends.
     return (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or sessions_live.is_buffered(
-        workspace, document["agent_id"], key, document.get("live", {})
+        workspace, document["agent_id"], key, document["live"]
     )
 
 
 def _reset(workspace: Workspace, flow: Flow) -> None:
     document = flow.document
     key = document["session_key"] or document["session_id"]
-    sessions_live.forget(workspace, document["agent_id"], key, document.get("live", {}))
+    sessions_live.forget(workspace, document["agent_id"], key, document["live"])
     if flow.kind == "end":
         with workspace.database.transaction(durable=True):
             live.reset_read(workspace.database, ending_of(document))
@@ -299,15 +299,6 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
         flow.sentence, flow.quality = fields["memory_sentence"], cast(Quality, quality)
         flow.generated_at = fields.get("memory_sentence_generated_at") or flow.generated_at
     return True
-
-
-def sanitizer_version_of(workspace: Workspace, path: str) -> str:
-    """Returns the sanitizer version that a transcript names; empty if it cannot be read."""
-    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    try:
-        return str(parse(found.raw).fields.get("sanitizer_version") or "") if isinstance(found, Found) else ""
-    except FrontmatterProblem:
-        return ""
 
 
 def _linked(workspace: Workspace, flow: Flow) -> bool:

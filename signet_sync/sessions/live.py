@@ -87,7 +87,7 @@ def append(
 def settle(workspace: Workspace) -> None:
     """Updates rows from files that changed; writes files for turns that exist only as rows.
 
-    Such rows come from an earlier version's database, a backup or a bundle. Raises `DatabaseError`, `OSError`.
+    Such rows come from a backup. Raises `DatabaseError`, `OSError`.
     """
     database, folder = workspace.database, workspace.state.live
     if workspace.touch_nothing or live_files.is_settled(database, folder):

@@ -51,7 +51,7 @@ from signet_sync.text.digest.session import outcome
 from signet_sync.text.digest.summary import completed
 from signet_sync.text.digest.summary import summary as digest_summary
 from signet_sync.text.redacted_match import alike
-from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.
@@ -136,8 +136,7 @@ def _request(
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, counts)
     hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
-    # The hash is of sanitized text, so it is equal only for equal words under equal sanitizer rules.
-    content = f"{_digest([kind, identity, hashes, proposal, tail])} {sanitizer_stamp()}"
+    content = _digest([kind, identity, hashes, proposal, tail])
     if given.idempotency_key is not None:
         flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
     else:
@@ -192,7 +191,7 @@ def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, pro
     while True:
         with _locked(workspace, held):
             answer = _finish_earlier(workspace, request, now_us) if held is None else None
-            answer = answer or _known_answer(workspace, request, now_us)
+            answer = answer or _known_answer(workspace, request)
             if answer is not None:
                 return answer
             _refresh(workspace, request.identity["agent_id"], request.token, now_us)
@@ -259,57 +258,20 @@ def _finish_earlier(workspace: Workspace, request: _SanitizedRequest, now_us: in
     return answer
 
 
-def _known_answer(workspace: Workspace, request: _SanitizedRequest, now_us: int) -> dict[str, Any] | None:
+def _known_answer(workspace: Workspace, request: _SanitizedRequest) -> dict[str, Any] | None:
     """Returns this request's recorded answer. Raises `UsageError` if it was refused or its key has other content."""
     agent_id = request.identity["agent_id"]
     known = results.recorded(workspace.database, agent_id, request.flow_key)
     if known is None:
         _raise_refusal(workspace, request)
         return None
-    if known.request_sha256 != request.request and not _is_same_request(workspace, request, known, now_us):
+    if known.request_sha256 != request.request:
         raise UsageError(
             "this idempotency key was used for other content",
             hint="nothing was written; use another key for each session end",
             code="idempotency-conflict",
         )
     return {**known.document, "idempotent_replay": True}
-
-
-def _is_same_request(
-    workspace: Workspace, request: _SanitizedRequest, known: results.RecordedAnswer, now_us: int
-) -> bool:
-    """Returns whether an answer recorded under older sanitizer rules belongs to this request, judging by its files.
-
-    The answer has only a hash of the request as sanitized then. So its files are compared with the request: no words
-    of the request may be new, and all fields must be equal.
-    """
-    recorded = known.document
-    if known.request_sha256.partition(" ")[2] == sanitizer_stamp() or request.session != (
-        recorded.get("agent_id"), recorded.get("session_token"), recorded.get("session_id"),
-    ):  # fmt: skip
-        return False
-    _refresh(workspace, request.identity["agent_id"], request.token, now_us)
-    rows = _segments(workspace, request)
-    mine = {row.source_kind: row for row in rows if row.source_path in recorded.values()}
-    if any(kind not in mine for kind in ARTIFACTS[request.kind]):
-        return False
-    transcript = request.bodies.get("transcript")
-    segments = [row.content for row in rows if row.source_kind == "transcript"]
-    given = {kind: request.bodies[kind] for kind in ("summary", "compaction") if request.bodies.get(kind)}
-    return (
-        new_words(transcript or "", segments) == ""
-        and all(alike(mine[kind].content, body or "") for kind, body in given.items())
-        and all(_has_same_fields(mine[kind], request.identity) for kind in ARTIFACTS[request.kind])
-    )
-
-
-def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
-    """Returns whether a file's fields equal those of a request; a time that the request does not give matches any."""
-    times = ((identity[name], getattr(row, name)) for name in ("captured_at", "started_at", "ended_at"))
-    names = ((identity[name] or "", getattr(row, name) or "") for name in ("project", "harness"))
-    return all(parse_instant(given) == parse_instant(kept or "") for given, kept in times if given) and all(
-        alike(given, kept) for given, kept in names
-    )
 
 
 def _raise_refusal(workspace: Workspace, request: _SanitizedRequest) -> None:
@@ -422,16 +384,12 @@ def _fitting(workspace: Workspace, said: list[SpokenTurn], absent: list[int]) ->
 
 
 def _repeats_segment(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
-    """Returns whether this tail equals a segment that was redacted later or written under older sanitizer rules.
+    """Returns whether this tail equals a segment that was redacted later.
 
     Otherwise the tail is compared word by word, and any difference is new.
     """
     same = (row.source_path for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
-    return any(
-        sessions_flow.sanitizer_version_of(workspace, path) != SANITIZER_VERSION
-        or redactions.is_redacted(workspace.database, path)
-        for path in same
-    )
+    return any(redactions.is_redacted(workspace.database, path) for path in same)
 
 
 def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]) -> dict[str, Any]:
@@ -461,7 +419,7 @@ def _write(
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
         one = request if last else _part_request(request, piece, left)
-        if not last and _known_answer(workspace, one, now_us) is not None:
+        if not last and _known_answer(workspace, one) is not None:
             continue
         # Equal parts become separate segments, so each needs a time of its own.
         at = now_us - left * 1000

@@ -34,7 +34,7 @@ class StateFolder:
 
     __slots__ = (
         "backups", "database", "harnesses", "heartbeat", "injected", "journal", "key", "live", "locks", "logs",
-        "obsidian", "path", "settings", "spool",
+        "path", "settings", "spool",
     )  # fmt: skip
 
     def __init__(self, path: str, key: str) -> None:
@@ -43,7 +43,6 @@ class StateFolder:
         self.database = os.path.join(path, "signet-sync.db")
         self.heartbeat = os.path.join(path, "heartbeat.json")
         self.harnesses = os.path.join(path, "harnesses.json")
-        self.obsidian = os.path.join(path, "obsidian.json")
         self.settings = os.path.join(path, "settings.json")
         self.backups = os.path.join(path, "backups")
         self.injected = os.path.join(path, "injected")

@@ -25,7 +25,7 @@ from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
 from signet_sync.sync.removals import InForce, covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
-from signet_sync.sync.store import artifacts, bodies, counts, passes, redactions, violations
+from signet_sync.sync.store import artifacts, counts, passes, redactions, violations
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import digest_mark
@@ -72,7 +72,7 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     run.outcome.tombstones = len(removals.tombstones.tombstones)
     plan = _plan(run, snapshot, known, removals.tombstones, reread | removals.aliases)
     plan.cliff = plan.cliff or run.cliff
-    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
+    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CliffRule().minimum):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = replace(request, paths=None)
         return look(run)
@@ -99,11 +99,6 @@ def index(run: Pass) -> None:
         others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
         plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
         run.outcome.unchanged = 0
-        moved = [
-            path for path, before in known.items() if snapshot.files.get(path, before.signature) != before.signature
-        ]
-        if moved:
-            bodies.keep_texts(database, moved, run.now_iso)
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = [path for path in violations.sealed_paths(database) if path not in present]
@@ -186,7 +181,6 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
 def _plan(
     run: Pass, snapshot: Snapshot, known: dict[str, Known], tombstones: Tombstones, reread: frozenset[str]
 ) -> Plan:
-    settings = run.workspace.settings
     some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
     return planner.plan(
         snapshot,
@@ -195,7 +189,7 @@ def _plan(
         reread=reread,
         covered_rows=covered(run.workspace, tombstones, known, snapshot),
         indexed=None if snapshot.everything or not some_gone else counts.indexed_count(run.database),
-        rule=None if run.request.accept_removals else CliffRule(settings.cliff_fraction, settings.cliff_minimum),
+        rule=None if run.request.accept_removals else CliffRule(),
     )
 
 

@@ -17,7 +17,7 @@ from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
-from signet_sync.sync.store import artifacts, bodies, redactions
+from signet_sync.sync.store import artifacts, redactions
 from signet_sync.sync.validation import FileJudge, is_unsettled, judge_and_pack, read
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
@@ -240,8 +240,6 @@ class VerdictWriter:
             if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest" and self._moved(j))
         ]
         stale = [j.path for j in changed if j.path in before]
-        replaced = [(before[j.path], j.row) for j in changed if j.path in before]
-        bodies.keep_replaced(database, replaced, iso(self._request.now_us))
         artifacts.delete_rows(database, stale)
         for path in stale:
             self._touch(before[path])

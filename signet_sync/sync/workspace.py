@@ -146,10 +146,10 @@ def _unless_busy() -> Iterator[None]:
 
 
 def _examine(database: Database, tables: Iterable[str]) -> None:
-    from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
+    from signet_sync.storage.database import row_checks  # slow import, needed for a damaged database only
 
     try:
-        found = database.problems(closely=tables) or salvage.implausible_rows(database)
+        found = database.problems(closely=tables) or row_checks.implausible_rows(database)
     except apsw.Error as error:
         raise translate(error, database.path) from error
     if found:
@@ -177,7 +177,7 @@ def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
         return
     from signet_sync.storage.database import salvage  # slow import, needed for a damaged database only
 
-    total = sum(salvage.salvage(database, source).values())
+    total = salvage.salvage(database, source)
     if total:
         events.append(f"{total} native rows were read from the damaged database {os.path.basename(source)}")
 

@@ -15,8 +15,6 @@ VERSION = 2
 _MADE = "A digest made by rules from the transcript, without a model"
 _OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
 _QUESTION = late("[?？؟]\\s*$")
-# The line of 0.1.0, whose summaries quoted requests and left out the outcome.
-_FIRST = f"*{_MADE}; its lines are quoted."
 
 
 def opening(project: str | None, harness: str | None, status: Status | None) -> str:
@@ -45,11 +43,6 @@ def says_nothing(summary: str) -> bool:
     """Returns whether rules made this summary of a session without content: a greeting, a word or two, no question."""
     title = summary[:400].partition("\n")[0]
     return "\n## " not in summary and not _QUESTION.search(title) and status_of(summary) == "question-only"
-
-
-def is_of_first_rules(summary: str) -> bool:
-    """Returns whether the rules of 0.1.0 made this summary: today's extract more from the same transcript."""
-    return _below_title(summary).startswith(_FIRST)
 
 
 def _below_title(summary: str) -> str:

@@ -85,11 +85,10 @@ def passes_signet(sentence: str, body: str, project: str | None) -> bool:
     )
 
 
-# Sentences that state that something was stored instead of what: Signet's, ours of 0.1.0, and the fallback below.
+# Sentences that state that something was stored instead of what: Signet's, and the fallback below.
 _TEMPLATE = late(
     r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
     r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
-    r"|(?:In .{1,80} the|The) session of \d{4}-\d\d-\d\d was (?:asked|about) \""
     r"|(?:In .{1,80} the (?:summary|transcript|compaction|file) of \d{4}-\d\d-\d\d"
     r"|The session of \d{4}-\d\d-\d\d(?: \(.{1,40}\))? left a \w{4,10}\.md that) "
     r"(?:(?:opens with|holds) \"|opens without heading|was saved without words)"

@@ -113,7 +113,7 @@ def test_a_dry_run_shows_what_would_be_lost_and_does_nothing(vault, claude):
     assert plan["only_here"] == {"memories": 1, "originals": 1} and plan["hooks"] == ["claude-code"]
     assert {page["path"] for page in plan["pages"]} == {"MEMORY.md", "agents/scout/MEMORY.md"}
     told = vault.call("eject", "--dry-run").out
-    assert "1 memory, 1 original" in told and "export FILE" in told and "violations list" in told
+    assert "1 memory, 1 original" in told and "backup create FILE" in told and "violations list" in told
     assert (contents(vault.root), contents(vault.state), claude.read_text()) == before
 
 

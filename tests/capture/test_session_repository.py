@@ -66,7 +66,7 @@ def test_a_hook_hands_the_repository_over(vault: Vault, code: Path, tmp_path: Pa
     (job,) = jobs(vault)
     assert job.repository == Repository(str(code), NAME, "docs")
     document = json.loads(Path(job.place).read_text())
-    assert document["v"] == 2 and document["repository"] == [str(code), NAME, "docs"]
+    assert document["v"] == 1 and document["repository"] == [str(code), NAME, "docs"]
     assert SECRET.encode() not in everywhere(vault)
     for cwd in (str(tmp_path), str(code / "gone"), "relative", 7):
         take(vault, "claude-code", payload("Stop", talk.path, cwd=cwd))
@@ -132,7 +132,7 @@ def test_a_job_of_an_earlier_version_is_read(vault: Vault, code: Path) -> None:
 def test_a_job_with_another_thing_for_a_repository_is_damaged(tmp_path: Path, wrong: object) -> None:
     job = spool.Job(event="end", harness="codex", session_id="s", agent_id="default", at="2026-03-28T10:00:00.000Z")
     path = Path(spool.put(str(tmp_path / "spool"), job).place)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "v": 2, "repository": wrong}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "repository": wrong}))
     assert spool.jobs(str(tmp_path / "spool")) == [] and list((tmp_path / "spool" / "bad").iterdir())
 
 

@@ -87,15 +87,12 @@ def test_what_a_command_prints_is_as_its_schema_says(vault: Vault, name: str, fl
     for words in ([flag], []) if flag else ([],):  # then as usual, on what the form has left
         answer = run(vault, name, "--json", *words)
         assert answer.err == "" or answer.code > 1, answer
-        if name == "export":  # that of its line goes to a file; what goes to stdout is JSON Lines
-            assert answer.json["path"]
         hold(name, answer)
 
 
 def test_what_every_handle_leads_to_is_as_the_schema_says(vault: Vault) -> None:
-    picture = vault.call("graph", "--json", "--limit", "1000").json
     hits = vault.call("recall", "lantern queue", "--json", "--limit", "100").json["hits"]
-    handles = {node["id"] for node in picture["nodes"]} | {hit["id"] for hit in hits}
+    handles = {one for (one,) in vault.rows("select id from session_summaries")} | {hit["id"] for hit in hits}
     assert len({handle[0] for handle in handles}) >= 4
     for handle in sorted(handles):
         hold("expand", vault.call("expand", handle, "--json"))

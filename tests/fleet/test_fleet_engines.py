@@ -231,7 +231,7 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError) as raised:
         list(engines.run(given.upper, ["a"], RAY))
-    assert "--engine local" in raised.value.hint and "extras add fleet" in raised.value.hint
+    assert "--engine local" in raised.value.hint and "signet-sync[fleet]" in raised.value.hint
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from signet_sync.storage.database.connection import Database
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 GRAPH = (
     "session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads", "session_projects",
-    "thread_aliases", "fact_aliases",
 )  # fmt: skip
 TABLES = (
     *GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "fact_claims", "fact_reports",

@@ -9,15 +9,10 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
-from workbench import NOW, Vault, numbered, sampled
+from workbench import Vault, numbered, sampled
 
 from signet_sync.formats.fact import Distilled, Mention, Relation
-from signet_sync.formats.handle import id_of
 from signet_sync.graph.projects import Project, make_place, possible_roots, rebased, top_of
-from signet_sync.graph.store import former_ids
-from signet_sync.memories.store import pins
-from signet_sync.pages.store.candidates import section_inputs
-from signet_sync.pages.store.project_inputs import project_inputs
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 
@@ -204,7 +199,7 @@ def test_ten_thousand_sessions_below_a_root_cost_no_pass_that_changes_none(datab
     assert [len(change.sources) for change in seen] == [0]
 
 
-# ── ids from before ──
+# ── lists ──
 
 
 @pytest.fixture
@@ -219,150 +214,6 @@ def vault(tmp_path: Any) -> Vault:
         found.put(files)
     found.reindex()
     return found
-
-
-FOLDERS = {1: (ROOT, "codex"), 2: (f"{ROOT}/docs", "gemini"), 3: ("", "codex"), 4: ("", "codex")}
-
-
-def old_id(vault: Vault, number: int) -> str:
-    """The id that 0.1.0 gave the thread of a session."""
-    folder, harness = FOLDERS[number]
-    found = id_of("t", "default", folder, "", harness)
-    rows = vault.rows("select alias from thread_aliases where session_id like ?", f"5e5510{number:02d}%")
-    assert (found,) in rows
-    return found
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    sampled(
-        [
-            # The first session whose files name the repository; an origin that is added later.
-            (session(1, ROOT), in_repository(2, ROOT)),
-            (in_repository(1, ROOT, origin=None), in_repository(2, ROOT)),
-            (in_repository(1, f"{ROOT}/docs", origin=None), in_repository(2, ROOT)),
-            (session(1, f"{ROOT}/docs"), in_repository(2, ROOT)),
-            (session(1, f"{ROOT}/docs"), in_repository(2, ROOT, origin=None)),
-        ],
-        2,
-    ),
-)
-def test_handles_and_pins_outlive_another_name_of_the_project(tmp_path: Any, before: Any, after: Any) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.put(before)
-    vault.reindex()
-    facts = dict(vault.rows("select id, text from entity_attributes join attribute_sources using (fact)"))
-    threads = [one for (one,) in vault.rows("select thread_id from memory_thread_heads")]
-    assert len(facts) == 2 and len(threads) == 1
-    for one in (*facts, *threads):
-        assert vault.call("pin", one, "--json").json["changed"]
-    vault.put(after)
-    vault.reindex()
-    assert not {(one,) for one in facts} & {*vault.rows("select id from entity_attributes")}
-    for _ in range(2):
-        for one, text in facts.items():
-            for handle in (one, f"^{one[:8]}"):
-                assert text in vault.call("expand", handle).out
-            assert vault.call("pin", one, "--json").json["changed"] is False
-        assert vault.call("expand", f"^{threads[0][:8]}").code == 0
-        pinned = [line for line in vault.page().splitlines() if line.startswith("- 📌")]
-        assert len(pinned) == 3 and all(any(text in line for line in pinned) for text in facts.values())
-        aliases = sorted(vault.rows("select agent_id, alias, fact, session from fact_aliases"))
-        vault.reindex("--full")
-        assert len(vault.rows("select 1 from fact_aliases")) == len(aliases) >= len(facts)
-    with vault.database() as database:
-        (note,) = (one for one, text in facts.items() if text.startswith("Note"))
-        present = former_ids.present_id(database, "default", note)
-        assert note in former_ids.former_ids(database, "default", present)
-        used = project_inputs(database, "default", 1774720000000000, lambda _: True).uses
-        assert used[present].pinned and note not in used
-    for one in facts:
-        assert vault.call("unpin", one, "--json").json["changed"] is True
-    assert vault.rows("select id from pins") == [(threads[0],)]
-
-
-def test_a_removal_takes_the_former_ids_of_facts(tmp_path: Any) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.put(session(1, ROOT))
-    vault.reindex()
-    said = "entity_attributes f join attribute_sources using (fact)"
-    (note,) = vault.rows(f"select f.id from {said} where text like 'Note%'")
-    assert vault.call("pin", note[0]).code == 0
-    vault.put(in_repository(2, ROOT, body="# Ledger\n\n## Decisions\n\n- The ledger has one row for each lamp.\n"))
-    vault.reindex()
-    assert vault.rows("select 1 from fact_aliases where alias = ?", note[0])
-    removed = vault.call(
-        "remove", "5e551001-0000-4000-8000-000000000000", "--reason", "asked", "--yes", "--quoting", "keep"
-    )
-    assert removed.code == 0, removed.err
-    assert vault.rows("select id from pins") == [] and vault.call("expand", note[0]).code == 2
-    assert (note[0],) not in vault.rows("select alias from fact_aliases")
-
-
-def test_an_id_that_something_has_now_is_no_former_one(database: Database) -> None:
-    """Of a root with two origins in turn, a session without an origin keeps the root as its project."""
-    sessions = (in_repository(place, ROOT, origin=origin) for place, origin in enumerate((ORIGIN, "o.org/o", None), 1))
-    grown(database, *sessions)
-    for of, table, column in (("thread", "thread_sessions", "thread_id"), ("fact", "entity_attributes", "id")):
-        ids = {one for (one,) in database.execute(f"select {column} from {table}")}
-        assert ids & {one for (one,) in database.execute(f"select alias from {of}_aliases")}
-        for one in ids:
-            assert former_ids.present_id(database, "default", one) == one
-
-
-def test_an_old_handle_opens_the_thread(vault: Vault) -> None:
-    (thread,) = vault.rows("select thread_id from memory_thread_heads where project = ?", ORIGIN)
-    for number in (1, 2):
-        for handle in (
-            old_id(vault, number),
-            f"^{old_id(vault, number)}",
-            f"[[MEMORY#^{old_id(vault, number)}]]",
-            old_id(vault, number)[:8],
-        ):
-            assert vault.call("expand", handle, "--json").json["node"]["id"] == thread[0]
-    # All sessions without a project had one thread: its handle means the newest of them.
-    assert old_id(vault, 3) == old_id(vault, 4)
-    (newest,) = vault.rows("select thread_id from thread_sessions where session_id like '5e551004%'")
-    assert vault.call("expand", old_id(vault, 3), "--json").json["node"]["id"] == newest[0]
-    assert vault.call("expand", "t-aaaaaaaaaaaa").code == 2
-
-
-def test_an_old_pin_holds_and_can_be_taken_off(vault: Vault) -> None:
-    (thread,) = vault.rows("select thread_id from memory_thread_heads where project = ?", ORIGIN)
-    old, other = old_id(vault, 1), old_id(vault, 2)
-    with vault.database(readonly=False) as database, database.transaction():
-        for one in (old, other):
-            database.execute(
-                "insert into pins(agent_id, id, pinned_at) values('default', ?, '2026-03-01T00:00:00.000Z')", (one,)
-            )
-        database.execute(
-            "insert into node_telemetry(agent_id, id, accesses, last_day, before)"
-            " values('default', ?, 5, '2026-03-20', 0)",
-            (old,),
-        )
-        assert pins.is_pinned(database, "default", thread[0])
-        assert not pins.pin(database, "default", thread[0], NOW)
-        uses = section_inputs(database, "default", 1774720000000000, {}, 5000).uses
-        assert uses[thread[0]].pinned and uses[thread[0]].accesses == 5 and old not in uses
-    vault.reindex("--full")
-    (line,) = [line for line in vault.page().splitlines() if line.endswith(f"^{thread[0][:8]}")]
-    assert line.startswith("- 📌 **lantern** (")
-    assert vault.call("pin", other, "--json").json["changed"] is False
-    assert vault.call("unpin", thread[0], "--json").json["changed"] is True
-    assert vault.rows("select id from pins") == []
-
-
-def test_a_removal_takes_old_ids(vault: Vault) -> None:
-    old = old_id(vault, 2)
-    with vault.database(readonly=False) as database, database.transaction():
-        database.execute(
-            "insert into pins(agent_id, id, pinned_at) values('default', ?, '2026-03-01T00:00:00.000Z')", (old,)
-        )
-    assert vault.call("remove", "5e551002-0000-4000-8000-000000000000", "--reason", "asked", "--yes").code == 0
-    assert vault.rows("select id from pins") == []
-    for table in ("thread_aliases", "session_projects", "memory_artifacts"):
-        assert vault.rows(f"select count(*) from {table} where session_id like '5e551002%'") == [(0,)]
-    assert vault.call("expand", old).code == 2
 
 
 def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vault) -> None:

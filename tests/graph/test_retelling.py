@@ -1,4 +1,4 @@
-"""Sessions whose files hold a form, or a digest of 0.1.0: their rows are told anew from the transcript beside it."""
+"""Sessions whose files hold a form: their rows are told anew from the transcript beside it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 from workbench import NOW, Vault
 
 from benchmarks.digest import digest
-from signet_sync.storage.database.named_rows import FACTS
-from signet_sync.text.digest_mark import is_of_first_rules, opening, says_nothing, status_of
+from signet_sync.text.digest_mark import opening, says_nothing, status_of
 from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 
 WORK = """\
@@ -56,22 +55,16 @@ hi there
 
 Hello! How can I help?
 """
-OLD = """\
+BODY = """\
 # The price rounding in cart.py is wrong: 2.675 becomes 2.67
 
-*A digest made by rules from the transcript, without a model; its lines are quoted. Project: lantern.*
+## Next steps
 
-## Requests
-
-- The price rounding in cart.py is wrong: 2.675 becomes 2.67.
-
-## Preferences
-
-- npm error Exit handler never called by design!
+- Decide how JPY prices are rounded.
 """
-ASKED = (
-    'In lantern the session of 2026-03-28 was asked "The price rounding in cart.py is wrong, 2.675 becomes 2.67",'
-    " edited cart.py, ran 1 command."
+FORM = (
+    'In lantern the summary of 2026-03-28 opens with "The price rounding" and keeps 3 lines and 5 words behind its'
+    " link."
 )
 SIGNET = (
     "Session lantern captured durable summary context, preserved lineage metadata, and recorded this artifact for"
@@ -84,7 +77,7 @@ def vault(tmp_path: Path) -> Vault:
     return Vault(tmp_path / "vault")
 
 
-def put(vault: Vault, *, body: str = OLD, transcript: str = WORK, sentence: str = ASKED, **who: Any) -> None:
+def put(vault: Vault, *, body: str = BODY, transcript: str = WORK, sentence: str = FORM, **who: Any) -> None:
     said = {"memory_sentence": sentence, **who}
     vault.put(dict([made.summary(body=body, **said), made.transcript(body=transcript, **said), made.manifest(**who)]))
 
@@ -108,9 +101,8 @@ def test_status_is_read_where_it_is_written() -> None:
         assert status_of(f"# Title\n\n{line}\n\n## Outcome\n") == status
         assert status_of(f"# Title\n{line}") == status
     assert status_of(f"# Title\n\n{opening(None, None, None)}\n") is None
-    for text in ("", "# T", OLD, "# T\n\nStatus: done.", f"words\n\n{opening('p', None, 'done')}"):
+    for text in ("", "# T", BODY, "# T\n\nStatus: done.", f"words\n\n{opening('p', None, 'done')}"):
         assert status_of(text) is None
-    assert is_of_first_rules(OLD) and not is_of_first_rules(digest(WORK, project=None, harness=None))
 
 
 def test_a_greeting_says_nothing() -> None:
@@ -126,7 +118,7 @@ def test_a_greeting_says_nothing() -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    [ASKED, SIGNET, ASKED.replace("was asked", "was about"), "Reviewed code.", "", " ",
+    [FORM, SIGNET, "Reviewed code.", "", " ",
      SIGNET.replace("Session lantern", "Session My App").replace("summary", "transcript"),
      "Compaction for exp preserved durable context, linked the active session state, and captured this summary for"
      " later MEMORY.md projection and drill-down.",
@@ -153,35 +145,22 @@ def test_a_sentence_about_a_session_is_no_form() -> None:
 # ── rows ──
 
 
-@pytest.mark.parametrize("sentence", [ASKED, SIGNET, "Reviewed code."])
+@pytest.mark.parametrize("sentence", [FORM, SIGNET, "Reviewed code."])
 def test_a_form_gives_way_to_what_came_out(vault: Vault, sentence: str) -> None:
     """The file stays, its row shows what today's rules make of the transcript, and a check takes either."""
     put(vault, sentence=sentence)
     before = {path: path.read_bytes() for path in vault.memory.iterdir() if "manifest" not in path.name}
     vault.reindex()
     page = vault.page()
-    assert "Decimal" in page and "was asked" not in page and "captured durable" not in page
+    assert "Decimal" in page and "keeps 3 lines" not in page and "captured durable" not in page
     assert {path: path.read_bytes() for path in before} == before
     assert checked(vault) == []
     document = opened(vault)
     assert document["status"] == "open" and "Decimal" in document["sentence"]
     texts = [one["text"] for one in vault.call("recall", "cart.py", "--json").json["hits"]]
-    assert any("Decimal" in text for text in texts) and not any("was asked" in text for text in texts)
+    assert any("Decimal" in text for text in texts) and not any("keeps 3 lines" in text for text in texts)
     assert vault.dump() == vault.dump_from_scratch()
     assert vault.reindex()["counts"]["read"] == 0
-
-
-def test_items_of_0_1_0_give_way_to_those_of_the_transcript(vault: Vault) -> None:
-    put(vault)
-    vault.reindex()
-    rows = vault.rows(f"select aspect, text, source_path, line from {FACTS} order by aspect")
-    told = {(aspect, text) for aspect, text, _, _ in rows}
-    assert ("decision", "Use Decimal with ROUND_HALF_UP for prices in cart.py.") in told
-    assert not any("npm error" in text for _, text in told)
-    lines = WORK.split("\n")
-    for _, text, path, line in rows:
-        assert path.endswith("--transcript.md") and text in lines[line - 1]
-    assert "npm error" not in vault.page()
 
 
 def test_what_somebody_wrote_stays(vault: Vault) -> None:
@@ -197,10 +176,10 @@ def test_what_somebody_wrote_stays(vault: Vault) -> None:
 
 
 def test_without_a_transcript_the_form_stays(vault: Vault) -> None:
-    vault.put(dict([made.summary(body=OLD, memory_sentence=ASKED), made.manifest()]))
+    vault.put(dict([made.summary(body=BODY, memory_sentence=FORM), made.manifest()]))
     vault.reindex()
-    assert "was asked" in vault.page() and checked(vault) == []
-    assert opened(vault)["status"] is None
+    assert "keeps 3 lines" in vault.page() and checked(vault) == []
+    assert opened(vault)["status"] == "open"
 
 
 def test_other_rules_make_rows_anew(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +190,10 @@ def test_other_rules_make_rows_anew(vault: Vault, monkeypatch: pytest.MonkeyPatc
         patch.setattr("signet_sync.graph.nodes_stage.VERSION", "2 digest 1")
         patch.setattr("signet_sync.text.digest_mark.VERSION", 1)
         vault.reindex()
-        assert "was asked" in vault.page()
+        assert "keeps 3 lines" in vault.page()
     assert checked(vault) == [], "the file's sentence is as good as the rules' one"
     vault.reindex()
-    assert "was asked" not in vault.page() and "Decimal" in vault.page()
+    assert "keeps 3 lines" not in vault.page() and "Decimal" in vault.page()
     assert vault.dump() == vault.dump_from_scratch()
 
 

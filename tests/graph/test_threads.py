@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from test_nodes import HOUR, WORDS, T, source
 
 from signet_sync.formats.fact import Item
-from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import DAY
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import of_session
@@ -134,25 +133,6 @@ def test_the_origin_makes_the_thread_whatever_the_folder():
     other = source(project="/mnt/lantern-2/docs", found=Project("example.org/ada/lantern", "/mnt/lantern-2"))
     assert thread_of([one]) == thread_of([other])
     assert thread_of([one])[2:5] == ("project:example.org/ada/lantern", "lantern", "example.org/ada/lantern")
-
-
-def test_a_thread_had_an_id_for_each_harness_folder_and_key():
-    def former_of(one):
-        return threads.former_ids([one], thread_of([one]))
-
-    former = former_of(SUMMARY)
-    assert former == (id_of("t", "default", "/home/ada/code/lantern", "", "codex"),)
-    assert former_of(source(project=" /home/ada/code/lantern/ ")) == former
-    others = [source(harness=None), source(project=None), source(session_key="agent:main:main")]
-    assert len({former, *map(former_of, others)}) == 4
-    assert threads.former_ids([], thread_of([SUMMARY])) == ()
-
-
-def test_a_thread_had_the_id_of_its_folder_before_an_origin_was_known():
-    folder, root = "/home/ada/code/lantern/docs", "/home/ada/code/lantern"
-    one = source(project=folder, found=Project("example.org/ada/lantern", root, (root, folder)))
-    before = {thread_of([source(project=name)]).id for name in (folder, root)}
-    assert len(before) == 2 and before < set(threads.former_ids([one], thread_of([one])))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ import apsw
 import artifacts_fixture as made
 from crash_runner import KILLED, forked
 from invariants import Standing, broken, standing
-from workbench import NOW, Answer, Vault, numbered, to_0_1_0
+from workbench import NOW, Answer, Vault, numbered, to_another_version
 
 from signet_sync.app.daemon import Daemon, Options
 from signet_sync.errors import DatabaseError
@@ -196,7 +196,7 @@ OPERATIONS: dict[str, Operation] = {
     "first reindex": Operation(("reindex", *NOW_IS), before=lose_the_database),
     "reindex of what changed": Operation(("reindex", *NOW_IS), before=another_session),
     "full reindex": Operation(("reindex", "--full", *NOW_IS)),
-    "migration": Operation(("reindex", *NOW_IS), before=to_0_1_0),
+    "migration": Operation(("reindex", *NOW_IS), before=to_another_version),
     "search": Operation(("search", "--json", "number1x")),
     "recall": Operation(("recall", "--json", "wicks")),
     "status": Operation(("status", "--json")),

@@ -12,7 +12,7 @@ import artifacts_fixture as made
 import crash_runner
 import hand_edits
 import pytest
-from operation_vaults import FORGOTTEN, MOMENT, of_version_0_1_0, remember
+from operation_vaults import FORGOTTEN, MOMENT, of_another_version, remember
 from operations import OPERATIONS
 from workbench import NOW, Vault, tree
 
@@ -228,7 +228,7 @@ def test_the_first_write_after_an_upgrade_hides_nothing_of_the_vault(
 ) -> None:
     """A pass over the few paths of one ending would make a page of that session alone."""
     monkeypatch.chdir(tmp_path)
-    of_version_0_1_0(tmp_path)
+    of_another_version(tmp_path)
     vault = Vault(tmp_path / "vault")
     assert OPERATIONS[name].scenario({}).work(vault.root) == 0
     assert all(f"step number {number} bounded" in vault.page() for number in (1, 2))

@@ -429,20 +429,18 @@ def test_an_append_costs_one_fsync_of_its_file(vault: Vault, monkeypatch: pytest
     assert len(synced) == 1
 
 
-def test_a_backup_and_a_bundle_carry_the_turns(vault: Vault, tmp_path: Path) -> None:
+def test_a_backup_carries_the_turns(vault: Vault, tmp_path: Path) -> None:
     fed(vault, [line(0, "heron of before"), line(1, "pond", 1, "assistant")], KEY, "--session-id", ONE)
     fed(vault, [line(0, "written meanwhile")], KEY, "--session-id", TWO)
     vault.reindex()
-    kept, bundle = tmp_path / "kept.db", tmp_path / "kept.jsonl"
+    kept = tmp_path / "kept.db"
     assert vault.call("backup", "create", str(kept)).code == 0
-    assert vault.call("export", str(bundle)).code == 0
     before = turns(vault)
     end(vault, session_id=TWO, session_key=KEY, transcript="")
-    for command_line in (("backup", "restore", str(kept), "--yes"), ("import-bundle", str(bundle), "--yes")):
-        shutil.rmtree(vault.state)
-        assert vault.call(*command_line).code == 0
-        assert turns(vault) == [turn for turn in before if turn[1] == ONE], "what an artifact holds does not come back"
-        assert [b"heron of before" in path.read_bytes() for path in live_files(vault)] == [True]
+    shutil.rmtree(vault.state)
+    assert vault.call("backup", "restore", str(kept), "--yes").code == 0
+    assert turns(vault) == [turn for turn in before if turn[1] == ONE], "what an artifact holds does not come back"
+    assert [b"heron of before" in path.read_bytes() for path in live_files(vault)] == [True]
 
 
 def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vault: Vault) -> None:

@@ -27,8 +27,6 @@ from signet_sync.cli import main
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.table import FIRST
-from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.read_only import IndexPlace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -307,14 +305,13 @@ def numbered(number: int) -> dict[str, Any]:
     }
 
 
-def to_0_1_0(vault: Vault) -> None:
-    """Takes the database back to what it was in version 0.1.0."""
+def to_another_version(vault: Vault) -> None:
+    """Makes the database one of another version: with less, with more, and another number."""
     database = Database(str(vault.db))
     with database.transaction():
         database.execute("alter table thread_sessions drop column status")
-        for table in TABLES.values():
-            if table.since > FIRST:
-                database.execute(f"drop table {table.name}")
+        database.execute("alter table memories drop column concept_tags")
+        database.execute("drop table garden_days")
         database.execute("create table meta(key text primary key, value text not null) without rowid")
         database.execute("pragma user_version = 3")
     database.connection.close()

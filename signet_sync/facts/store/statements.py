@@ -25,7 +25,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 
 TABLES = (
-    "attribute_sources", "fact_aliases", "entity_attributes", "fact_claims", "fact_reports", "entity_mentions",
+    "attribute_sources", "entity_attributes", "fact_claims", "fact_reports", "entity_mentions",
     "entities", "relations",
 )  # fmt: skip
 
@@ -36,7 +36,6 @@ class ArtifactStatements(NamedTuple):
     """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC.
 
     `inside` is the folder below the top of its project: one subject in two folders is two.
-    `former` are the names that its project had before: facts had other ids with them.
     """
 
     agent_id: str
@@ -48,7 +47,6 @@ class ArtifactStatements(NamedTuple):
     at_us: int
     distilled: Distilled
     inside: str = ""
-    former: tuple[str, ...] = ()
 
     @property
     def session(self) -> Session:
@@ -83,13 +81,6 @@ class _SourceRow(NamedTuple):
     session: int
 
 
-class _AliasRow(NamedTuple):
-    agent_id: str
-    alias: str
-    fact: int
-    session: int
-
-
 class _MentionRow(NamedTuple):
     entity: int
     at_us: int
@@ -119,7 +110,7 @@ class _RelationRow(NamedTuple):
 class _KeyedStatements(NamedTuple):
     """The statements of one artifact: mentions by kind and norm, items by facts' keys, relations by keys of ends.
 
-    `about` is what its facts and reports are about; `aliases` are pairs of a fact's former id and its key.
+    `about` is what its facts and reports are about.
     """
 
     one: ArtifactStatements
@@ -127,7 +118,6 @@ class _KeyedStatements(NamedTuple):
     mentions: dict[Key, Mention]
     items: dict[Key, tuple[Key, Any]]
     relations: dict[tuple[Key, str, Key], int]
-    aliases: list[tuple[str, Key]]
 
 
 def _keyed(one: ArtifactStatements) -> _KeyedStatements:
@@ -146,10 +136,7 @@ def _keyed(one: ArtifactStatements) -> _KeyedStatements:
         ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
         if ends[0] in mentions and ends[1] in mentions:
             relations.setdefault((ends[0], kind, ends[1]), line)
-    owners = [_owner(agent, name) for name in one.former]
-    before = {(agent, entity_id(agent, each.kind, each.norm)) for each in owners} - {about}
-    aliases = [(_fact_id(each, item.aspect, item.text), key) for key, (_, item) in items.items() for each in before]
-    return _KeyedStatements(one, about, mentions, items, relations, aliases)
+    return _KeyedStatements(one, about, mentions, items, relations)
 
 
 def _inside(claim: Claim, folder: str) -> Claim:
@@ -215,7 +202,6 @@ _COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact =
 # The rows that follow from what artifacts state, and how many of their first columns are the key.
 _STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
     ("attribute_sources", _SourceRow, 3),
-    ("fact_aliases", _AliasRow, 4),
     ("entity_mentions", _MentionRow, 3),
     ("fact_reports", _ReportRow, 3),
     ("relations", _RelationRow, 4),
@@ -229,7 +215,7 @@ def replace(
     """Replaces what artifacts of sessions stated before; `facts.settle` has to follow.
 
     With `running`, what live turns of sessions stated, whose source is the session's number below 0; the statements of
-    each have an instant of their own and no former project. Equal rows are not written again.
+    each have an instant of their own. Equal rows are not written again.
     """
     said = [_keyed(one) for one in stated]
     batches.number(database, {each.one.session for each in said})
@@ -256,7 +242,6 @@ def replace(
             )
             for key, (_, item) in each.items.items()
         )  # fmt: skip
-        rows["fact_aliases"].update(_AliasRow(one.agent_id, alias, facts[key], session) for alias, key in each.aliases)
         # Sessions without a project have nothing in common that one could report of another.
         if one.distilled.reports and one.project and each.about in entities:
             told = _COMPACT(one.distilled.reports)
@@ -286,8 +271,6 @@ def replace(
 
 def _of_kind(found: Iterable[_Row], row: type[NamedTuple], running: bool) -> Iterator[_Row]:
     """Yields the rows whose source is a running session, or those whose source is an artifact."""
-    if "artifact" not in row._fields:
-        return iter(()) if running else iter(found)
     place = row._fields.index("artifact")
     return (one for one in found if (one[place] < 0) is running)
 

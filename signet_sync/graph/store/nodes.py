@@ -34,11 +34,7 @@ SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | No
 
 _NODE = ", ".join(GraphNode._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
-_SENTENCE = (
-    "coalesce((select w.text from artifact_wordings w where w.agent_id = memory_artifacts.agent_id"
-    " and w.source_path = memory_artifacts.source_path and w.source_sha256 = memory_artifacts.source_sha256"
-    " and w.model <> ''), ledger_sentence, '')"
-)
+_SENTENCE = "coalesce(ledger_sentence, '')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
     f" captured_us, membership_us, noise, {KEPT}, {_SENTENCE}, repository_root, repository_origin, repository_path"
@@ -51,7 +47,6 @@ _STORED = (
     "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, token_count, start,"
     " end, label, content"
 )
-_ALIAS = "agent_id, session_token, session_id, alias"
 _INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(15)})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
@@ -191,14 +186,6 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 
 
 # ── threads ──
-
-
-def store_aliases(database: Database, aliases: Mapping[Session, Collection[str]]) -> None:
-    """Makes the ids that the threads of sessions had before equal to the given ones."""
-    held = set(of_sessions(database, _ALIAS, "thread_aliases", list(aliases)))
-    wanted = {(*session, alias) for session, some in aliases.items() for alias in some}
-    database.executemany(f"delete from thread_aliases where {_OF_SESSION} and alias = ?", sorted(held - wanted))
-    database.executemany(f"insert into thread_aliases({_ALIAS}) values(?, ?, ?, ?)", sorted(wanted - held))
 
 
 def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:

@@ -42,11 +42,6 @@ class Projects:
 
     def find(self, agent_id: str, place: Place, inside: str | None = None) -> Project:
         """Returns the project of a place, which is `inside` its repository as its files say."""
-        found = self._find(agent_id, place, inside)
-        names = {place.folder, place.root or found.top} - {"", found.identity}
-        return found._replace(former=tuple(sorted(names)))
-
-    def _find(self, agent_id: str, place: Place, inside: str | None) -> Project:
         top = top_of(place, inside if place.root else None)
         if place.origin:
             return Project(place.origin, top)

@@ -14,8 +14,7 @@ from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import running_session
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.graph.store.former_ids import present_id
-from signet_sync.memories.score import Use, joined
+from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import ProjectInputs
 from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
 from signet_sync.pages.store.warnings import warnings
@@ -90,7 +89,7 @@ def project_inputs(
     facts = _facts(database, _OF_TOPICS, agent_id, now_us, json.dumps(OF_PROJECT), topics)
     personal = _facts(database, _OF_ASPECTS, agent_id, now_us, json.dumps(OF_PERSON))
     pinned_ids = "select id from pins where agent_id = ? order by id limit ?"
-    pins = [present_id(database, agent_id, one) for (one,) in list(database.execute(pinned_ids, (agent_id, PINS)))]
+    pins = [one for (one,) in database.execute(pinned_ids, (agent_id, PINS))]
     pinned = _facts(database, _BY_ID, agent_id, now_us, json.dumps(pins))
     personal |= {one: fact for one, fact in pinned.items() if one not in facts}
     memories = _memories(database, _NEWEST_MEMORIES, agent_id, json.dumps(list(SECTION_OF)))
@@ -163,19 +162,11 @@ def _memories(database: Database, sql: str, *bindings: str) -> dict[str, MemoryV
 def _uses(database: Database, agent_id: str, ids: Iterable[str], pins: Iterable[str], day: str) -> dict[str, Use]:
     """Returns accesses before the UTC day, and pins."""
     rows: Iterable[tuple[Any, ...]] = database.execute(
-        "with shown(id, used) as materialized (select value, value from json_each(?2) union"
-        # Under ids that facts had before, unless another one has such an id now.
-        " select f.id, i.alias from json_each(?2) j"
-        " cross join entity_attributes f on f.agent_id = ?1 and f.id = j.value"
-        " cross join fact_aliases i on i.fact = f.fact"
-        " where not exists(select 1 from entity_attributes o where o.agent_id = ?1 and o.id = i.alias))"
-        " select s.id, t.accesses, t.last_day from shown s cross join node_telemetry t on t.agent_id = ?1"
-        " and t.id = s.used and t.last_day < ?3",
+        "select t.id, t.accesses, t.last_day from json_each(?2) j cross join node_telemetry t on t.agent_id = ?1"
+        " and t.id = j.value and t.last_day < ?3",
         (agent_id, json.dumps(list(ids)), day),
     )
-    uses: dict[str, Use] = {}
-    for one, accesses, last in rows:
-        uses[one] = joined(uses.get(one, Use()), Use(accesses, parse_instant(f"{last}T00:00Z")))
+    uses = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for one, accesses, last in rows}
     for one in pins:
         uses[one] = uses.get(one, Use())._replace(pinned=True)
     return uses

@@ -9,9 +9,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.handle import HANDLE
 from signet_sync.formats.wikilinks import targets
-from signet_sync.graph.store.former_ids import once_called
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 
@@ -74,7 +72,7 @@ def _unwrapped(handle: str) -> str:
 
 
 def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
-    """Returns the things whose ids equal this or begin with it; threads and facts also by ids that they had before."""
+    """Returns the things whose ids equal this or begin with it."""
     if HANDLE.fullmatch(wanted) is None:
         return []
     start = wanted.removeprefix("^")
@@ -85,11 +83,7 @@ def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
         f" order by {column} limit {_SHOWN + 1}",
         (agent_id, start),
     )
-    found = [Resolved(row[0], tier) for row in rows]
-    if not found:
-        called = once_called(database, agent_id, start, _SHOWN + 1)
-        found = [Resolved(one, tier) for one in dict.fromkeys(called.values())]
-    return found
+    return [Resolved(row[0], tier) for row in rows]
 
 
 def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
@@ -187,26 +181,3 @@ def is_left_out(database: Database, agent_id: str, node_id: str) -> bool:
     """Returns whether a node is of a session that no page shows: noise, which has no thread."""
     threadless = "select thread_id is null from session_summaries where agent_id = ? and id = ?"
     return bool(database.value(threadless, (agent_id, node_id)))
-
-
-def thread_behind(database: Database, agent_id: str, handle: str) -> str:
-    """Returns the thread that a handle means or that its node or fact belongs to. Raises `UsageError` as `resolve`.
-
-    `no-thread` if it belongs to none.
-    """
-    found = resolve(database, agent_id, handle)
-    if found.tier == "thread":
-        return found.id
-    table = {"node": "session_summaries", "fact": FACTS}.get(found.tier)
-    thread: str | None = (
-        database.value(f"select thread_id from {table} where agent_id = ? and id = ?", (agent_id, found.id))
-        if table is not None
-        else None
-    )
-    if thread is None:
-        raise UsageError(
-            f"{found.id} belongs to no project",
-            hint="handles of projects begin with ^t-; MEMORY.md shows them",
-            code="no-thread",
-        )
-    return thread

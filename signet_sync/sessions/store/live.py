@@ -394,7 +394,7 @@ def forget(database: Database, agent_id: str, session_key: str, session_id: str)
 def shapes(database: Database) -> dict[str, str]:
     """Returns the shapes that files of live turns had when their rows were made, by file name.
 
-    Turns without such a file exist only as rows: earlier versions had no files, and backups and bundles contain none.
+    Turns without such a file exist only as rows: backups contain no files.
     """
     return dict(database.execute("select name, shape from live_files"))
 

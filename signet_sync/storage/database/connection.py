@@ -1,19 +1,17 @@
-"""Opens one connection to the database: safely, migrated, checked; SQLite's errors become ours."""
+"""Opens one connection to the database: safely, with our tables, checked; SQLite's errors become ours."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished, SignetSyncError
-from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
-from signet_sync.storage.database.table import FIRST, placeholders
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.storage.database.tables import (
     APPLICATION_ID,
     BUILDING_ID,
@@ -59,7 +57,6 @@ def damaged(why: object, path: str | None) -> DatabaseCorrupt:
 
 
 # What reading an index may raise: for callers whose answer without one is nothing.
-UNREADABLE = (OSError, SignetSyncError, apsw.Error)
 
 
 def translate(error: apsw.Error, path: str | None) -> DatabaseError:
@@ -113,7 +110,7 @@ class Database:
         wait_ms: int | None = None,
         traceless: bool = False,
     ) -> None:
-        """Opens (and with `create` makes and migrates) the database; it waits `wait_ms` for others (None: `BUSY_MS`).
+        """Opens (and with `create` makes) the database and its tables; it waits `wait_ms` for others (None: `BUSY_MS`).
 
         Even a reader makes SQLite put a log and its index beside the file; with `traceless` it does so only if the log
         is not empty. Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` if it does not exist and may not be
@@ -148,7 +145,7 @@ class Database:
             self._add_functions()
             self._refuse_others()
             self._configure(memory, wait_ms)
-            self._migrate(create)
+            self._make_tables(create)
         except apsw.Error as error:
             self.connection.close()
             raise translate(error, path) from error
@@ -165,35 +162,24 @@ class Database:
             self.connection.create_scalar_function(name, function, 1, deterministic=True)
 
     def _refuse_others(self) -> None:
-        """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
+        """Refuses a file that is not ours, before the first write (even WAL mode would be one)."""
         with self.connection:  # one snapshot: another process may be creating the tables at this moment
-            version = self.value("pragma user_version")
             application = self.value("pragma application_id")
             tables = {name for (name,) in self.execute("select name from sqlite_schema")}
         if application == BUILDING_ID:
             self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             raise DatabaseUnfinished("the first index is being built", path=self.path, hint="try again in a moment")
-        foreign = application != APPLICATION_ID and bool(tables)
-        if not foreign and version <= VERSION:
+        if application == APPLICATION_ID or not tables:
             return
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        if foreign and log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
+        if log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
             raise damaged("its log belongs to another database", self.path)
-        if foreign and tables.issuperset(native_tables()):
+        if tables.issuperset(native_tables()):
             raise damaged("it has all of our tables, and another program's application id", self.path)
-        if foreign:
-            raise DatabaseError(
-                "the file is a database of another program",
-                path=self.path,
-                hint="choose another --db; nothing in it was touched",
-            )
-        raise self._newer(version)
-
-    def _newer(self, version: int) -> DatabaseNewer:
-        return DatabaseNewer(
-            f"the database has schema {version}, this signet-sync knows {VERSION}",
+        raise DatabaseError(
+            "the file is a database of another program",
             path=self.path,
-            hint="upgrade signet-sync, or use another --db",
+            hint="choose another --db; nothing in it was touched",
         )
 
     def _configure(self, memory: bool, wait_ms: int) -> None:
@@ -231,56 +217,52 @@ class Database:
                     raise
                 time.sleep(0.005)
 
-    def _migrate(self, create: bool) -> None:
-        if self.value("pragma user_version") == VERSION:
-            return
+    def _make_tables(self, create: bool) -> None:
+        """Makes our tables in a new database, or in one of another version, of which it keeps the native rows."""
         version = self.value("pragma user_version")
+        if version == VERSION:
+            return
         if self.readonly or not create:
-            what = "of an older version" if version else "empty"
+            what = "of another version" if version else "empty"
             hint = "run signet-sync reindex once"
             raise DatabaseError(f"the database is {what}", path=self.path, hint=hint, code="database-behind")
         with self.transaction():
-            version = self.value("pragma user_version")
-            if version == VERSION:
+            if self.value("pragma user_version") == VERSION:
                 return
-            if version:
-                self._bring_up_to_date(version)
-                return
-            self._make(*TABLES)
-            self._set_statistics()
-            # Reset together with the restored rows, so that neither a crash nor a full disk in between loses them.
-            self.set_state("backups", "restore_due", 1)
+            present = dict(self.execute("select name, sql from sqlite_schema where type = 'table'"))
+            try:
+                for name in native_tables():
+                    if name in present:
+                        self._keep_rows(name, present[name])
+                    else:
+                        self._make(name)
+                self.reset_derived()
+            except apsw.SQLError as error:
+                raise damaged(f"its tables are none of ours: {error}", self.path) from error
+            if not present:
+                # Reset together with the restored rows, so that neither a crash nor a full disk in between loses them.
+                self.set_state("backups", "restore_due", 1)
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
 
-    def _bring_up_to_date(self, version: int) -> None:
-        """Keeps native rows; drops what is derived, which the next pass makes again."""
-        if version < FIRST:
-            raise damaged(f"no released signet-sync wrote schema {version}", self.path)
-        try:
-            present = {name for (name,) in self.execute("select name from sqlite_master")}
-            for name in native_tables():
-                if TABLES[name].since > version:
-                    self._make(name)
-                    continue
-                for index in TABLES[name].indexes:
-                    if index not in present:
-                        self.connection.execute(TABLES[name].indexes[index])
-            if version <= LAST_WITH_KEYS:
-                self.take_keys(dict(self.execute("select key, value from meta")), native_tables())
-            self.reset_derived()
-        except apsw.SQLError as error:
-            raise damaged(f"it does not have the schema that it names: {error}", self.path) from error
-        self.connection.execute(f"pragma user_version = {VERSION}")
-
-    def take_keys(self, keys: Mapping[str, str], tables: Collection[str]) -> None:
-        """Moves state from the keys of `meta` into the tables that hold it today, if these are among `tables`."""
-        for table, row in rows_of(keys):
-            if table in tables:
-                names = ", ".join(row)
-                others = ", ".join(f"{name} = excluded.{name}" for name in row)
-                into = f"insert into {table}({names}) values({placeholders(len(row))})"
-                self.execute(f"{into} on conflict do update set {others}", list(row.values()))
+    def _keep_rows(self, name: str, statement: str) -> None:
+        """Makes a native table anew and takes its rows over, by the names of the columns that both have."""
+        create, *indexes = TABLES[name].ddl
+        own = "select name from sqlite_schema where type = 'index' and sql is not null and tbl_name = ?"
+        for (index,) in list(self.execute(own, (name,))):
+            self.execute(f'drop index "{index}"')
+        if statement.lower() != create.lower():
+            self.execute(f"alter table {name} rename to {name}_before")
+            self.execute(create)
+            columns = self.value(
+                "select group_concat(o.name) from pragma_table_info(?) o join pragma_table_info(?) b using (name)",
+                (name, f"{name}_before"),
+            )
+            if columns:
+                self.execute(f"insert or ignore into {name}({columns}) select {columns} from {name}_before")
+            self.execute(f"drop table {name}_before")
+        for index in indexes:
+            self.execute(index)
 
     def _make(self, *names: str) -> None:
         for statement in statements(*names):
@@ -371,7 +353,7 @@ class Database:
                 self.connection.execute("pragma synchronous = full")
             self.connection.execute("begin immediate")
             try:
-                self._refuse_newer()
+                self.refuse_changed()
                 yield
             except BaseException:
                 with suppress(apsw.Error):
@@ -388,10 +370,14 @@ class Database:
                 with suppress(apsw.Error):
                     self.connection.execute("pragma synchronous = normal")
 
-    def _refuse_newer(self) -> None:
-        """Refuses to write if a newer signet-sync changed the tables after we opened them."""
-        if self._settled and (version := self.value("pragma user_version")) > VERSION:
-            raise self._newer(version)
+    def refuse_changed(self) -> None:
+        """Raises `DatabaseNewer` if another version of signet-sync took the tables over since they were opened."""
+        if self._settled and self.value("pragma user_version") != VERSION:
+            raise DatabaseNewer(
+                "another version of signet-sync has taken the database over",
+                path=self.path,
+                hint="run the same command again; an agent has to be started again",
+            )
 
     def shrink(self) -> None:
         """Frees the memory in which pages are cached; they are read again when they are needed."""
@@ -424,18 +410,6 @@ class Database:
         except apsw.SQLError as error:  # a name in the schema that we did not write
             raise damaged(error, self.path) from error
 
-    def in_memory(self) -> Database:
-        """Returns a copy that exists in memory only: what is tried out in it reaches no disk."""
-        copy = Database(":memory:")
-        try:
-            with copy.connection.backup("main", self.connection, "main") as backup:
-                while not backup.done:
-                    backup.step()
-        except apsw.Error as error:
-            copy.connection.close()
-            raise translate(error, self.path) from error
-        return copy
-
     def replaced(self) -> bool:
         """Returns whether the file, or the log that we write, was deleted or replaced: others read another one."""
         return self._files != self._identities()
@@ -465,10 +439,10 @@ class Database:
         """Lists what SQLite's and FTS5's own checks find; empty if all is well. Full text needs a writable connection.
 
         For the tables `closely` the indexes are compared with the rows, and every text is read. Raises SQLite's errors
-        if it could not check: locked, out of space, not readable; `DatabaseNewer` if a newer signet-sync wrote it.
+        if it could not check: locked, out of space, not readable; `DatabaseNewer` if another version took it over.
         """
         try:
-            self._refuse_newer()
+            self.refuse_changed()
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
             found += self._missing() or self._textless()
             for table in () if found else closely:

@@ -159,17 +159,6 @@ DERIVED: tuple[Table, ...] = (
         key=SESSION,
     ),
     derived(
-        "the ids that the thread of a session had when each harness and subfolder had a thread of its own, and when "
-        "its project had the name of a folder",
-        """create table thread_aliases(
-        agent_id text not null, session_token text not null, session_id text not null, alias text not null,
-        primary key(agent_id, session_token, session_id, alias)) without rowid""",
-        "create index thread_aliases_id on thread_aliases(agent_id, alias)",
-        session=SESSION,
-        handle="alias",
-        key=(*SESSION, "alias"),
-    ),
-    derived(
         "the folders that each session worked in, with the repository that its files name, and the project "
         "(`graph.projects`); an empty text is none",
         """create table session_projects(
@@ -273,21 +262,6 @@ DERIVED: tuple[Table, ...] = (
         session=SESSION,
         key=SESSION,
         local=("session",),
-    ),
-    derived(
-        "the ids that the facts of a session had when its project had the name of a folder",
-        """create table fact_aliases(
-        agent_id text not null, alias text not null, fact integer not null, session integer not null,
-        primary key(agent_id, alias, fact, session)) without rowid""",
-        "create index fact_aliases_session on fact_aliases(session)",
-        "create index fact_aliases_fact on fact_aliases(fact)",
-        session=NUMBER,
-        joined=JoinedRows(
-            f"f.agent_id, i.alias, f.id as attribute_id, {_OF}",
-            "fact_aliases i join entity_attributes f using (fact) join sessions n on n.session = i.session",
-        ),
-        handle="alias",
-        key=("agent_id", "alias", "attribute_id", "session_token", "session_id"),
     ),
     derived(
         "what each fact claims where it was stated last as not done: a value of a subject, or that something is chosen "

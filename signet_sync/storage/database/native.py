@@ -95,7 +95,7 @@ class AnswerRow:
 
 class CaptureRow:
     harness: Text
-    path: Outside  # in a bundle, one below the home folder begins with `~/`
+    path: Outside  # in a backup, one below the home folder begins with `~/`
     session_id: Outside
     size: Number
     mtime_ns: Number
@@ -143,20 +143,6 @@ class SourceRow:
     memory_id: MemoryId
     session_token: Token | Literal[""]
     session_id: Text
-    at: When
-
-
-class MigratedMemoryRow:
-    agent_id: Agent
-    memory_id: MemoryId
-    mark: Mark
-    at: When
-
-
-class MigratedFileRow:
-    agent_id: Agent
-    path: Artifact
-    before: dict[str, Any] | None
     at: When
 
 
@@ -253,7 +239,6 @@ NATIVE: tuple[Table, ...] = (
         path text primary key, gone integer not null, at text not null, reason text not null) without rowid""",
         row=AcceptanceRow,
         artifact=("path",),
-        since=7,
     ),
     native(
         "which sealed files were redacted, when and why. `scrubbed` is 0 until no old byte of them is left",
@@ -262,7 +247,6 @@ NATIVE: tuple[Table, ...] = (
         scrubbed integer not null default 1) without rowid""",
         row=RedactionRow,
         artifact=("path",),
-        since=7,
     ),
     native(
         "the mirror of the tombstone files",
@@ -277,7 +261,6 @@ NATIVE: tuple[Table, ...] = (
         "digests of lines of removed sessions, until a scrub has taken them out of kept copies. `fresh`: no scrub has "
         "seen what the pass that wrote them left",
         "create table removed_lines(digest text primary key, fresh integer not null) without rowid",
-        since=7,
     ),
     native(
         "a hash of agent and handle of what only removed sessions said, by the token of their tombstone: a page of "
@@ -286,7 +269,6 @@ NATIVE: tuple[Table, ...] = (
         agent_id text not null, mark text not null, session_token text not null,
         primary key(agent_id, mark, session_token)) without rowid""",
         row=RemovedHandleRow,
-        since=8,
     ),
     native(
         "how often an artifact was asked for",
@@ -346,20 +328,17 @@ NATIVE: tuple[Table, ...] = (
         row=RunningSessionRow,
         only=HANDED_OVER,
         kept="elsewhere",
-        since=8,
     ),
     native(
         "how the files of live turns looked when rows were made of them; turns whose file is not here are rows alone",
         "create table live_files(name text primary key, shape text not null) without rowid",
         salvaged=False,
-        since=7,
     ),
     native(
         "transcripts of running sessions as they were when their turns were last read, by the name of the stop marker",
         """create table live_transcripts(
         name text primary key, shape text not null, told_at text not null, rests_until integer not null)
         without rowid""",
-        since=7,
     ),
     native(
         "what a person or an agent asked to be remembered, sanitized; it is in no file. `concept_tags` are made "
@@ -387,37 +366,16 @@ NATIVE: tuple[Table, ...] = (
         handle="memory_id",
     ),
     native(
-        "which memories `migrate` brought, by a hash of what they were in the other program: each is brought once",
-        """create table migrated_memories(
-        agent_id text not null, memory_id text not null, mark text not null, at text not null,
-        primary key(agent_id, memory_id, mark)) without rowid""",
-        "create index migrated_memories_mark on migrated_memories(mark)",
-        row=MigratedMemoryRow,
-        handle="memory_id",
-        since=8,
-    ),
-    native(
-        "which artifacts `migrate` wrote or was about to write, and (`before`, JSON) what a manifest said until then",
-        """create table migrated_files(
-        agent_id text not null, path text not null, before text, at text not null,
-        primary key(agent_id, path)) without rowid""",
-        row=MigratedFileRow,
-        artifact=("agent_id", "path"),
-        since=8,
-    ),
-    native(
-        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it; if "
-        "`migrate` had brought it, also what it was in the other program",
+        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it, and "
+        "`migrate` does not bring it again",
         "create table forgotten_memories(mark text primary key) without rowid",
         row=ForgottenRow,
-        since=7,
     ),
     native(
         "forgotten memories of which bytes may be left in our files",
         """create table unscrubbed_memories(
         agent_id text not null, memory_id text not null,
         primary key(agent_id, memory_id)) without rowid""",
-        since=7,
     ),
     native(
         "what is pinned",
@@ -446,24 +404,6 @@ NATIVE: tuple[Table, ...] = (
         at text not null,
         primary key(agent_id, id)) without rowid""",
         handle="id",
-    ),
-    native(
-        "a model's sentence about an artifact whose own was made by rules, as long as the artifact's body is the same; "
-        "asked for again where it is lost",
-        """create table artifact_wordings(
-        agent_id text not null, source_path text not null, source_sha256 text not null, text text not null,
-        model text not null, at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        artifact=("agent_id", "source_path"),
-        since=8,
-    ),
-    native(
-        "the text of a manifest before Signet wrote its own in its place; `signet takeover` puts it back",
-        """create table manifest_bodies(
-        agent_id text not null, source_path text not null, body text not null, at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        artifact=("agent_id", "source_path"),
-        since=8,
     ),
     native(
         "what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
@@ -515,7 +455,6 @@ NATIVE: tuple[Table, ...] = (
         primary key(agent_id, memory_id)) without rowid""",
         row=UndoneRow,
         handle="memory_id",
-        since=9,
     ),
     native(
         "the end of each event log of entities as last known: a log that lost its end does not say so itself",
@@ -535,7 +474,6 @@ NATIVE: tuple[Table, ...] = (
         "up to which day the change logs of each agent's entities tell of its events, and its event log as last seen",
         """create table garden_days(
         agent_id text primary key, told_day text not null default '', ledger text not null default '') without rowid""",
-        since=7,
     ),
     native(
         "one row: why passes are halted (null: they are not); whether manifests may be missing, rows that went may "
@@ -546,7 +484,6 @@ NATIVE: tuple[Table, ...] = (
         wipe_due integer not null default 0, scour_due integer not null default 0, examined_at text,
         days_told_on text)""",
         salvaged=False,
-        since=7,
     ),
     native(
         "one row: what was last reported about Signet's database, and when its daemon was found to have ended on this "
@@ -554,7 +491,6 @@ NATIVE: tuple[Table, ...] = (
         """create table beside_signet(
         one integer primary key check(one = 1), trouble text, daemon_ended_at real)""",
         salvaged=False,
-        since=8,
     ),
     native(
         "one row: whether native rows have still to be brought back into this new database, and the fingerprint of "
@@ -562,13 +498,11 @@ NATIVE: tuple[Table, ...] = (
         """create table backups(
         one integer primary key check(one = 1), restore_due integer not null default 0, fingerprint text)""",
         salvaged=False,
-        since=7,
     ),
     native(
         "one row: up to which sweep of dreams, and which ends of sessions, the git history tells; `flow_keys` is JSON",
         """create table history_told(
         one integer primary key check(one = 1), sweep_id text, ended_at text, flow_keys text)""",
         salvaged=False,
-        since=7,
     ),
 )

@@ -15,16 +15,13 @@ from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
+from signet_sync.errors import DatabaseCorrupt
 from signet_sync.storage.database.connection import Database, protect, translate, without_log
-from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
 from signet_sync.storage.database.table import all_of, placeholders
-from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, VERSION, backed_up
+from signet_sync.storage.database.tables import APPLICATION_ID, backed_up
 from signet_sync.storage.durable import CREATE, Replacing, sync_descriptor
 
 _ABOUT = "about"
-# In older schemas: what was forgotten and accepted, as keys and values.
-_KEYS = "marks"
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the position of the checksum of all other bytes.
 _SEALED = 0x5349534B
@@ -84,7 +81,7 @@ def write(
                 database.execute("pragma kept.journal_mode = off")
                 database.execute("pragma kept.synchronous = off")
                 with database.connection:  # one snapshot of all tables
-                    _copy(database, {"schema": str(VERSION), **(about or {})}, whole=whole, portable=portable)
+                    _copy(database, about or {}, whole=whole, portable=portable)
                 database.execute(f"pragma kept.application_id = {_SEALED}")
             finally:
                 database.execute("detach database kept")
@@ -115,51 +112,29 @@ class OpenBackup:
     def __init__(self, connection: apsw.Connection, source: str) -> None:
         self._connection = connection
         self._source = source
-        self._of_keys: dict[str, list[dict[str, Any]]] = {}
-        self.about = dict(self._texts(_ABOUT))
-        schema = self.about.get("schema", "")
-        since = int(schema) if schema.isdecimal() else VERSION
-        self.tables = _tables(connection, since)
-        if since <= LAST_WITH_KEYS:
-            self._read_keys()
-
-    def _read_keys(self) -> None:
-        for table, row in rows_of(dict(self._texts(_KEYS))):
-            if TABLES[table].row:
-                self.tables[table] = list(TABLES[table].columns)
-                self._of_keys.setdefault(table, []).append(row)
+        # Other values than texts were not written by us.
+        about = self.rows(_ABOUT, ["key", "value"])
+        self.about = {key: value for key, value in about if isinstance(key, str) and isinstance(value, str)}
+        self.tables = _tables(connection)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yields the rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
-        if table in self._of_keys:
-            yield from (tuple(row[column] for column in columns) for row in self._of_keys[table])
-            return
         with _of_source(self._source):
             # Equal rows follow each other in the order in which they were copied.
             yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
 
-    def _texts(self, table: str) -> list[tuple[str, str]]:
-        """Lists keys and values of a table of texts; other values were not written by us."""
-        found = self.rows(table, ["key", "value"])
-        return [(key, value) for key, value in found if isinstance(key, str) and isinstance(value, str)]
-
     def counts(self) -> dict[str, int]:
         """Counts the rows by table."""
-        of_keys = {table: len(rows) for table, rows in self._of_keys.items()}
         with _of_source(self._source):
-            return of_keys | {
-                table: self._connection.execute(f"select count(*) from {table}").get
-                for table in self.tables
-                if table not in of_keys
-            }
+            return {table: self._connection.execute(f"select count(*) from {table}").get for table in self.tables}
 
 
 @contextmanager
 def opened(source: str) -> Iterator[OpenBackup]:
     """Opens a backup for reading; nothing is written to it or beside it.
 
-    Raises `DatabaseCorrupt` with its path if it is no backup, or not every byte is as it was written, `DatabaseNewer`
-    if a newer signet-sync wrote it, `DatabaseError` if it cannot be opened.
+    Raises `DatabaseCorrupt` with its path if it is no backup, or not every byte is as it was written, `DatabaseError`
+    if it cannot be opened.
     """
     with _of_source(source):
         connection = without_log(source)
@@ -168,13 +143,6 @@ def opened(source: str) -> Iterator[OpenBackup]:
             protect(connection, _WAIT_MS)
             _refuse(connection, source)
             kept = OpenBackup(connection, source)
-        schema = kept.about.get("schema", "")
-        if schema.isdecimal() and int(schema) > VERSION:
-            raise DatabaseNewer(
-                f"a newer signet-sync wrote the backup (schema {schema}, this one knows {VERSION})",
-                path=source,
-                hint="upgrade signet-sync, then restore again",
-            )
         yield kept
     finally:
         connection.close()
@@ -265,19 +233,14 @@ def add_missing(database: Database, table: str, columns: Sequence[str], rows: It
     return database.connection.total_changes() - before
 
 
-def _tables(connection: apsw.Connection, since: int) -> dict[str, list[str]]:
-    """Maps the tables of a backup to their columns; an older schema lacks tables, only a whole backup has bytes."""
-    return {
-        table.name: [one for one in table.types if one in table.columns or _has_column(connection, table.name, one)]
-        for table in backed_up()
-        if table.since <= since
-    }
-
-
-def _has_column(connection: apsw.Connection, table: str, column: str) -> bool:
-    # No name of the file is read: in a damaged backup it may be invalid.
-    count = connection.execute("select count(*) from pragma_table_info(?) where name = ?", (table, column)).get
-    return bool(count)
+def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
+    """Maps the tables that a backup has to those of their columns that it has; only a whole one has bytes of seals."""
+    found = {}
+    for table in backed_up():
+        there = {name for (name,) in connection.execute("select name from pragma_table_info(?)", (table.name,))}
+        if there:
+            found[table.name] = [column for column in table.types if column in there]
+    return found
 
 
 def _checksum_of_file(source: str) -> int:

@@ -1,6 +1,6 @@
 """Declares everything about a table, once, and the types of columns that leave the database.
 
-Creation and rebuild, backup, bundle and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
+Creation and rebuild, backup and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
 """
 
 import re
@@ -13,9 +13,8 @@ from signet_sync.formats.paths import AGENT
 
 SESSION = ("agent_id", "session_token", "session_id")
 NUMBER = ("session",)  # of a session, in `sessions`
-FIRST = 3  # the schema of version 0.1.0
 
-# Types of columns; `backup.bundle_format` says what a value of each must be. Plain `str` is `Text`.
+# Types of columns; `backup.row_form` says what a value of each must be. Plain `str` is `Text`.
 Agent = NewType("Agent", str)
 Artifact = NewType("Artifact", str)  # a path
 Body = NewType("Body", str)  # sanitized, several lines
@@ -91,7 +90,8 @@ class Table(NamedTuple):
     salvaged: whether rows of a damaged database are taken over; not if they describe the state of its other rows.
     mark: an aggregate that changes with every row that is kept and is cheaper than reading all of them, which is
         done without one.
-    since: the version of the schema that first has it.
+
+    A column that is added later may be null or has a default: a row of before has no value for it.
     """
 
     name: str
@@ -111,7 +111,6 @@ class Table(NamedTuple):
     kept: Literal["always", "elsewhere"] = "always"
     salvaged: bool = True
     mark: str | None = None
-    since: int = FIRST
 
     @property
     def types(self) -> dict[str, Any]:

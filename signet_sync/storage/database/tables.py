@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from signet_sync.storage.database.derived import DERIVED
 from signet_sync.storage.database.native import NATIVE
 from signet_sync.storage.database.table import Id, Table
 
-# The schema: raised with each change of a table.
-VERSION = 10
 APPLICATION_ID = 0x53495359  # "SISY"
 # Set while the first index is built without a journal; a file that still has it was left by a crash.
 BUILDING_ID = 0x53495342
 
 TABLES: dict[str, Table] = {table.name: table for table in (*NATIVE, *DERIVED)}
+# Names the schema: another number with each change of a statement.
+VERSION = int.from_bytes(sha256("\n".join(s for t in TABLES.values() for s in t.ddl).encode()).digest()[:4]) >> 1 or 1
 
 
 def native_tables() -> tuple[str, ...]:

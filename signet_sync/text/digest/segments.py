@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from signet_sync.formats.timestamps import day_of
-from signet_sync.text.digest.conversation import OutcomeItem, SessionOutcome
+from signet_sync.text.digest.conversation import SessionOutcome
 from signet_sync.text.digest.headline import headline
 from signet_sync.text.digest.selection import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 from signet_sync.text.digest.sentences import IS_CJK, stems
@@ -61,13 +61,12 @@ class TranscriptRow(Protocol):
 class DerivedDigest(NamedTuple):
     """What today's rules derive from a session's transcripts, oldest first.
 
-    `sentence` is None without any result; `items` are those of each transcript, by index; `status` is that of the
-    newest one, which `has_results` or not. With `says_nothing` the session was only a greeting.
+    `sentence` is None without any result; `status` is that of the newest one, which `has_results` or not. With
+    `says_nothing` the session was only a greeting.
     """
 
     sentence: str | None
     status: Status | None
-    items: tuple[tuple[OutcomeItem, ...], ...]
     says_nothing: bool
     has_results: bool
 
@@ -78,11 +77,9 @@ def derive_digest(transcripts: Sequence[TranscriptRow]) -> DerivedDigest:
     day = day_of(newest.membership_us)
     context = SentenceSubject(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
     outcomes = [outcome(one.content) for one in transcripts[-SEGMENTS:]]
-    left_out: list[tuple[OutcomeItem, ...]] = [()] * (len(transcripts) - len(outcomes))
     return DerivedDigest(
         headline(join_outcomes(outcomes[:-1], outcomes[-1]), [context]),
         outcomes[-1].status,
-        (*left_out, *(one.items for one in outcomes)),
         all(says_nothing(summary(one, project=None, harness=None)) for one in outcomes),
         bool(outcomes[-1].results),
     )

@@ -1,0 +1,116 @@
+"""Rows of a backup: what signet-sync cannot have written stays out, words pass the sanitizer, homes differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import native_rows
+import pytest
+from invented_secrets import some
+from native_rows import BACKED_UP
+from workbench import NOW, Vault
+
+from signet_sync.backup import row_form
+from signet_sync.backup.row_form import validated
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.text.memory import TYPES
+
+SECRET = "ghp_" + some(Random(8), 36)
+Rows = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
+    """One row of each table that is backed up, as SQLite stores it."""
+    with native_rows.elsewhere(tmp_path_factory.mktemp("made")) as vault, vault.database() as database:
+        found = {}
+        for table in BACKED_UP:
+            columns = tuple(TABLES[table].types)
+            for row in database.execute(f"select {', '.join(columns)} from {table} limit 1"):
+                found[table] = dict(zip(columns, row, strict=True))
+        yield found
+
+
+def test_what_signet_sync_wrote_comes_back_as_it_was(rows: Rows) -> None:
+    assert {*BACKED_UP} - {*rows} == {"memory_artifact_tombstones"}
+    for table, row in rows.items():
+        assert validated(table, row) == row, table
+    bare = {column: value for column, value in rows["seals"].items() if column != "packed"}
+    assert validated("seals", bare) == bare, "those beside the database have no bytes"
+
+
+HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
+    "another agent's name": ("pins", {"agent_id": "../up"}),
+    "a path that leaves the vault": ("seals", {"path": "memory/../../x--y--summary.md"}),
+    "an access to what is no artifact": ("artifact_telemetry", {"source_path": "/etc/passwd"}),
+    "a number that is too large": ("recall_events", {"at_us": 10**30}),
+    "a negative number": ("artifact_telemetry", {"accesses": -1}),
+    "a sweep that is none": ("dream_sweeps", {"sweep_id": "soon"}),
+    "a field that is gone": ("memories", {"type": None}),
+    "a type that is none": ("memories", {"type": "odd"}),
+    "a text in place of a number": ("artifact_telemetry", {"accesses": "3"}),
+    "a text in place of a list": ("memories", {"tags": '"x"'}),
+    "what is no JSON": ("memories", {"tags": "x"}),
+    "half a letter": ("recall_events", {"query": "\ud800"}),
+    "a time that is none": ("pins", {"pinned_at": "soon"}),
+    "another mark": ("forgotten_memories", {"mark": "halted"}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_row_that_signet_sync_never_wrote_is_none(rows: Rows, name: str) -> None:
+    table, changed = HOSTILE[name]
+    assert validated(table, rows[table] | changed) is None
+
+
+def test_a_removal_of_what_is_no_artifact_is_none() -> None:
+    removal = {"agent_id": "default", "session_token": "a" * 16, "removed_at": NOW, "reason": "asked"}
+    artifact = "memory/2026-01-01T00-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
+    for paths, sound in (([artifact], True), (["memory/../victim", artifact], False)):
+        row = {**removal, "removed_paths": json.dumps(paths), "session_ids": None}
+        assert (validated("memory_artifact_tombstones", row) is not None) == sound
+
+
+def test_words_pass_the_sanitizer_before_they_reach_a_row(rows: Rows) -> None:
+    for table, changed in (
+        ("memories", {"content": f"The key is {SECRET}"}),
+        ("recall_events", {"query": f"what is {SECRET} for"}),
+        ("captures", {"path": f"~/{SECRET}/s.jsonl", "conversation": SECRET}),
+        ("flow_results", {"answer": json.dumps({"more": [SECRET]})}),
+    ):
+        assert SECRET not in str(validated(table, rows[table] | changed)), table
+
+
+def test_a_tombstone_names_artifacts_alone(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.reindex()
+    stone = vault.memory / "tombstones" / "default--aaaaaaaaaaaaaaaa.md"
+    stone.parent.mkdir(exist_ok=True)
+    artifact = "memory/2026-01-01T00-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
+    stone.write_text(
+        '---\nkind: "tombstone"\nagent_id: "default"\nsession_token: "aaaaaaaaaaaaaaaa"\n'
+        f'removed_at: "{NOW}"\nreason: "asked"\nremoved_paths:\n  - "../victim"\n  - "{artifact}"\n'
+        "tombstone_version: 1\n---\n\n"
+    )
+    vault.reindex()
+    told = "select removed_paths from memory_artifact_tombstones"
+    assert vault.rows(told) == [(json.dumps([artifact]),)]
+
+
+def test_the_types_of_a_memory_are_those_of_its_column() -> None:
+    assert row_form.model(TABLES["memories"]).model_fields["type"].annotation.__args__ == TYPES  # type: ignore[union-attr]
+
+
+def test_a_path_of_one_home_is_one_of_another() -> None:
+    here, there = [("<workspace>", "/home/ada/.agents"), ("~", "/home/ada")], [("<workspace>", "/v"), ("~", "/root")]
+    for path, told, moved in (
+        ("/home/ada/.claude/x", "~/.claude/x", "/root/.claude/x"),
+        ("/home/ada/.agents/y", "<workspace>/y", "/v/y"),
+        ("/home/adam/z", "/home/adam/z", "/home/adam/z"),
+        ("opencode", "opencode", "opencode"),
+    ):
+        assert row_form.portable(path, here) == told and row_form.local(told, there) == moved

@@ -1,0 +1,249 @@
+"""A database of another schema: what is native is taken over by the names of columns, what is derived made anew."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from workbench import NOW, Vault, to_another_version
+
+from signet_sync.formats import seal
+from signet_sync.storage.database import native_backup, salvage
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.tables import VERSION, native_tables
+
+CANARY = "zanzibar"
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def another(path: Path) -> Rows:
+    """Makes a database of another schema with three rows in each native table; gives those that are to be kept."""
+    with Database(str(path)).connection as connection:
+        for table in native_tables():
+            connection.execute(f"delete from {table}")
+            kinds = dict(connection.execute("select name, type from pragma_table_info(?)", (table,)))
+            for number in range(3 if "one" not in kinds else 1):
+                row = [made_up(name, kind, number + ("one" in kinds)) for name, kind in kinds.items()]
+                connection.execute(f"insert into {table} values({', '.join('?' * len(row))})", row)
+        for statement in (
+            "drop table garden_days",
+            "alter table pins add column colour text",
+            "alter table memories drop column concept_tags",
+            "drop index seals_bytes",
+            "create index seals_digest on seals(digest)",
+            "create table highlights(text)",
+            "create virtual table glosses using fts5(text)",
+            f"insert into highlights values('{CANARY} highlights')",
+            "alter table ledger_rows add column colour text",
+            "pragma user_version = 7",
+        ):
+            connection.execute(statement)
+    kept = native(connection)
+    connection.close()
+    kept["garden_days"] = []
+    kept["pins"] = [row[:3] for row in kept["pins"]]
+    kept["memories"] = [(*row, None) for row in kept["memories"]]
+    return kept
+
+
+def made_up(column: str, kind: str, number: int) -> object:
+    match kind.lower():
+        case "integer":
+            return number
+        case "real":
+            return number / 4
+        case "blob":
+            return b"%d" % number
+    return f"{CANARY} {column} {number}"
+
+
+def native(connection: apsw.Connection) -> Rows:
+    there = {name for (name,) in connection.execute("select name from pragma_table_list")}
+    found = {}
+    for table in there.intersection(native_tables()):
+        found[table] = sorted(connection.execute(f"select * from {table}"), key=repr)
+    return found
+
+
+def whole(database: Database) -> bool:
+    """Whether the database is what a new one would be."""
+    assert shapes(database) == shapes(Database(":memory:"))
+    assert database.value("pragma user_version") == VERSION
+    return not database.problems()
+
+
+def shapes(database: Database) -> set[tuple[str, str, str]]:
+    listed = database.execute("select type, name, coalesce(sql, '') from sqlite_schema")
+    return {(kind, name, " ".join(sql.replace('"', "").split())) for kind, name, sql in listed}
+
+
+def test_every_native_row_is_there_afterwards_and_what_is_derived_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    kept = another(path)
+    with pytest.raises(Exception, match="of another version"):
+        Database(str(path), readonly=True)
+    database = Database(str(path))
+    assert native(database.connection) == kept
+    assert whole(database)
+    assert not database.value("select count(*) from ledger_rows")
+    database.close()
+    reopened = Database(str(path), readonly=True)
+    assert native(reopened.connection) == kept
+    reopened.close()
+    word = f"{CANARY} highlights".encode()
+    assert not [name for name in tmp_path.iterdir() if word in name.read_bytes()], "no text of a table that is unknown"
+
+
+def test_a_number_that_no_version_has_costs_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    another(path)
+    Database(str(path)).close()
+    for number in (0, 1, 2**31 - 1):
+        with Database(str(path)).connection as connection:
+            kept = native(connection)
+            connection.execute(f"pragma user_version = {number}")
+        connection.close()
+        database = Database(str(path))
+        assert native(database.connection) == kept and whole(database)
+        database.close()
+
+
+def test_what_can_be_read_of_a_damaged_one_is_taken_over_by_the_names_of_columns(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    assert vault.call("remember", "The lamp of the lantern is lit at dusk.").code == 0
+    with vault.database(readonly=False) as database:
+        database.execute("alter table memories drop column concept_tags")
+        database.execute("alter table seals add column colour text")
+    fresh = Database(":memory:")
+    assert salvage.salvage(fresh, str(vault.db)) > 4
+    for table, columns in (("memories", "content, concept_tags"), ("seals", "path, digest, packed")):
+        wanted = vault.rows(f"select {columns.replace(', concept_tags', ', null')} from {table} order by 1")
+        assert list(fresh.execute(f"select {columns} from {table} order by 1")) == wanted != []
+
+
+def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    assert vault.call("remember", "The lamp of the lantern is lit at dusk.").code == 0
+    place = tmp_path / "other.backup"
+    assert vault.call("backup", "create", str(place)).code == 0
+    with apsw.Connection(str(place)) as connection:
+        for statement in (
+            "alter table memories drop column concept_tags",
+            "alter table seals add column colour text",
+            "drop table pins",
+            "create table highlights(text)",
+        ):
+            connection.execute(statement)
+    connection.close()
+    raw = place.read_bytes()
+    place.write_bytes(raw[:60] + zlib.crc32(raw[:60] + bytes(4) + raw[64:]).to_bytes(4, "big") + raw[64:])
+    fresh = Database(":memory:")
+    counts = native_backup.restore(fresh, str(place))
+    assert (counts["memories"], counts["seals"]) == (1, 2) and not counts.keys() & {"pins", "highlights"}
+    assert fresh.value("select concept_tags is null from memories")
+    with native_backup.opened(str(place)) as kept:
+        assert kept.counts() == counts
+
+
+class Cut(Exception):
+    """The process would be gone here."""
+
+
+def cut_after(count: int) -> Callable[[apsw.Connection], None]:
+    """A hook that ends a connection's work at one of the statements that write; the first connection is the one."""
+    left = [count]
+
+    def watch(connection: apsw.Connection) -> None:
+        if connection.filename:
+            connection.exec_trace = trace
+
+    def trace(_cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
+        left[0] -= 1
+        if not left[0]:
+            raise Cut(sql)
+        return True
+
+    return watch
+
+
+def test_cut_off_on_its_way_it_is_done_by_the_next_one_to_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cut_everywhere(tmp_path, monkeypatch, every=47) >= 2
+
+
+@pytest.mark.slow
+def test_cut_off_at_every_fifth_statement_it_is_done_by_the_next_one_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cut_everywhere(tmp_path, monkeypatch, every=5) > 15
+
+
+def cut_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, every: int) -> int:
+    """Cuts the change off at every so many statements; gives how many times it was."""
+    before = tmp_path / "before.db"
+    wanted = another(before)
+    connection = apsw.Connection(str(before))
+    rows_before = native(connection)
+    connection.close()
+    number, cuts = 1, 0
+    while True:
+        path = tmp_path / "cut.db"
+        shutil.copy(before, path)
+        monkeypatch.setattr(apsw, "connection_hooks", [cut_after(number)])
+        try:
+            Database(str(path)).connection.close()
+            return cuts
+        except Cut:
+            cuts += 1
+        finally:
+            monkeypatch.setattr(apsw, "connection_hooks", [])
+        leftover = apsw.Connection(str(path))
+        assert native(leftover) == rows_before, "all or nothing"
+        leftover.close()
+        database = Database(str(path))
+        assert native(database.connection) == wanted
+        assert whole(database)
+        database.connection.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        number += every
+
+
+def test_a_vault_looks_as_before(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    paths = vault.session(1)
+    vault.reindex()
+    page, dump, seals = vault.page(), vault.dump(), vault.rows("select * from seals")
+    to_another_version(vault)
+    answer = vault.call("status", "--json")
+    assert answer.code == 0 and "another version" in answer.json["trouble"], "whoever only reads changes nothing"
+    vault.reindex()
+    assert (vault.page(), vault.dump(), vault.rows("select * from seals")) == (page, dump, seals)
+    assert len(vault.hits("number1x")) == 2 and paths["summary"] in vault.hits("number1x")
+    assert vault.reindex()["counts"]["read"] == 0
+
+
+def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_to_a_new_one(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    assert vault.call("remember", "The lamp of the lantern is lit at dusk.").code == 0
+    with vault.database(readonly=False) as database, database.transaction():
+        for table in ("garden_files", "garden_chain", "garden_drift"):
+            database.execute(f"drop table {table}")
+    for _ in range(3):
+        vault.call("reindex", "--now", NOW)
+    assert vault.reindex()["counts"]["indexed"] == 3
+    assert vault.rows("select content from memories") == [("The lamp of the lantern is lit at dusk.",)]
+
+
+def test_bytes_of_a_seal_that_nobody_packed_are_none() -> None:
+    assert seal.unpack(b"neither") is None
