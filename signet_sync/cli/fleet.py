@@ -77,14 +77,16 @@ def fleet() -> None:
 def check(context: Context, targets: tuple[str, ...], engine: Engine) -> int:
     """Validate every file of many workspaces, as check does. Exit 1 if one has a problem or cannot be read."""
     from signet_sync.fleet import check as fleet_check  # with the pass, which other commands do not need
+    from signet_sync.integrity.check import BAD
 
     with progress_bar("checking", show=not context.as_json and not context.quiet) as advance:
-        checked = fleet_check.check(targets, engine, context.now_us, advance)
-    if checked.empty:
-        more = f" and {len(checked.empty) - 1} more" if len(checked.empty) > 1 else ""
-        context.say(f"warning: there is no artifact in memory/ of {display(checked.empty[0])}{more}")
-    context.answer(checked.document, partial(_show_check, checked.document, ok=checked.ok))
-    return 0 if checked.ok else 1
+        document, empty = fleet_check.check(targets, engine, context.now_us, advance)
+    if empty:
+        more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+        context.say(f"warning: there is no artifact in memory/ of {display(empty[0])}{more}")
+    ok = not document["unreachable"] and all(one["verdict"] not in BAD for one in document["problems"])
+    context.answer(document, partial(_show_check, document, ok=ok))
+    return 0 if ok else 1
 
 
 def _show_check(document: dict[str, Any], *, ok: bool) -> None:
@@ -183,8 +185,8 @@ def search(
 
     Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces.
     """
-    from signet_sync.fleet.search import Selection  # with libraries that other commands do not need
-    from signet_sync.fleet.search import search as search_tables
+    from signet_sync.fleet.search import search as search_tables  # with libraries that other commands do not need
+    from signet_sync.fleet.store import Selection
 
     document = search_tables(query, targets, tables, Selection(project, agent, since, until, limit))
 
