@@ -68,7 +68,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "migrate": ("migrate", "Bring over what another program remembers."),
     },
     "fleet": {
-        "fleet": ("fleet.group", "Check, index, search and report on many workspaces."),
+        "fleet": ("fleet", "Check, index, search and report on many workspaces."),
     },
     "advanced": {
         "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
