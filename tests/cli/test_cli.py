@@ -224,8 +224,7 @@ def test_wrong_flags_and_commands(vault):
         )
     assert "0.1 to 3600" in one_line_error(vault.call("status", "--watch", "--every", "soon"), 2)
     assert "signet-sync open --help" in one_line_error(vault.call("open", "--path"), 2)
-    for words in (("--day", "--week"), ("--day", "--since", "2026-03-28")):
-        assert "cannot be combined" in one_line_error(vault.call("digest", *words), 2)
+    assert "cannot be combined" in one_line_error(vault.call("digest", "--day", "--week"), 2)
 
 
 ASKERS = [("remove", "ID", "--reason", "x"), ("violations", "restore", "--all"), ("telemetry", "reset")]

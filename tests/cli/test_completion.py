@@ -107,7 +107,6 @@ def test_handles_entities_agents_projects_and_harnesses_complete(vault: Vault, m
 
     assert words("expand ^m-") == [f"^{memory}"] == words("pin ^m") == words("forget ^")
     assert words(f"forget {memory[:4]}") == [memory]
-    assert all(word.startswith("t-") for word in words("graph --project ")) and words("graph --project t-")
     assert words("entity show ") == [entity] and words("entity set inner") == ["inner-critic"]
     assert words("search --agent ") == ["default", "scout"] == words("check --agent ") == words("--agent ")
     assert words("import c") == ["claude-code", "codex"]
