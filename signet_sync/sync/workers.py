@@ -101,7 +101,8 @@ class Workers:
         """Waits for the answers to a piece; None if a worker died, or was killed because it took too long."""
         found = pool.wait(future, alive)
         if found is None and pool is self._pool:
-            self._pool = self._bury(pool)
+            self._bury(pool)
+            self._pool = None
         return found
 
     def alone(self, function: bytes, value: bytes, alive: Alive) -> tuple[str, Any] | None:
@@ -113,7 +114,8 @@ class Workers:
                 return "", None
         found = self._single.wait(self._single.submit(function, [value]), alive)
         if found is None:
-            self._single = self._bury(self._single)
+            self._bury(self._single)
+            self._single = None
         return found[0] if found else None
 
     def _started(self, count: int) -> _Pool | None:
