@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from benchmarks.corpus import write_corpus
 from benchmarks.ground import BenchError, Ground, machine, python
 from signet_sync.fleet import engines
+from signet_sync.fleet.check import inspect
 from signet_sync.fleet.engines import Engine
-from signet_sync.fleet.inspection import InspectionRequest, inspect
 
 NOW_US = 1_774_785_600_000_000
 LOOP = "loop"
@@ -39,7 +39,7 @@ class Part(NamedTuple):
     peak_mb: float
 
 
-def inspected(asked: InspectionRequest) -> Part:
+def inspected(asked: tuple[str, int]) -> Part:
     """Checks a workspace as `fleet check` does; returns what it used. Raises `BenchError` if something is wrong."""
     found = inspect(asked)
     if found.document is None or found.document["problems"]:
@@ -51,7 +51,7 @@ def inspected(asked: InspectionRequest) -> Part:
 
 def run(name: str, folder: str) -> dict[str, Any]:
     """Checks all workspaces of a folder in the way that is named; returns what it took."""
-    items = [InspectionRequest(os.path.join(folder, one), NOW_US) for one in sorted(os.listdir(folder))]
+    items = [(os.path.join(folder, one), NOW_US) for one in sorted(os.listdir(folder))]
     kind, _, workers = name.partition(" ")
     began = time.perf_counter()
     parts = list(map(inspected, items) if kind == LOOP else _on_engine(items, Engine(kind, workers=int(workers))))
@@ -65,10 +65,10 @@ def run(name: str, folder: str) -> dict[str, Any]:
     }
 
 
-def _on_engine(items: Sequence[InspectionRequest], engine: Engine) -> Iterator[Part]:
+def _on_engine(items: Sequence[tuple[str, int]], engine: Engine) -> Iterator[Part]:
     for one in engines.run(inspected, items, engine):
         if one.result is None:
-            raise BenchError(f"{one.item.workspace}: {one.failure}")
+            raise BenchError(f"{one.item[0]}: {one.failure}")
         yield one.result
 
 

@@ -52,7 +52,9 @@ from signet_sync.formats.wikilinks import leaves_workspace, targets
 from signet_sync.graph import nodes
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import ignore, objects
-from signet_sync.host.harness_settings import codex_trust, hook_groups, json_text, script_file
+from signet_sync.host.harness_settings import hook_groups, script_file
+from signet_sync.host.harness_settings.json_text import JsonText
+from signet_sync.host.harness_settings.toml_text import TomlText
 from signet_sync.llm.prompts import clean_sentence, clean_summary, read_facts, read_paragraph
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.session_log import Part, compose
@@ -70,7 +72,6 @@ OURS = (
     frontmatter.FrontmatterProblem,
     FieldProblem,
     documents_document.DocumentProblem,
-    json_text.NotJson,
 )
 NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z
 _AT = "2026-03-28T10:00:00.000Z"
@@ -461,19 +462,18 @@ def _read_input(raw: bytes) -> object:
 
 def _settings() -> Sequence[bytes]:
     hooks = {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "x hook"}]}]}, "other": [1, "a"]}
-    trust = '[hooks.state."/x:session_end:0:0"]\nenabled = true\ntrusted_hash = "sha256:0"\n\n[a.b]\nc = [1, 2]\n'
+    table = '[mcp_servers.ours]\ncommand = "x"  # y\n\n[a.b]\nc = [1, 2]\n'
     script = 'const PROGRAM = ["python", "-m", "signet_sync"];\n'
-    return [json.dumps(hooks).encode(), json.dumps(hooks, indent=2).encode(), trust.encode(), script.encode()]
+    return [json.dumps(hooks).encode(), json.dumps(hooks, indent=2).encode(), table.encode(), script.encode()]
 
 
 def _read_settings(raw: bytes) -> object:
-    text = raw.decode("utf-8", "replace")
-    script_file.words(text)
+    script_file.words(raw.decode("utf-8", "replace"))
     for read in (
-        lambda: hook_groups.places(json_text.parse(text)),
-        lambda: hook_groups.merged(text, {"SessionEnd": {"hooks": []}}, "x"),
-        lambda: hook_groups.stripped(text, "x"),
-        lambda: codex_trust.written(text, {"/x:session_end:0:0": "sha256:1"}, "x"),
+        lambda: hook_groups.merge(JsonText("x", raw), {"SessionEnd": {"command": "x"}}),
+        lambda: hook_groups.strip(JsonText("x", raw)),
+        lambda: TomlText("x", raw).put(("mcp_servers", "ours"), {"command": "x"}),
+        lambda: TomlText("x", raw).remove(("mcp_servers", "ours")),
     ):
         try:
             read()
@@ -486,8 +486,7 @@ def _git() -> Sequence[bytes]:
     config = b'[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "origin"]\n\turl = "x" ; y\n'
     rules = b"*.md\n!keep.md\n/a/**/b\n[a-z]?\\*\n# x\nfolder/\n**/x\n"
     tree = b"100644 a.md\0" + bytes(20) + b"40000 memory\0" + b"\1" * 20
-    commit = b"tree " + b"0" * 40 + b"\nparent " + b"1" * 40 + b"\nauthor A <a@b> 1 +0000\ngpgsig x\n y\n\nwords\n"
-    return [config, rules, tree, commit]
+    return [config, rules, tree]
 
 
 def _read_git(raw: bytes) -> object:
@@ -495,8 +494,6 @@ def _read_git(raw: bytes) -> object:
     if layer is not None:
         for path in ("a/b.md", "a/memory/x/y.md", "a/" + "a" * 60):
             ignore.ignored(path, False, [layer])
-    objects.fields(objects.split_message(raw)[0])
-    objects.unsigned_message(raw)
     with suppress(ValueError):  # a damaged tree
         objects.entries(raw)
     return git_config.objection(raw)

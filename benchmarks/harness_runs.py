@@ -175,9 +175,10 @@ def _opencode(home: Path, url: str) -> dict[str, str]:
     return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
 
+_CODEX = ["codex", "exec", "--dangerously-bypass-hook-trust"]  # it cannot ask whether hooks may run
 RUNS = {
     "claude-code": Run(_claude, ["claude", "-p"], ["claude", "-p", "--continue"], "/compact"),
-    "codex": Run(_codex, ["codex", "exec"], ["codex", "exec", "resume", "--last"]),
+    "codex": Run(_codex, _CODEX, [*_CODEX, "resume", "--last"]),
     "gemini": Run(_gemini_cli, ["gemini", "-p"], ["gemini", "-r", "latest", "-p"]),
     "opencode": Run(_opencode, ["opencode", "run"], ["opencode", "run", "--continue"]),
 }
@@ -217,7 +218,7 @@ def _show(name: str, folder: Path) -> None:
         document = {"session_id": f"earlier-{number}", "project": str(place), "transcript": "-", "summary": summary}
         ours("session", "end", "--input", "-", given=json.dumps(document))
     before = set(vault.rglob("*.md"))
-    ours("hooks", "install", name, *(["--trust"] if name == "codex" else []))
+    ours("hooks", "install", name)
     print(f"{name}: {call(run.first[0], '--version').strip()}")
     steps = [("start", [*run.first, QUESTION], 1_000), ("resume", [*run.resumed, "Thank you, and then?"], 99_000)]
     if run.compact:

@@ -254,7 +254,7 @@ class Look:
             text = _text(self.vault.path(path))
             self.wrong += [f"{path} lost its line about {word}" for word in words[1:] if word not in text]
         for agent in AGENTS:
-            if (answer := call(self.vault.root, "entity", "verify", "--agent", agent, "--json")).code != 0:
+            if (answer := call(self.vault.root, "entity", "check", "--log", "--agent", agent, "--json")).code != 0:
                 self.wrong.append(f"the ledger of entities does not stand: {answer.out[-300:]}")
 
     def database(self, *, at_rest: bool) -> None:

@@ -20,12 +20,6 @@ def main() -> None:
         from signet_sync.app.hook import main as hook
 
         sys.exit(hook(arguments))
-    if "--line" in arguments:
-        from signet_sync.admin import status_line  # not for any other command
-
-        if (line := status_line.plain(arguments)) is not None:
-            sys.stdout.write(f"{line}\n")
-            sys.exit(0)
     try:
         from signet_sync.cli.main import run  # click, which a hook has no time for
 

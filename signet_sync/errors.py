@@ -133,11 +133,11 @@ class Interrupted(SignetSyncError):
     exit_code = 130
 
 
-def proposing(error: UsageError, names: Sequence[str], told: Sequence[str] = ()) -> UsageError:
-    """Adds to an error which names may have been meant, in its hint as `told` puts them; returns it."""
+def proposing(error: UsageError, names: Sequence[str]) -> UsageError:
+    """Adds to an error which names may have been meant; returns it."""
     if names:
         error.suggestions = tuple(names)
-        error.hint = f"did you mean {' or '.join(told or names)}? {error.hint}".rstrip()
+        error.hint = f"did you mean {' or '.join(names)}? {error.hint}".rstrip()
     return error
 
 
@@ -162,5 +162,5 @@ def sentence_of(error: SignetSyncError | OSError) -> str:
 
 
 def extra_hint(extra: str) -> str:
-    """Returns the command that adds an optional feature, however signet-sync was installed."""
-    return f"signet-sync extras add {extra}"
+    """Returns how to add an optional feature, whichever of three programs installed signet-sync."""
+    return f"pip install 'signet-sync[{extra}]' into its environment (or: pipx install --force, uv tool install)"

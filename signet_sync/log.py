@@ -15,6 +15,8 @@ from signet_sync.storage.durable import private_folder
 if TYPE_CHECKING:
     from loguru import Record
 
+# A log file is rotated at this size in bytes; so many older ones are kept.
+ROTATION_BYTES, KEEP = 5_000_000, 5
 _JOURNAL = {"DEBUG": 7, "INFO": 6, "SUCCESS": 5, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
 
@@ -111,8 +113,8 @@ def set_up(
     level: str,
     *,
     folder: str | None,
-    rotation_bytes: int,
-    keep: int,
+    rotation_bytes: int = ROTATION_BYTES,
+    keep: int = KEEP,
     name: str = "signet-sync",
     environ: Mapping[str, str] = os.environ,
 ) -> str | None:
@@ -154,7 +156,9 @@ def set_up(
     return path
 
 
-def to_file(path: str, level: str, *, rotation_bytes: int, keep: int, delay: bool = False) -> None:
+def to_file(
+    path: str, level: str, *, rotation_bytes: int = ROTATION_BYTES, keep: int = KEEP, delay: bool = False
+) -> None:
     """Adds a file to the sinks, with `delay` at the first line that is logged."""
     from loguru import logger
 

@@ -40,20 +40,18 @@ class Picture:
     words: str = ""
 
 
-SESSIONS, GRAPH, PROBLEMS, RECALL, ENTITIES = (
-    f'.views a[href^="/{view}"]' for view in ("sessions", "graph", "violations", "recall", "entities")
+SESSIONS, THREADS, PROBLEMS, RECALL, ENTITIES = (
+    f'.views a[href^="/{view}"]' for view in ("sessions", "threads", "violations", "recall", "entities")
 )
 SESSION = 'main a:has-text("The view daily_extremes")'
-THREAD = 'main .who a:has-text("tidepool")'
+THREAD = 'main a:has-text("tidepool")'
 PICTURES = (
-    Picture("overview"),
+    Picture("overview", size=FLAT),
     Picture("overview-narrow", size=NARROW, scheme="dark"),
     Picture("sessions", (SESSIONS,), words="priya"),
     Picture("session", (SESSIONS, SESSION)),
     Picture("session-narrow", (SESSIONS, SESSION), size=NARROW),
-    Picture("graph", (GRAPH,), scheme="dark"),
-    Picture("thread", (GRAPH, THREAD), size=FLAT),
-    Picture("network", (GRAPH, THREAD, 'main a:has-text("As a network")'), size=FLAT),
+    Picture("thread", (THREADS, THREAD), size=FLAT),
     Picture("problems", (PROBLEMS,)),
     Picture("violation", (PROBLEMS, 'main a[href^="/violations/show"]')),
     Picture("recall", (RECALL,)),
@@ -108,12 +106,15 @@ def _take(browser: Browser, address: str, picture: Picture) -> bytes:
     )
     page = context.new_page()
     page.goto(address)
-    expect(page.locator(".head .badge")).to_have_text("Agent: watching", timeout=60_000)
+    while page.locator(".head .badge").text_content() != "Agent: watching":
+        page.wait_for_timeout(500)
+        page.reload()
     for link in picture.links:
         with page.expect_navigation():
             page.locator(link).locator("visible=true").first.click()
     if picture.words:
-        page.locator("main").get_by_role("searchbox").press_sequentially(picture.words)
+        page.locator("main").get_by_role("searchbox").fill(picture.words)
+        page.keyboard.press("Enter")
         expect(page.locator("#found mark").first).to_be_visible()
         page.locator("h1").click()
     page.mouse.move(0, height - 1)

@@ -6,7 +6,6 @@ below them, so the pages are copied; links that leave `docs/` lead to the reposi
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -25,9 +24,9 @@ def build(target: Path) -> None:
         root = Path(folder)
         shutil.copytree(DOCS, root / "docs", ignore=shutil.ignore_patterns("site", "*.py", "__pycache__"))
         shutil.copy(HERE / "mkdocs.yml", root)
-        for page in (root / "docs").glob("*.md"):
-            text = page.read_text(encoding="utf-8")
-            page.write_text(re.sub(r"\]\(\.\./", f"]({REPOSITORY}", text), encoding="utf-8")
+        for page in (root / "docs").rglob("*.md"):
+            leaving = "](" + "../" * len(page.relative_to(root).parts[:-1])
+            page.write_text(page.read_text(encoding="utf-8").replace(leaving, f"]({REPOSITORY}"), encoding="utf-8")
         subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=root, check=True)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(root / "site", target)

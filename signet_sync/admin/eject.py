@@ -25,10 +25,10 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.host.service_manager import ServiceChange, ServiceState
-from signet_sync.pages import notes, page_files, signet_daemon
+from signet_sync.pages import page_files, signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
-from signet_sync.settings.model import DEFAULT_WORKSPACE, Settings
+from signet_sync.settings.model import Settings
 from signet_sync.storage import clock, files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
@@ -121,8 +121,7 @@ def eject(
         raise running
     done = Ejected()
     for unit in units:
-        name, _, user = unit.name.partition("@")
-        done.services.append(service.uninstall(name=name, system=bool(user)))
+        done.services.append(service.uninstall(name=unit.name))
     done.hooks = hooks_install.uninstall(root, _plugged(root))
     for outcome in done.hooks:
         if outcome.error is not None:
@@ -150,8 +149,8 @@ def eject(
 
 
 def _services(root: str) -> list[ServiceState]:
-    name = service.service_name(root, default=os.path.expanduser(DEFAULT_WORKSPACE))
-    return [unit for unit in service.installed() if unit.name.partition("@")[0] == name]
+    real = os.path.realpath(root)
+    return [unit for unit in service.installed() if unit.workspace and os.path.realpath(unit.workspace) == real]
 
 
 def _plugged(root: str) -> list[str]:
@@ -220,11 +219,11 @@ def _heads(root: str) -> list[str]:
 
 
 def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None]]:
-    """Yields pages and notes with a block of ours, their present and their future bytes; None: the page is deleted.
+    """Yields pages with a block of ours, their present and their future bytes; None: the page is deleted.
 
     Session log pages keep their markers unless deleted: users do not write there, and the markers identify them later.
     """
-    paths = [*_heads(root), *notes.recorded(root)]
+    paths = _heads(root)
     if blank:
         agents = [agent_id for path in paths if (agent_id := page_agent(path))]
         paths += [path for agent_id in agents for path in (*page_files.on_disk(root, agent_id), dream_page(agent_id))]
@@ -232,7 +231,7 @@ def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None
         found = _read(root, path)
         if found is None:
             continue
-        after = page_files.without_ours(path, found.raw) if blank else managed_block.without_marks(found.raw)
+        after = managed_block.without_block(found.raw) if blank else managed_block.without_marks(found.raw)
         if after != found.raw and found.raw.strip():
             yield path, found.raw, after
 
@@ -301,7 +300,7 @@ def _discard(root: str, folder: state_dir.StateFolder, done: Ejected) -> None:
         done.state = folder.path
     elif os.path.lexists(folder.path):
         done.notes.append(f"{folder.path} is a link, which is not followed: what it leads to stays")
-    for path in (f"{OWN}/.gitignore", WORKSPACE_ID, notes.RECORD):
+    for path in (f"{OWN}/.gitignore", WORKSPACE_ID):
         files.unlink(root, path)
     for path in (TEMPORARY, OWN):
         files.remove_empty_folders(root, path, "")

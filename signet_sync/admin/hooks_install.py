@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,34 +15,31 @@ from signet_sync.app.workspace import establish
 from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
-from signet_sync.host.harness_settings import files, signet_hooks
+from signet_sync.host.harness_settings import files, signet_entries
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
-from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.settings.model import DEFAULT_WORKSPACE
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.durable import private_folder
 from signet_sync.storage.safe_paths import require_root
 
 AUTO = "auto"
-NOTHING = SettingsPlan(())
 _ATTEMPTS = 3
+_NOTHING = SettingsPlan(())
 
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
     """What was done (or would be) at one harness; with an `error` nothing was.
 
-    `before` is its previous condition, `events` are those that call us afterwards, `server` is our MCP server
-    afterwards.
+    `before` is its condition before, `events` are those that call us afterwards, `server` is our MCP server afterwards.
     """
 
     harness: str
     before: Condition
-    plan: SettingsPlan = NOTHING
+    plan: SettingsPlan = _NOTHING
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
@@ -51,18 +49,14 @@ class HookOutcome:
 class Signs:
     """Whether a harness's hooks work: what arrived from them, and what failed last.
 
-    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import. Of the last 30
-    days: `prompts` that were looked at, those at which something was `injected`, how many `lines` these were, and how
-    many of them were `used` later.
+    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import. `prompts` counts
+    of the last 30 days those `seen`, those at which something was `injected`, its `lines`, and those `used` later.
     """
 
-    transcripts: int = 0
-    last_read: str | None = None
-    last_trouble: str | None = None
-    prompts: int = 0
-    injected: int = 0
-    lines: int = 0
-    used: int = 0
+    transcripts_read: int
+    last_read: str | None
+    last_trouble: str | None
+    prompts: dict[str, int]
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -77,14 +71,13 @@ def install(
     names: Iterable[str],
     *,
     now: str,
-    trust: bool = False,
-    access: Access | None = None,
+    flags: Sequence[str] | None = None,
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> list[HookOutcome]:
     """Installs our hooks into each harness for this workspace, which records since when (`now`, ISO 8601).
 
-    With `access` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
+    With `flags` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
 
     Settings that cannot be edited safely are left alone and reported as the outcome's `error`; other harnesses go on.
     Raises `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
@@ -95,15 +88,16 @@ def install(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(
-            name, before, partial(harness.install, program, environ, trust=trust, access=access), dry_run
-        )
-        outcomes.append(outcome)
+        outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run, keep=True)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_fed_root(before), root):
-                _forget(_fed_root(before), name)
-            _remember(root, name, now)
-    return [_looked_at(outcome, program, environ) for outcome in outcomes]
+                _note(state_dir.locate(_fed_root(before)), name, None)
+            _note(establish(root), name, now)
+        after = harness.condition(program, environ)
+        left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
+        plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
+        outcomes.append(replace(outcome, plan=plan, events=after.events, server=after.server))
+    return outcomes
 
 
 def uninstall(
@@ -122,15 +116,14 @@ def uninstall(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
+        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run, keep=False)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
             for edit in outcome.plan.edits:
                 if edit.kind == "removed":
                     files.remove_empty_folders(edit.path, harness.folder(environ))
-            _forget(root, name)
-            if before.events:
-                _forget(_fed_root(before), name)
+            for fed in {root, _fed_root(before)} if before.events else {root}:
+                _note(state_dir.locate(fed), name, None)
     return outcomes
 
 
@@ -146,43 +139,37 @@ def is_served(condition: Condition, root: str) -> bool:
 
 
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
-    """Returns the condition of our hooks at each harness, seen from this workspace."""
+    """Returns the condition of our hooks at each harness, seen from this workspace, beside Signet's."""
     program = program_for(root)
-    return [_beside_signet(root, HARNESSES[name].condition(program, environ), environ) for name in names]
-
-
-def _beside_signet(root: str, condition: Condition, environ: Mapping[str, str]) -> Condition:
-    """Adds Signet's hooks in the same harness, and the problem that both feed this workspace."""
-    events = signet_hooks.found(condition.harness, environ).events
-    problems = condition.problems
-    if events and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
-        message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace: each arrives twice"
-        problems = (
-            *problems,
-            HarnessProblem("signet-too", message, "choose one: signet-sync signet takeover, or yield"),
-        )
-    return replace(condition, signet=events, problems=problems)
+    found = []
+    for name in names:
+        condition = HARNESSES[name].condition(program, environ)
+        with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
+            condition = replace(condition, signet=signet_entries.found(name, environ).events)
+        if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
+            message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace"
+            hint = "to take Signet's hooks out: signet-sync migrate signet"
+            twice = HarnessProblem("signet-too", f"{message}: each arrives twice", hint)
+            condition = replace(condition, problems=(*condition.problems, twice))
+        found.append(condition)
+    return found
 
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
     """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
-    read = _read_lately(database)
-    folder = state_dir.locate(root)
-    trouble = _last_trouble(folder)
-    records = list(injections.every(folder))
+    read, folder = _read_lately(database), state_dir.locate(root)
+    trouble, records = _last_trouble(folder), list(injections.every(folder))
     found = {}
     for name in names:
-        transcripts, last_read = read.get(name, (0, None))
         own = [record for record in records if record.harness == name]
-        found[name] = Signs(
-            transcripts,
-            last_read,
-            trouble.get(name),
-            sum(record.prompts for record in own),
-            sum(record.answered for record in own),
-            sum(record.injected for record in own),
-            sum(len(record.used) for record in own),
-        )
+        prompts = {
+            "seen": sum(record.prompts for record in own),
+            "injected": sum(record.answered for record in own),
+            "lines": sum(record.injected for record in own),
+            "used": sum(len(record.used) for record in own),
+        }
+        transcripts, last_read = read.get(name, (0, None))
+        found[name] = Signs(transcripts, last_read, trouble.get(name), prompts)
     return found
 
 
@@ -196,28 +183,21 @@ def feeds_a_folder(condition: Condition) -> bool:
     return os.path.isdir(_fed_root(condition))
 
 
-def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
+def _carried_out(
+    name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool, *, keep: bool
+) -> HookOutcome:
+    """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             planned = plan()
-            if not dry_run:
-                for edit in planned.edits:
-                    if edit.kind != "unchanged":
-                        files.apply(edit)
+            for edit in planned.edits:
+                if edit.kind != "unchanged" and not dry_run:
+                    files.apply(edit, keep=keep)
             return HookOutcome(name, before, planned)
-        except files.Changed as error:
-            if attempt == _ATTEMPTS:
-                return HookOutcome(name, before, error=error)
         except SignetSyncError as error:
-            return HookOutcome(name, before, error=error)
+            if attempt == _ATTEMPTS or not isinstance(error, files.Changed):
+                return HookOutcome(name, before, error=error)
     raise AssertionError("the last attempt returns")
-
-
-def _looked_at(outcome: HookOutcome, program: Program, environ: Mapping[str, str]) -> HookOutcome:
-    after = HARNESSES[outcome.harness].condition(program, environ)
-    left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
-    plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
-    return replace(outcome, plan=plan, events=after.events, server=after.server)
 
 
 def _read_lately(path: str) -> dict[str, tuple[int, str]]:
@@ -256,24 +236,9 @@ def _fed_root(condition: Condition) -> str:
     return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
 
 
-def _feeding(folder: state_dir.StateFolder) -> dict[str, str]:
-    entries = (state_dir.read_json(folder.harnesses) or {}).items()
-    return {name: str(entry["since"]) for name, entry in entries if isinstance(entry, dict) and "since" in entry}
-
-
-def _remember(root: str, name: str, now: str) -> None:
-    folder = establish(root)
-    fed = _feeding(folder)
-    _write(folder, {**fed, name: fed.get(name, now)})
-
-
-def _forget(root: str, name: str) -> None:
-    folder = state_dir.locate(root)
-    fed = _feeding(folder)
-    if fed.pop(name, None) is not None:
-        _write(folder, fed)
-
-
-def _write(folder: state_dir.StateFolder, fed: Mapping[str, str]) -> None:
-    private_folder(folder.path)
-    state_dir.write_json(folder.harnesses, {name: {"since": since} for name, since in fed.items()})
+def _note(folder: state_dir.StateFolder, name: str, since: str | None) -> None:
+    """Records since when a harness feeds a workspace, unless it does already; with None that it does no longer."""
+    known = state_dir.read_json(folder.harnesses) or {}
+    if isinstance(known.get(name), dict) == (since is None):
+        others = {other: entry for other, entry in known.items() if other != name}
+        state_dir.write_json(folder.harnesses, others if since is None else {**others, name: {"since": since}})

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.admin import sizes
+from signet_sync.admin.stats import remembered
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
@@ -96,6 +97,7 @@ def status_document(place: IndexPlace) -> dict[str, Any]:
         "backlog": index.backlog,
         "sizes": sizes.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
+        "memory": index.memory,
         "intake": _intake(folder, index.refused),
         "tokens": _tokens(place.root),
         "lag_seconds": _lag(folder),
@@ -142,6 +144,7 @@ class _Index:
         self.backlog = 0
         self.sizes = dict.fromkeys(("seals", "recall_events", "unused"), 0)
         self.rows = dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
+        self.memory: dict[str, dict[str, Any]] = {}
         self.halt = ""
         self.held = ""
         self.refused = 0
@@ -175,10 +178,11 @@ def _index(path: str, root: str) -> _Index:
 def _count(database: Database, found: _Index) -> None:
     with database.connection:  # one transaction, so that all numbers are of one moment
         verdicts = counts.verdict_counts(database)
+        agents = counts.agents(database)
         found.counts = {
             "artifacts": verdicts.get("indexed", 0),
             "sessions": counts.sessions(database),
-            "agents": len(counts.agents(database)),
+            "agents": len(agents),
             "tombstones": database.value("select count(*) from memory_artifact_tombstones"),
             "violations": verdicts.get("violation", 0),
             "invalid": verdicts.get("invalid", 0),
@@ -189,6 +193,7 @@ def _count(database: Database, found: _Index) -> None:
         found.halt = passes.halt_message(database)
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)
+        found.memory = {agent: remembered(database, agent)._asdict() for agent in agents}
 
 
 def _held(database: Database, root: str) -> str:
@@ -199,7 +204,7 @@ def _held(database: Database, root: str) -> str:
     from signet_sync.settings import model  # eighty settings, nearly always unneeded
 
     settings = model.load(root, anyway=True)[0]
-    if settings.takeover or settings.yields:
+    if settings.takeover:
         return ""
     return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
 
@@ -282,7 +287,7 @@ def advice(document: Mapping[str, Any]) -> list[Advice]:
         remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
         found.append(Advice(False, "files or sessions are gone", remedy, "reindex --accept-removals"))
     if state.startswith("held"):
-        remedy = "stop it, or choose: signet-sync signet takeover, or signet yield"
+        remedy = "stop it; to leave Signet: signet-sync migrate signet; to write beside it: projection.takeover = true"
         found.append(Advice(False, "a Signet daemon runs on this workspace", remedy))
     return found
 

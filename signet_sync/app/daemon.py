@@ -23,7 +23,7 @@ from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.app.scheduler import Scheduler, backoff, short
 from signet_sync.app.upgrade import EXIT_CODE, Upgrade
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, Interrupted, SignetSyncError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
 from signet_sync.host.sd_notify import Notifier
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -117,14 +117,10 @@ class Daemon:
 
     def _check_upgrade(self) -> None:
         """Leaves the loop if another signet-sync is to be started instead; no work in progress is interrupted."""
-        if self.upgrade is None:
-            return
-        before = self.upgrade.trouble
-        if self.upgrade.is_due(time.monotonic()):
+        if self.upgrade is not None and self.upgrade.is_due():
+            logger.info("another signet-sync is installed now; the agent ends to be restarted as that")
             self._exit_code = EXIT_CODE
             self._stopping = True
-        elif self.upgrade.trouble != before:
-            self.heartbeat.write()
 
     # ── one workspace ──
 
@@ -277,8 +273,6 @@ class Daemon:
             work.rebuild = True  # the cause may be rows that we did not write
         if isinstance(error, DatabaseCorrupt):
             work.supervisor.move_aside(error)
-        if isinstance(error, DatabaseNewer) and self.upgrade is not None:
-            self.upgrade.hurry()
         work.trouble = _log_error(error)
         self.heartbeat.set_state(work.state())
         self._back_off()
@@ -314,14 +308,8 @@ class Daemon:
             "last_full_pass": work.last_full if work is not None else None,
             "interval": max(self.settings.interval, work.rest if work is not None else 0.0),
             "watch": work.watcher.kind if work is not None else None,
-            "trouble": self._bad_settings
-            or (work.held if work is not None and not work.workspace.settings.yields else "")
-            or self._outdated()
-            or None,
+            "trouble": self._bad_settings or (work.held if work is not None else "") or None,
         }
-
-    def _outdated(self) -> str:
-        return self.upgrade.trouble if self.upgrade is not None else ""
 
     # ── settings ──
 
@@ -333,12 +321,11 @@ class Daemon:
         return remarks
 
     def _log_to(self, folder: str | None) -> None:
-        settings = self.settings
-        level = "DEBUG" if self.options.verbose else settings.log_level
+        level = "DEBUG" if self.options.verbose else self.settings.log_level
         try:
-            log.set_up(level, folder=folder, rotation_bytes=settings.log_rotation_bytes, keep=settings.log_keep)
+            log.set_up(level, folder=folder)
         except OSError as error:
-            log.set_up(level, folder=None, rotation_bytes=settings.log_rotation_bytes, keep=settings.log_keep)
+            log.set_up(level, folder=None)
             logger.warning("no log file: {}", error)
 
     def _reload_settings(self, work: Scheduler) -> None:

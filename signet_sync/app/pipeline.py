@@ -43,7 +43,5 @@ MAINTENANCE = (
 PUBLISHERS = (
     "signet_sync.pages.stage:MemoryPages",
     "signet_sync.pages.stage:LogPages",
-    "signet_sync.pages.stage:SessionNotes",
 )
-CLOSING = ("signet_sync.app.recovery:Purges",)
-PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS, CLOSING)
+PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS)

@@ -1,20 +1,19 @@
-"""Finishes what was interrupted: live turns, write flows, purges; the modules for it load only if needed."""
+"""Finishes what was interrupted: live turns, write flows; the modules for it load only if needed."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError
 from signet_sync.formats.filename import artifact_name
-from signet_sync.formats.paths import BEGUN_PURGE, MEMORY
+from signet_sync.formats.paths import MEMORY
 from signet_sync.sessions import journal, live_files
 from signet_sync.sessions.store import removed_turns
 from signet_sync.sync import scan
 from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser, Maintenance, Recovery
+from signet_sync.sync.stages import Eraser, Recovery
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace, back_up
 
@@ -52,22 +51,6 @@ class LiveTurns(Recovery, Eraser):
         """Deletes the rows, and recorded answers of the sessions' flows."""
         removed_turns.forget(database, tombstone, sessions)
         return 0
-
-
-class Purges(Maintenance):
-    """Finishes interrupted purges of the history."""
-
-    name = "purges"
-
-    def due(self, run: Pass) -> bool:
-        """Returns whether the pass covered everything and a purge was begun."""
-        return run.outcome.whole and os.path.lexists(os.path.join(run.workspace.root, BEGUN_PURGE))
-
-    def run(self, run: Pass) -> None:
-        """Finishes the purge."""
-        from signet_sync.history import purge_plan  # imports all of git's formats
-
-        purge_plan.resume(run.workspace)
 
 
 class UnfinishedFlows(Recovery):

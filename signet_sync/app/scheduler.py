@@ -19,7 +19,6 @@ from loguru import logger
 from signet_sync.app import changed_paths
 from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.heartbeat import Heartbeat
-from signet_sync.app.notifications import Notifications
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Worker, changed_sessions, due
 from signet_sync.entities.scan import entities_folder
@@ -32,7 +31,7 @@ from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.sessions.store import live
-from signet_sync.settings.model import has_embeddings, may_ask_model
+from signet_sync.settings.model_choice import has_embeddings, may_ask_model
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import engine, outbox, quarantine
@@ -43,6 +42,12 @@ from signet_sync.sync.workspace import Workspace
 
 # Delay in seconds before the first change after a quiet time is answered; half-written files are read again later.
 LEAD = 0.02
+# Longest time in seconds to collect changes while more keep coming.
+LONGEST_WAIT = 2.0
+# Least time in seconds between two sweeps of file names after changes.
+SWEEP_INTERVAL = 3.0
+# Fraction by which the interval between full passes varies: the agents of many machines do not all scan at once.
+JITTER = 0.1
 # Above this many hinted paths, scanning everything is cheaper.
 BIG_BATCH = 512
 # Seconds between checks for what no event reports: the root was renamed, the machine slept, a Signet daemon started.
@@ -64,6 +69,8 @@ CLOCK_JUMP = 30.0
 BRIEF, REST, LONGEST_REST = 0.1, 100.0, 3_600.0
 # Files whose content a full pass reads again: a vault of some 70,000 is read once in a day.
 MOST_REREAD = 500
+# Microseconds after which each file's content is read again.
+REREAD_AFTER = DAY
 # SIGTERM must end the agent within two seconds, even if another process works on the workspace.
 LOCK_PATIENCE = 0.5
 LONGEST_BACKOFF = 60.0
@@ -88,7 +95,6 @@ class Scheduler:
         self.workspace = workspace
         self.heartbeat = heartbeat
         self.supervisor = DatabaseSupervisor(workspace)
-        self.notifications = Notifications(workspace)
         self.everything = True
         self.rebuild = False
         self.rest = 0.0
@@ -128,7 +134,7 @@ class Scheduler:
             return "halted: cliff"
         if self.trouble:
             return f"degraded: {self.trouble}"
-        if self.held and not self.workspace.settings.yields:
+        if self.held:
             return "held: signet daemon"
         return "polling" if self.watcher.kind in (None, "polling") else "watching"
 
@@ -175,7 +181,7 @@ class Scheduler:
         settings = self.workspace.settings
         due = min(*self._due.values(), *self._again.values(), self.commits.due) - time.monotonic()
         longest = max(min(due, longest), 0.0)
-        hint = self.watcher.gather(settings.debounce, settings.longest_wait, longest, lead=min(LEAD, settings.debounce))
+        hint = self.watcher.gather(settings.debounce, LONGEST_WAIT, longest, lead=min(LEAD, settings.debounce))
         if hint is not None:
             self._add_hint(hint)
 
@@ -259,7 +265,6 @@ class Scheduler:
         self._due["beat"] = time.monotonic() + BEAT
         self.heartbeat.touch()
         self.supervisor.check()
-        self.notifications.check()
         # The process that was writing a journalled flow may have died before the first file.
         if journal.keys(self.workspace.state.journal) or live.to_distil(self.workspace.database):
             self._pass(frozenset())
@@ -290,7 +295,7 @@ class Scheduler:
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = self._tick = False
         settings = self.workspace.settings
-        jitter = 1.0 + settings.jitter * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
+        jitter = 1.0 + JITTER * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
         started = time.thread_time()
         self._due["full"] = time.monotonic() + settings.interval * jitter
         if self.heartbeat.state == "starting":
@@ -333,14 +338,9 @@ class Scheduler:
 
     def _rolling(self) -> list[str]:
         """Returns paths whose content is due to be read again: a small share of the vault at every full pass."""
-        settings = self.workspace.settings
-        if not settings.reread_days:
-            return []
-        period = settings.reread_days * 86_400
-        database = self.workspace.database
-        share = math.ceil(2 * counts.indexed_count(database) * settings.interval / period) + 10
-        share = min(share, MOST_REREAD)
-        return artifacts.due_for_reading(database, now_us() - int(period * SECOND), share)
+        database, interval = self.workspace.database, self.workspace.settings.interval
+        share = math.ceil(2 * counts.indexed_count(database) * interval * SECOND / REREAD_AFTER) + 10
+        return artifacts.due_for_reading(database, now_us() - REREAD_AFTER, min(share, MOST_REREAD))
 
     def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
         self._run(self._request(paths, confirmed))
@@ -384,7 +384,6 @@ class Scheduler:
         self._update_agents()
         self._log_trouble(outcome.trouble)
         self.heartbeat.set_state(self.state())
-        self.notifications.check()
         return outcome
 
     def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:
@@ -446,8 +445,8 @@ class Scheduler:
 
     def _plan_sweep(self) -> None:
         """Schedules a sweep for when it is quiet, but not too soon after the last one."""
-        settings = self.workspace.settings
-        self._due["sweep"] = max(time.monotonic() + settings.debounce, self._swept + settings.sweep_interval)
+        quiet = time.monotonic() + self.workspace.settings.debounce
+        self._due["sweep"] = max(quiet, self._swept + SWEEP_INTERVAL)
 
     def _sweep(self) -> None:
         """Compares names only: finds what no event reported."""

@@ -21,7 +21,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from signet_sync import __version__
-from signet_sync.formats.paths import BEGUN_PURGE, MEMORY, OWN, TEMPORARY, TOMBSTONES
+from signet_sync.formats.paths import MEMORY, OWN, TEMPORARY, TOMBSTONES
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import locations
 from signet_sync.storage.durable import READ, publish, unlink
@@ -208,8 +208,7 @@ def _is_at_rest(inputs: dict[str, Any]) -> bool:
     """Returns whether nothing waits for a later time or for another program."""
     vault, state = inputs["vault"], inputs["state"]
     return not (
-        inputs["purge"]
-        or state["journal"]
+        state["journal"]
         or any(sign is not None for sign in state["spool"].values())
         or any(path.startswith((f"{TEMPORARY}/", ".signet-", f"{_DAEMON}/pid")) for path in vault)
         or any(".tmp" in name for name in (*state[""], *state["live"], *state["backups"]))
@@ -247,7 +246,6 @@ def _inputs(root: str, state: locations.StateFolder, database: str) -> dict[str,
         "state": {name: _listing(os.path.join(state.path, name)) for name in _FOLDERS}
         | {"": {name: sign for name, sign in own.items() if name in _FILES or name.endswith(".tmp")}},
         "vault": dict(_walk(root, "")) | {_LIFTED: _listing(os.path.join(root, _LIFTED))},
-        "purge": os.path.lexists(os.path.join(root, BEGUN_PURGE)),
     }
 
 

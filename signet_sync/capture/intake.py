@@ -29,7 +29,7 @@ from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose
 from signet_sync.sessions.store import live
-from signet_sync.settings.model import may_ask_model
+from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine

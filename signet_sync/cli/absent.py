@@ -39,5 +39,5 @@ def _check(context: Context, command: list[str], arguments: Mapping[str, Any]) -
             if seal_of(database, path) is None:  # a sealed one may have just changed
                 difference(database, context.root, path, 0)
     elif command == ["history", "restore"]:
-        with opened(context.root, context.state().key, adopt=context.settings().history_adopt):
+        with opened(context.root, context.state().key):
             pass

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 
 import click
 
-from signet_sync.app import notifications
 from signet_sync.app.daemon import Daemon, Options
-from signet_sync.app.upgrade import Upgrade
+from signet_sync.app.upgrade import Upgrade, is_restarted
 from signet_sync.cli.main import Context, pass_context
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import AnotherAgent, SignetSyncError
 from signet_sync.storage.safe_paths import require_root
 
 
@@ -29,14 +25,6 @@ def run(context: Context, interval: float | None, debounce: float | None, no_wat
     if no_watch:
         flags["watch_mode"] = "off"
     options = Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)
-    try:
-        if os.path.exists(context.root) and not os.path.isdir(context.root):
-            require_root(context.root)  # it waits for a missing one only
-        return Daemon(options, upgrade=Upgrade(time.monotonic())).run()
-    except AnotherAgent:
-        raise
-    except SignetSyncError as error:
-        # systemd starts a separate unit for that (`OnFailure=`); a person at a terminal reads it there.
-        if "NOTIFY_SOCKET" not in os.environ and not sys.stderr.isatty():
-            notifications.stopped(context.root, error)
-        raise
+    if os.path.exists(context.root) and not os.path.isdir(context.root):
+        require_root(context.root)  # it waits for a missing one only
+    return Daemon(options, upgrade=Upgrade() if is_restarted(os.environ) else None).run()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from signet_sync.backup import incoming, merge
+from signet_sync.backup import incoming, merge, replacing
 from signet_sync.backup import operations as backup_operations
 from signet_sync.backup.incoming import DroppedRows, Incoming
 from signet_sync.backup.operations import BackupInfo, RestoreResult, Written
@@ -115,15 +115,33 @@ def _show_list(context: Context, found: list[BackupInfo]) -> None:
         click.echo(f"{name}  {one.made_at[:16].replace('T', ' ')} UTC  {human(one.size)}  {what}")
 
 
+def _drop_others(context: Context, path: str, *, yes: bool) -> None:
+    with (
+        incoming.of_backup(path, backup_operations.places(context.root)) as rows,
+        context.opened(lasting=True) as workspace,
+    ):
+        gone = replacing.others(workspace, rows)
+        if gone:
+            what = counted(len(gone), "memory that is not in it", "memories that are not in it")
+            confirm(context, f"take out {what}?", yes=yes)
+            replacing.drop_others(workspace, rows, context.now_us)
+            context.say(f"taken out: {what}")
+
+
 @backup.command(help=_RESTORE, short_help="Restore rows from a backup.")
 @click.argument("source", metavar="[BACKUP]", required=False)
+@click.option(
+    "--replace", is_flag=True, help="Forget the memories that are not in it, as those that `migrate` brought."
+)
 @yes_option
 @now_option
 @json_option
 @pass_context
-def restore(context: Context, source: str | None, yes: bool) -> int:
+def restore(context: Context, source: str | None, replace: bool, yes: bool) -> int:
     require_root(context.root)
     path = backup_operations.find_backup(context.state(), source)
+    if replace:
+        _drop_others(context, path, yes=yes)
     with incoming.of_backup(path, backup_operations.places(context.root)) as rows:
         for table, count in sorted(rows.invalid.items()):
             context.say(f"note: {counted(count, 'invalid row')} of {table} left out")

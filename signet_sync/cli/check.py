@@ -15,17 +15,16 @@ import click
 
 from signet_sync.cli.formats import check as formats_check
 from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named, SharedOption
+from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError, UsageError
-from signet_sync.formats import baseline as formats_baseline
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
     from signet_sync.integrity.check import CheckResult
 
-FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
+FORMATS = ["text", "json", "sarif", "github"]
 
 
 @click.command(cls=Command)
@@ -35,19 +34,12 @@ FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
     "--changed-since", "since", metavar="REV", help="Only files that changed in git since REV, compared with it."
 )
 @click.option("--pages", is_flag=True, help="Also check that every MEMORY.md says what its artifacts say.")
-@click.option(
-    "--baseline",
-    type=click.Path(),
-    metavar="FILE",
-    help="Known problems (from --format baseline) that do not fail the check.",
-)
 @click.option("--sarif", type=click.Path(), metavar="FILE", help="Also write a SARIF log to FILE.")
-@click.option("--junit", type=click.Path(), metavar="FILE", help="Also write a JUnit report to FILE.")
 @click.option(
     "--summary", type=click.Path(), metavar="FILE", help="Append a Markdown table to FILE, for the page of a CI job."
 )
 @click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
-@click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only the artifacts of this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Only the artifacts of this agent.")
 @now_option
 @json_option
 @pass_context
@@ -56,7 +48,6 @@ def check(
     /,
     form: str,
     sarif: str | None,
-    junit: str | None,
     summary: str | None,
     strict: bool,
     **asked: Any,
@@ -73,9 +64,8 @@ def check(
         sealed = _restorable(context, checked)
         document = integrity_check.document(context.root, checked, context.now_us, strict=strict, sealed=sealed)
         below = _below(context.root)
-        for name, path in (("sarif", sarif), ("junit", junit)):
-            if path is not None:
-                _write(path, f"{formats_check.FORMATS[name](document, below)}\n")
+        if sarif is not None:
+            _write(sarif, f"{formats_check.sarif(document, below)}\n")
         if summary is not None:
             _write(summary, formats_check.summary(document, below), append=True)
     except SignetSyncError as error:
@@ -87,9 +77,6 @@ def check(
     for note in document["notes"] if form != "github" else ():
         if note["code"] == "setting-ignored":
             context.say(f"warning: {note['path']}: {note['message']}")
-    if form == "baseline":
-        click.echo(formats_check.baseline(document), nl=False)
-        return 0
     if form == "json":
         emit(document)
     elif form == "text":
@@ -105,13 +92,11 @@ def _checked(
     with_index: bool,
     since: str | None,
     pages: bool,
-    baseline: str | None,
     agent: str | None,
     progress: bool,
 ) -> CheckResult:
     from signet_sync.integrity import check as integrity_check
 
-    known = _known(baseline) if baseline is not None else frozenset()
     database = None
     if with_index:
         try:
@@ -128,7 +113,6 @@ def _checked(
             database=database,
             since=since,
             pages=pages,
-            known=known,
             progress=advance,
         )
 
@@ -150,22 +134,6 @@ def _below(root: str) -> str:
     """Returns the prefix for paths of annotations, which are relative to the current folder, the top of a checkout."""
     relative = os.path.relpath(os.path.realpath(root), os.path.realpath(os.getcwd()))
     return "" if relative == "." or relative.startswith("..") else f"{relative}/"
-
-
-def _known(path: str) -> frozenset[tuple[str, str]]:
-    try:
-        with open(path, "rb") as file:
-            return formats_baseline.read(file.read(1 << 24))
-    except OSError as error:
-        raise UsageError(
-            f"the baseline cannot be read: {error.strerror}",
-            path=path,
-            hint=f"create one with: signet-sync check --format baseline > {path}",
-        ) from None
-    except formats_baseline.BaselineProblem as problem:
-        raise UsageError(
-            str(problem), path=path, hint=f"create it again with: signet-sync check --format baseline > {path}"
-        ) from None
 
 
 def _write(path: str, text: str, *, append: bool = False) -> None:
@@ -196,10 +164,5 @@ def _show(document: dict[str, Any]) -> None:
         if note["code"] == "unchecked":
             click.secho(f"  {note['message']}", fg="yellow")
     failing = [{**note, "verdict": "note", "hint": ""} for note in document["notes"] if "fails" in note]
-    problems = [p for p in document["problems"] if "known" not in p]
-    show_problems([*problems, *failing], [note for note in document["notes"] if "fails" not in note])
-    if known := sum("known" in p for p in document["problems"]):
-        click.echo(f"{counted(known, 'problem')} of the baseline left out")
-    if document["mended"]:
-        click.echo(f"{counted(len(document['mended']), 'problem')} of the baseline fixed: create it again")
+    show_problems([*document["problems"], *failing], [note for note in document["notes"] if "fails" not in note])
     click.secho("ok" if document["ok"] else "not ok", fg="green" if document["ok"] else "red", bold=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.pages import operations as pages_operations
@@ -38,7 +38,6 @@ _NOTHING_SHARED = (
 @click.option(
     "--project",
     metavar="PROJECT",
-    type=Named("project"),
     help="The project to start with: its folder, or its name or origin (default: the working directory).",
 )
 @click.option("--last", metavar="SESSION", help="Print what hooks injected into this session (its id in the harness).")

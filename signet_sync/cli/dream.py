@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
 from signet_sync.history import operations as history_operations
 from signet_sync.memories import promotion
@@ -20,7 +20,7 @@ from signet_sync.text.sentences import flatten
 _DREAM = """Sweep an agent's memories: those that recall found often, by several queries, are promoted into MEMORY.md.
 
 \b
-A memory is promoted after 3 hits by 2 queries (dream.min_…). DREAMS.md records what was
+A memory is promoted after 3 hits by 2 queries, with a score of dream.min_score. DREAMS.md records what was
 promoted, when and why. The background agent (run) sweeps once a day (dream.interval); where
 none runs, use this command. No language model is asked.
 
@@ -31,8 +31,8 @@ again; --redo puts it back. forget removes a memory altogether.
 
 @click.command(cls=Command, help=_DREAM, short_help="Promote memories that are recalled often into MEMORY.md.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted; write nothing.")
-@click.option("--undo", metavar="ID", type=Named("memory"), help="Take a memory out of Dreamed for good; keep it.")
-@click.option("--redo", metavar="ID", type=Named("memory"), help="Put back what --undo took out.")
+@click.option("--undo", metavar="ID", help="Take a memory out of Dreamed for good; keep it.")
+@click.option("--redo", metavar="ID", help="Put back what --undo took out.")
 @agent_option
 @now_option
 @json_option

@@ -12,15 +12,9 @@ from signet_sync.cli.parsing import Command, Group
 @click.command(cls=Command)
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="List all commands, by group.")
-@click.option("--man", "as_manual", is_flag=True, hidden=True, help="Print the manual page, as roff (for packages).")
 @click.pass_context
-def help_(ctx: click.Context, words: tuple[str, ...], everything: bool, as_manual: bool) -> None:
+def help_(ctx: click.Context, words: tuple[str, ...], everything: bool) -> None:
     """Show the help of a command; without COMMAND that of signet-sync."""
-    if as_manual:
-        from signet_sync.cli.man_page import manual  # loads every command
-
-        click.echo(manual(ctx.find_root()), nl=False)
-        return
     if everything and words:
         raise click.UsageError("--all takes no COMMAND", ctx)
     if everything:

@@ -1,16 +1,19 @@
-"""`checkpoint` and `history`: commit the workspace, list and compare commits, and restore a file."""
+"""`checkpoint` and `history`: commit the workspace, list and compare commits, restore a file, forget the history."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.parsing import Command, Group, refuse_unknown
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, iso
+from signet_sync.history import forget as forgetting
 from signet_sync.history import operations as history_operations
 from signet_sync.history.log import CommitSummary
-from signet_sync.history.operations import SHORT, CheckpointResult, CommitList
+from signet_sync.history.operations import DISABLED, SHORT, CheckpointResult, CommitList
 from signet_sync.history.restore import restore as restore_file
 from signet_sync.storage.clock import now_us
 from signet_sync.text.phrases import counted
@@ -52,13 +55,13 @@ def _show_checkpoint(done: CheckpointResult) -> None:
 @json_option
 @click.pass_context
 def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
-    """List the commits of the workspace, newest first; `history restore` restores a file."""
+    """List the commits of the workspace, newest first; `restore` restores a file, `forget` deletes all commits."""
     if ctx.invoked_subcommand is not None:
         return 0
     refuse_unknown(ctx)
     context: Context = ctx.obj
     settings = context.settings()
-    listed = history_operations.list_commits(context.root, settings, limit, with_diff=with_diff)
+    listed = history_operations.list_commits(context.root, limit, with_diff=with_diff)
     if not listed.commits:
         context.say(
             "no commits yet" if settings.history_enabled else f"the history is off; {history_operations.REMEDY}"
@@ -103,6 +106,41 @@ def restore(context: Context, path: str, revision: str) -> int:
     document = {"path": done.path, "oid": done.oid[:SHORT], "restored": done.written, "kept": done.kept}
     context.answer(document, lambda: click.echo(what))
     return 0
+
+
+@history.command()
+@yes_option
+@agent_option
+@now_option
+@json_option
+@pass_context
+def forget(context: Context, yes: bool) -> int:
+    """Delete the workspace's git history for good, and commit what is there now.
+
+    After a session was removed, a memory forgotten or a secret redacted, older commits still contain it. Commits of
+    others, branches, tags and remotes are listed and nothing is deleted; --yes deletes them, too. Copies that you
+    pushed or cloned are yours to clean.
+    """
+    with context.opened() as workspace:
+        if not yes:
+            forgetting.refuse_others(workspace)
+        confirm(context, "delete every commit of the history for good?", yes=yes)
+        done = forgetting.forget(workspace, context.agent, context.now_us, yes=yes)
+    context.answer(history_operations.checkpoint_document(done), lambda: _show_forgotten(done))
+    return 0 if done.ok or done.reason == DISABLED else 2
+
+
+def _show_forgotten(done: CheckpointResult) -> None:
+    click.echo("the history is deleted")
+    if done.reason != DISABLED:
+        _show_checkpoint(done)
+
+
+def show_remedy(context: Context, what: str, paths: Iterable[str]) -> None:
+    """Prints that the history contains something that was removed, and the command that takes it out."""
+    line = forgetting.filter_line(context.root, context.state().key, paths)
+    click.secho(f"  the workspace's git history {what}; {'in a fresh clone' if line else 'to delete it'}:", fg="yellow")
+    click.secho(f"    {line or context.command_line('history forget')}", fg="yellow")
 
 
 @history.command("close-sessions", hidden=True)

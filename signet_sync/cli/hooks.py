@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -13,13 +14,12 @@ from signet_sync.admin import hooks_install
 from signet_sync.admin.hooks_install import HookOutcome, Signs
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.model_hint import show_models
-from signet_sync.cli.parsing import Group, Named, SharedOption
+from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import DEFAULT_AGENT, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.harness_settings.condition import Condition, Edit, Server
-from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.text.phrases import counted
 
@@ -36,13 +36,11 @@ def hooks() -> None:
 
 @hooks.command(short_help="Add the hooks to a harness's settings.")
 @harness_argument
-@click.option("--trust", is_flag=True, help="Codex: trust the hooks on your behalf, and show what was trusted.")
 @click.option("--mcp", is_flag=True, help="Also register the MCP server, which offers the memory as tools.")
 @click.option(
     "--agent",
     "agent_id",
     cls=SharedOption,
-    type=Named("agent"),
     metavar="ID",
     help="With --mcp: the agent whose memory is served (default: default).",
 )
@@ -54,7 +52,6 @@ def hooks() -> None:
 def install(
     context: Context,
     harness: str,
-    trust: bool,
     mcp: bool,
     agent_id: str | None,
     scope: str | None,
@@ -63,20 +60,18 @@ def install(
 ) -> int:
     """Add the hooks to a harness's settings; everything else in them stays as it is.
 
-    HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder exists. Later calls without
-    --mcp keep a server that --mcp registered, and let it use the same workspace as the hooks.
+    Before the first change a copy of the file is put beside it (.signet-sync.bak). HARNESS is claude-code, codex,
+    gemini, opencode or openclaw; auto means all whose folder exists. Later calls without --mcp keep a server that --mcp
+    registered, and let it use the same workspace as the hooks.
     """
-    names = _chosen(harness)
-    if trust and "codex" not in names:
-        raise UsageError("--trust applies to Codex only", hint="omit --trust")
-    outcomes = hooks_install.install(
-        context.root,
-        names,
-        now=iso(context.now_us),
-        trust=trust,
-        access=_access(mcp, agent_id, scope, tools),
-        dry_run=dry_run,
-    )
+    if agent_id is not None:
+        require_agent(agent_id)
+    given = (("--agent", agent_id), ("--scope", scope), ("--tools", tools))
+    flags = [word for option, value in given if value for word in (option, value)]
+    if flags and not mcp:
+        raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")
+    now, wanted = iso(context.now_us), flags if mcp else None
+    outcomes = hooks_install.install(context.root, _chosen(harness), now=now, flags=wanted, dry_run=dry_run)
     return _answer(context, outcomes, dry_run, partial(_show_installed, context))
 
 
@@ -86,9 +81,7 @@ def install(
 @json_option
 @pass_context
 def uninstall(context: Context, harness: str, dry_run: bool) -> int:
-    """Remove the hooks and the MCP server from a harness's settings.
-
-    If nothing else has changed since, the file is byte for byte as it was before.
+    """Remove the hooks and the MCP server from a harness's settings; everything else in them stays as it is.
 
     HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder exists.
     """
@@ -116,16 +109,6 @@ def status(context: Context, harness: str) -> int:
     documents = [_condition_document(condition, signs[condition.harness]) for condition in found]
     context.answer({"harnesses": documents}, show)
     return 0
-
-
-def _access(mcp: bool, agent_id: str | None, scope: str | None, tools: str | None) -> Access | None:
-    if not mcp:
-        if (agent_id, scope, tools) != (None, None, None):
-            raise UsageError("--agent, --scope and --tools need --mcp", hint="add --mcp, or omit them")
-        return None
-    if agent_id is not None:
-        require_agent(agent_id)
-    return Access(agent_id, scope, tools)
 
 
 def _chosen(harness: str) -> list[str]:
@@ -164,7 +147,7 @@ def _answer(
 
 
 def _show_diff(outcomes: Sequence[HookOutcome]) -> None:
-    texts = [difference(edit) for outcome in outcomes for edit in outcome.plan.edits if edit.kind != "unchanged"]
+    texts = [_difference(edit) for outcome in outcomes for edit in outcome.plan.edits if edit.kind != "unchanged"]
     for text in texts:
         click.echo(text.encode(), nl=False)
     if not texts:
@@ -178,10 +161,6 @@ def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
         click.echo(f"  hooks for {counted(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
         if outcome.server is not None:
             click.echo(display(f"  MCP server: {_server_in_words(outcome.server)}"))
-        if outcome.plan.trusted:
-            click.echo("  trusted on your behalf:")
-            for line in outcome.plan.trusted:
-                click.echo(f"    {line}")
     if not outcomes:
         return
     names = [outcome.harness for outcome in outcomes]
@@ -218,7 +197,7 @@ def _show_files(outcome: HookOutcome) -> None:
 
 def _show_condition(condition: Condition, signs: Signs) -> None:
     if condition.installed:
-        word = "hooks are installed" if condition.trusted is not False else "hooks are installed, not trusted yet"
+        word = "hooks are installed"
     elif condition.events:
         word = "some hooks are installed"
     else:
@@ -230,28 +209,27 @@ def _show_condition(condition: Condition, signs: Signs) -> None:
         click.echo(display(f"  MCP server: {_server_in_words(condition.server)}  {condition.server.path}"))
     if condition.signet:
         click.echo(f"  Signet's hooks: {', '.join(condition.signet)}")
-    if condition.events or signs.transcripts:
-        read = f"last {signs.last_read}, {signs.transcripts} in total" if signs.last_read else "none yet"
+    if condition.events or signs.transcripts_read:
+        read = f"last {signs.last_read}, {signs.transcripts_read} in total" if signs.last_read else "none yet"
         click.echo(f"  transcripts read: {read}")
-    if signs.prompts:
-        lines = f"{counted(signs.lines, 'line')} at {signs.injected} of {counted(signs.prompts, 'prompt')}"
-        click.echo(f"  injected in 30 days: {lines}, {signs.used} used later")
+    if (prompts := signs.prompts)["seen"]:
+        lines = f"{counted(prompts['lines'], 'line')} at {prompts['injected']} of {counted(prompts['seen'], 'prompt')}"
+        click.echo(f"  injected in 30 days: {lines}, {prompts['used']} used later")
     if signs.last_trouble:
         click.echo(display(f"  last error: {signs.last_trouble}"))
+    if condition.asks:
+        click.echo(f"  {condition.asks}")
     for problem in condition.problems:
         click.echo(display(f"  {problem.message} — {problem.hint}"))
 
 
-def difference(edit: Edit) -> str:
+def _difference(edit: Edit) -> str:
     """Returns an edit as a unified diff."""
     before, after = (
         (raw or b"").decode("utf-8", "replace").splitlines(keepends=True) for raw in (edit.before, edit.after)
     )
-    names = (
-        edit.path if edit.before is not None else "/dev/null",
-        edit.path if edit.after is not None else "/dev/null",
-    )
-    lines = difflib.unified_diff(before, after, *names)
+    old, new = ("/dev/null" if raw is None else edit.path for raw in (edit.before, edit.after))
+    lines = difflib.unified_diff(before, after, old, new)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
@@ -262,37 +240,24 @@ def _document(outcome: HookOutcome, dry_run: bool) -> dict[str, Any]:
         "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
         "events": list(outcome.events),
         "mcp": _server_document(outcome.server),
-        "trusted": list(outcome.plan.trusted),
         "by_hand": list(outcome.plan.by_hand),
         "error": None if error is None else described(error),
     }
     if dry_run:
-        document["diff"] = "".join(difference(edit) for edit in outcome.plan.edits)
+        document["diff"] = "".join(_difference(edit) for edit in outcome.plan.edits)
     return document
 
 
 def _condition_document(condition: Condition, signs: Signs) -> dict[str, Any]:
+    fields = asdict(condition)
+    del fields["server"]
     return {
-        "harness": condition.harness,
-        "found": condition.found,
+        **fields,
         "installed": condition.installed,
-        "events": list(condition.events),
-        "missing": list(condition.missing) if condition.events else [],
-        "path": condition.path,
-        "workspace": condition.workspace,
-        "trusted": condition.trusted,
+        "missing": condition.missing if condition.events else [],
+        "asks": condition.asks or None,
         "mcp": _server_document(condition.server),
-        "signet": list(condition.signet),
-        "transcripts_read": signs.transcripts,
-        "last_read": signs.last_read,
-        "last_trouble": signs.last_trouble,
-        "prompts": {
-            "seen": signs.prompts,
-            "injected": signs.injected,
-            "lines": signs.lines,
-            "used": signs.used,
-        },
-        "problems": [{"code": p.code, "message": p.message, "hint": p.hint} for p in condition.problems],
+        **asdict(signs),
     }
 
 

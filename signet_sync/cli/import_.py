@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
-from signet_sync.cli.parsing import Command, Named, SharedOption
+from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import agent_for
@@ -29,12 +29,11 @@ _SHOW_BAR = 5  # transcripts
 
 
 @click.command("import", cls=Command)
-@click.argument("harness", type=Named("harness"))
+@click.argument("harness")
 @click.argument("path", required=False)
 @click.option(
     "--agent",
     cls=SharedOption,
-    type=Named("agent"),
     metavar="ID",
     help="The agent of the sessions (default: SIGNET_AGENT_ID, agents.projects, default).",
 )

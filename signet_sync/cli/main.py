@@ -15,7 +15,7 @@ import click
 
 from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
-from signet_sync.cli.parsing import Group, Named, SharedOption, UnknownCommand
+from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
@@ -262,7 +262,6 @@ agent_option = _shared_option(
     "--agent",
     field="agent",
     metavar="ID",
-    type=Named("agent"),
     default=DEFAULT_AGENT,
     show_default=True,
     help="The agent's id.",

@@ -18,8 +18,8 @@ from signet_sync.cli.main import (
     pass_context,
     show_redactions,
 )
-from signet_sync.cli.parsing import Command, Named
-from signet_sync.formats.paths import display
+from signet_sync.cli.parsing import Command
+from signet_sync.formats.paths import display, dream_page, head_page
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 
@@ -54,9 +54,7 @@ _FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the
 ID is the memory's handle as MEMORY.md shows it (^m-…), with or without ^, or its beginning (six
 characters or more).
 What comes from a session's files is not a memory: signet-sync remove removes the session.
-
---purge-history also removes it from every older page in the workspace's git history: hashes change, and copies that you
-pushed or cloned are yours to clean. The history of a memory that was forgotten earlier can be purged by its full id.
+Older pages in the workspace's git history are not changed; if there are any, the answer says so.
 """
 
 _PIN = """Pin something to the top of MEMORY.md: neither decay nor budget removes it.
@@ -78,7 +76,7 @@ HANDLE is what was given to pin; for something that no longer exists, its full i
 @click.option("--type", "kind", type=click.Choice(TYPES), default="note", show_default=True, help="Its kind.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="A word to find it by; can be repeated.")
 @click.option("--private", is_flag=True, help="Only for this agent: no shared context shows it.")
-@click.option("--session", metavar="SESSION", type=Named("session"), help="The session it comes from (default: none).")
+@click.option("--session", metavar="SESSION", help="The session it comes from (default: none).")
 @agent_option
 @now_option
 @json_option
@@ -112,43 +110,35 @@ def _show_remembered(done: Remembered) -> None:
 
 
 @click.command(cls=Command, help=_FORGET, short_help="Forget a memory, to the last byte.")
-@click.argument("memory", metavar="ID", type=Named("memory"))
-@click.option("--purge-history", is_flag=True, help="Also rewrite the workspace's git history.")
+@click.argument("memory", metavar="ID")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def forget(context: Context, memory: str, purge_history: bool) -> int:
-    from signet_sync.cli import purge
+def forget(context: Context, memory: str) -> None:
     from signet_sync.privacy import forget as forget_operations
 
     with context.opened(lasting=True) as workspace:
-        done = forget_operations.forget(workspace, context.agent, memory, context.now_us, purge_history=purge_history)
+        done = forget_operations.forget(workspace, context.agent, memory, context.now_us)
     context.say(done.waiting)
-    document = forget_operations.forgotten_document(done)
-    if done.purged is not None:
-        document["purged"] = purge.document(done.purged)
-    context.answer(document, lambda: _show_forgotten(done))
-    return 1 if purge.is_waiting(done.purged) else 0
+    context.answer(forget_operations.forgotten_document(done), lambda: _show_forgotten(context, done))
 
 
-def _show_forgotten(done: ForgetResult) -> None:
-    from signet_sync.cli import purge
-
+def _show_forgotten(context: Context, done: ForgetResult) -> None:
     gone = done.memory
     what = f"{gone.type}, remembered {gone.created_at[:10]}" if gone is not None else "no row of it was left"
     click.echo(f"forgot ^{done.id} ({what})")
     if done.pending:
         click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")
-    if done.purged is not None:
-        purge.show(done.purged, f"forget {done.id}")
-    elif done.git_history == "contains":
-        click.secho("  the workspace's git history has older pages, which may still show it", fg="yellow")
-        click.secho(f"  to rewrite it: signet-sync forget {done.id} --purge-history", fg="yellow")
+    if done.git_history == "contains":
+        from signet_sync.cli.history import show_remedy  # most workspaces have no history
+
+        pages = head_page(context.agent), dream_page(context.agent)
+        show_remedy(context, "has older pages, which may still show it", pages)
 
 
 @click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md, or list what is pinned.")
-@click.argument("handle", type=Named("handle"), required=False)
+@click.argument("handle", required=False)
 @agent_option
 @now_option
 @json_option
@@ -165,7 +155,7 @@ def pin(context: Context, handle: str | None) -> None:
 
 
 @click.command(cls=Command, help=_UNPIN, short_help="Remove a pin.")
-@click.argument("handle", type=Named("handle"))
+@click.argument("handle")
 @agent_option
 @now_option
 @json_option

@@ -1,7 +1,8 @@
-"""`migrate`: brings over what another program remembers, reports every row, and takes it back."""
+"""`migrate`: brings over what another program remembers, and reports every row; of Signet it takes the hooks out."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from signet_sync.admin import signet as signet_admin
 from signet_sync.cli.main import (
     Context,
     confirm,
@@ -16,15 +18,15 @@ from signet_sync.cli.main import (
     now_option,
     open_to_write,
     pass_context,
+    show_by_hand,
     show_redactions,
     yes_option,
 )
 from signet_sync.cli.parsing import Group
-from signet_sync.errors import DatabaseError, UsageError
+from signet_sync.errors import DatabaseError
 from signet_sync.formats.paths import display
-from signet_sync.migration import operations, other_programs, report, signet_database, undo
+from signet_sync.migration import operations, signet_database
 from signet_sync.migration.report import Report
-from signet_sync.migration.undo import Undone
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import StateFolder
 from signet_sync.storage.safe_paths import require_root
@@ -33,17 +35,46 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
-_SIGNET = """Bring over what Signet's database holds: removals, transcripts, summaries, memories, pins, entities.
+_SIGNET = """Bring over what Signet's database holds, and take Signet's hooks out of the harnesses.
 
 \b
 PATH is a memories.db, or the folder of a workspace that has one (default: this workspace). It is
 opened read-only, also beside a running Signet.
 
-Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Every row is accounted for:
-brought, here already, or left and why. Sessions that Signet removed are removed here, after a question.
+Removals, transcripts, summaries, memories, pins and entities come, each once: repeated, the command brings what is new
+since. Secrets are redacted. Every row is accounted for: brought, here already, or left and why. Sessions that Signet
+removed are removed here, after a question.
 
---undo takes back what came and nothing else: no removal is lifted.
+Then Signet's hooks and MCP servers are taken out of the settings of harnesses; all else there stays. Beside a Signet
+daemon that still runs MEMORY.md and manifests are held back.
+
+A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
 """
+_EVERY = f"""\
+Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Everything is accounted
+for: brought, here already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newest come, unless
+--all. Nothing but PATH is opened.
+
+A backup is written before; `backup restore FILE --replace` goes back to its memories.
+"""
+_HELPS = {
+    "claude-mem": """Bring over the observations and session summaries of claude-mem.
+
+PATH is its claude-mem.db, or the folder that holds it. It is opened read-only, also beside a running claude-mem.
+""",
+    "basic-memory": """Bring over the observations and relations in notes of basic-memory.
+
+PATH is a folder of notes, or one note. Links are not followed. Other text of the notes is left.
+""",
+    "openclaw-memory": """Bring over what OpenClaw remembers in MEMORY.md and memory/*.md.
+
+PATH is its workspace, or one of the files. Links are not followed. What MEMORY.md says is kept private.
+""",
+    "mem0-export": """Bring over an export of mem0.
+
+PATH is the answer of `get_all`, saved as JSON. Memories of a mem0 agent come to the agent of that name here.
+""",
+}
 
 
 @click.group(cls=Group)
@@ -51,34 +82,70 @@ def migrate() -> None:
     """Bring over what another program remembers."""
 
 
-@migrate.command(help=_SIGNET, short_help="Bring over what Signet remembers.")
+@migrate.command(help=_SIGNET, short_help="Bring over what Signet remembers, and take its hooks out.")
 @click.option("--from", "place", metavar="PATH", help="Signet's database, or its workspace.")
 @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
-@click.option("--undo", "undone", is_flag=True, help="Take back what was brought.")
 @yes_option
 @click.option("--accept-removals", is_flag=True, help="Also if Signet removed most of the sessions that are here.")
 @now_option
 @json_option
 @pass_context
-def signet(context: Context, place: str | None, dry_run: bool, undone: bool, yes: bool, accept_removals: bool) -> None:
-    if undone and (place is not None or accept_removals):
-        raise UsageError("--undo takes neither --from nor --accept-removals", hint="it takes back all that was brought")
-    if undone:
-        _undo(context, dry_run=dry_run, yes=yes)
-        return
+def signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept_removals: bool) -> int:
     require_root(context.root)
     path = signet_database.find_database(context.root, place)
+    hooks = signet_admin.there()
+
+    def show_hooks() -> None:
+        for line in hooks:
+            click.echo(display(f"  {line}"), err=not dry_run)
+
     if dry_run:
         with _looking(context) as workspace:
             found = operations.preview(workspace, path, context.now_us)
+        out = signet_admin.TakenOut()
     else:
+        if hooks:
+            confirm(context, "Bring Signet's memory over, and take these out?", yes=yes, listing=show_hooks)
 
         def ask(number: int) -> None:
             confirm(context, f"Remove {counted(number, 'session')} that Signet removed?", yes=yes)
 
         with context.opened(lasting=True) as workspace:
             found = operations.migrate(workspace, path, context.now_us, confirm=ask, accept_removals=accept_removals)
-    context.answer(found.document(), lambda: _show(found))
+        out = signet_admin.take_out(context.root)
+
+    def show() -> None:
+        _show(context, found)
+        if dry_run and hooks:
+            click.echo("Would take out:")
+            show_hooks()
+        for line in out.done:
+            click.echo(display(line))
+        for line in out.failed:
+            click.secho(display(line), fg="red")
+        show_by_hand([display(line) for line in out.by_hand])
+
+    context.answer(found.document() | out.document(), show)
+    return 1 if out.failed else 0
+
+
+def _add(program: str) -> None:
+    @migrate.command(program, help=f"{_HELPS[program]}\n{_EVERY}", short_help=_HELPS[program].partition("\n")[0])
+    @click.argument("path", metavar="PATH")
+    @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
+    @click.option("--all", "every", is_flag=True, help=f"Also more than {operations.MOST_ITEMS:,} things.")
+    @now_option
+    @json_option
+    @pass_context
+    def bring(context: Context, path: str, dry_run: bool, every: bool) -> None:
+        require_root(context.root)
+        with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+            found = operations.bring(workspace, program, path, context.now_us, write=not dry_run, every=every)
+        context.answer(found.document(), lambda: _show(context, found))
+
+
+for _program in operations.READERS:
+    _add(_program)
 
 
 @contextmanager
@@ -102,99 +169,12 @@ def _looking(context: Context) -> Iterator[Workspace]:
         database.connection.close()
 
 
-def _show(found: Report, program: str = "signet") -> None:
+def _show(context: Context, found: Report) -> None:
     did = ("Would bring from" if found.dry_run else "Brought from") if found.is_new else "Nothing new in"
     click.echo(f"{did} {display(found.place)}:")
-    for line in report.lines(found):
+    for line in found.lines():
         click.echo(display(line))
     show_redactions(found.redactions)
-    if found.is_new and not found.dry_run:
-        click.echo(f"To take it back: signet-sync migrate {program} --undo")
-
-
-def _undo(context: Context, *, dry_run: bool, yes: bool) -> None:
-    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-        found = undo.planned(workspace, context.now_us)
-        if found.begun and not dry_run:
-            confirm(context, "Take it back?", yes=yes, listing=lambda: _show_undone(found, dry_run=True))
-            found = undo.undo(workspace, context.now_us)
-    context.say(found.waiting)
-    document = found.document() | {"dry_run": dry_run}
-    context.answer(document, lambda: _show_undone(found, dry_run=dry_run))
-
-
-def _show_undone(found: Undone, *, dry_run: bool) -> None:
-    what = ", ".join(
-        (
-            counted(found.memories, "memory", "memories"),
-            counted(len(found.artifacts), "artifact"),
-            counted(found.proposals, "proposal"),
-        )
-    )
-    click.echo(f"{'would take' if dry_run else 'took'} back: {what}")
-    for path in found.kept:
-        click.echo(f"  kept, because it was changed since: {display(path)}")
-
-
-# ── other programs ──
-
-_EVERY = """\
-Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Everything is accounted
-for: brought, here already, or left and why. Nothing but PATH is opened.
-
---undo takes back what came from it, and nothing else.
-"""
-_HELPS = {
-    "claude-mem": """Bring over the observations and session summaries of claude-mem.
-
-PATH is its claude-mem.db, or the folder that holds it. It is opened read-only, also beside a running claude-mem.
-""",
-    "basic-memory": """Bring over the observations and relations in notes of basic-memory.
-
-PATH is a folder of notes, or one note. Links are not followed. Other text of the notes is left.
-""",
-    "openclaw-memory": """Bring over what OpenClaw remembers in MEMORY.md and memory/*.md.
-
-PATH is its workspace, or one of the files. Links are not followed. What MEMORY.md says is kept private.
-""",
-    "mem0-export": """Bring over an export of mem0.
-
-PATH is the answer of `get_all`, saved as JSON. Memories of a mem0 agent come to the agent of that name here.
-""",
-}
-
-
-def _add(program: str) -> None:
-    @migrate.command(program, help=f"{_HELPS[program]}\n{_EVERY}", short_help=_HELPS[program].partition("\n")[0])
-    @click.argument("path", required=False, metavar="PATH")
-    @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
-    @click.option("--undo", "undone", is_flag=True, help="Take back what was brought; without PATH.")
-    @yes_option
-    @now_option
-    @json_option
-    @pass_context
-    def bring(context: Context, path: str | None, dry_run: bool, undone: bool, yes: bool) -> None:
-        if undone == bool(path):
-            what = "--undo takes no PATH" if undone else "PATH is missing"
-            raise UsageError(what, hint=f"signet-sync migrate {program} PATH, or signet-sync migrate {program} --undo")
-        if not path:
-            _undo_memories(context, program, dry_run=dry_run, yes=yes)
-            return
-        require_root(context.root)
-        with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-            found = other_programs.bring(workspace, program, path, context.now_us, write=not dry_run)
-        context.answer(found.document(), lambda: _show(found, program))
-
-
-def _undo_memories(context: Context, program: str, *, dry_run: bool, yes: bool) -> None:
-    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-        found = undo.planned_memories(workspace, program)
-        if not dry_run and found.memories:
-            confirm(context, "Take it back?", yes=yes, listing=lambda: _show_undone(found, dry_run=True))
-            found = undo.undo_memories(workspace, program, context.now_us)
-    context.say(found.waiting)
-    context.answer(found.document() | {"dry_run": dry_run}, lambda: _show_undone(found, dry_run=dry_run))
-
-
-for _program in other_programs.READERS:
-    _add(_program)
+    if found.backup:
+        going = context.command_line(f"backup restore {shlex.quote(found.backup)} --replace")
+        click.echo(display(f"To go back to the memories of before: {going}"))

@@ -1,4 +1,4 @@
-"""Parses the command line with click: options that may stand anywhere, groups with aliases, names that complete."""
+"""Parses the command line with click: options that may stand anywhere, groups with aliases, moments."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from signet_sync.storage.clock import now_us
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from click.shell_completion import CompletionItem
 
 _GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`, which the contexts of one command line share
 
@@ -54,19 +52,6 @@ class SharedOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Returns nothing for a command that has it from the program, whose own help shows it."""
         return None if self in _passed_on(ctx) else super().get_help_record(ctx)
-
-
-class RenamedOption(click.Option):
-    """An option that is also taken under its former name, which no help and no completion shows."""
-
-    def __init__(self, *given: Any, former: str, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.former = former
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Adds both names; the former takes one value."""
-        super().add_to_parser(parser, ctx)
-        parser.add_option(obj=self, opts=[self.former], dest=self.name, action="store", nargs=1)
 
 
 def _given(ctx: click.Context) -> dict[str, Any]:
@@ -130,7 +115,7 @@ class _Described(click.Command):
 
 
 class Command(_Described):
-    """A command that also takes the program's options, and names what was perhaps meant by a name that is not there."""
+    """A command that also takes the program's options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses as click does; refuses options, given before the command, that it does not know."""
@@ -141,28 +126,6 @@ class Command(_Described):
             raise
         refuse_unknown(ctx)
         return rest
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command."""
-        try:
-            return super().invoke(ctx)
-        except UsageError as error:
-            from signet_sync.cli import suggestions  # only for this error
-
-            suggestions.add(ctx.obj, error, _named_words(ctx))
-            raise
-
-
-def _named_words(ctx: click.Context) -> list[tuple[str, str]]:
-    """Returns the words of the command line that name something, each with the kind of its argument."""
-    return [
-        (parameter.type.name, word)
-        for parameter in ctx.command.params
-        if isinstance(parameter.type, Named)
-        for value in [ctx.params.get(parameter.name or "")]
-        for word in (value if isinstance(value, tuple) else [value])
-        if isinstance(word, str)
-    ]
 
 
 class Group(_Described, click.Group):
@@ -215,16 +178,3 @@ class Moment(click.types.StringParamType):
                 f"{value!r} is no time: write 2026-03-28, an ISO 8601 time, or 3w (10d) for so long ago", param, ctx
             )
         return instant
-
-
-class Named(click.types.StringParamType):
-    """The name of something of the workspace: a session, a handle, an entity; it is completed, and corrected."""
-
-    def __init__(self, kind: str) -> None:
-        self.name = kind
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Returns what begins with the word; nothing without an index."""
-        from signet_sync.cli import suggestions  # only for completion
-
-        return suggestions.completions(ctx.find_root().obj, self.name, incomplete)

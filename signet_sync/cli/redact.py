@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli import purge
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.privacy import redact as redactions
 from signet_sync.privacy.redact import RedactResult
@@ -18,13 +17,12 @@ from signet_sync.text.sanitizer import sanitize_line
 
 
 @click.command(cls=Command)
-@click.argument("name", type=Named("session"), metavar="[SESSION|PATH]", required=False)
+@click.argument("name", metavar="[SESSION|PATH]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every artifact of every agent.")
 @click.option("--reason", help="Why; kept with the file's seal.  [required to redact]")
 @click.option("--list", "listing", is_flag=True, help="List what was redacted: when, by which rules, why.")
 @click.option("--dry-run", is_flag=True, help="List what would be redacted, never the secret itself.")
 @yes_option
-@click.option("--purge-history", is_flag=True, help="Also rewrite the versions of the files in the git history.")
 @agent_option
 @now_option
 @json_option
@@ -37,7 +35,6 @@ def redact(
     listing: bool,
     dry_run: bool,
     yes: bool,
-    purge_history: bool,
 ) -> int:
     """Remove secrets from sealed files: of a session, of one file, or (--all) of every file.
 
@@ -47,8 +44,8 @@ def redact(
     recognises the redaction and follows it. Manifests are redacted, too; all else in them stays. Time and reason are
     recorded.
 
-    A secret that others have seen must be changed all the same. --purge-history rewrites every commit that contains an
-    older version of the files; hashes change, and copies that you pushed or cloned are yours to clean.
+    A secret that others have seen must be changed all the same. Older versions of the files in the workspace's git
+    history are not changed; if there are any, the answer says so.
 
     If it is interrupted, run the same command again to continue.
     """
@@ -65,21 +62,17 @@ def redact(
         if not dry_run:
             refresh(workspace, context.now_us, "redacted")
         paths = redactions.selected(workspace, context.agent, name)
-        coming = redactions.preview(workspace, paths, purge_history=purge_history)
+        coming = redactions.preview(workspace, paths)
         if dry_run:
             context.answer(_document(coming, dry_run=True), lambda: _show_preview(coming))
             return 1 if coming.left else 0
-        if coming.files or purge_history:
-            question = "rewrite the history of what was redacted earlier?"
-            if coming.files:
-                question = f"redact {counted(len(coming.files), 'file')} for good?"
+        if coming.files:
+            question = f"redact {counted(len(coming.files), 'file')} for good?"
             confirm(context, question, yes=yes, listing=lambda: _list(coming))
         with progress_bar("redacting", show=not context.as_json and not context.quiet) as advance:
-            done = redactions.redact(
-                workspace, paths, reason or "", context.now_us, purge_history=purge_history, progress=advance
-            )
-    context.answer(_document(done, dry_run=False), lambda: _show(done, name))
-    return 1 if done.left or purge.is_waiting(done.purged) else 0
+            done = redactions.redact(workspace, paths, reason or "", context.now_us, progress=advance)
+    context.answer(_document(done, dry_run=False), lambda: _show(context, done))
+    return 1 if done.left else 0
 
 
 def _history(context: Context) -> int:
@@ -102,27 +95,21 @@ def _document(done: RedactResult, *, dry_run: bool) -> dict[str, object]:
         "redacted": [{"path": one.path, "rules": dict(sorted(one.rules.items()))} for one in done.files],
         "left": [{"path": one.path, "message": one.message, "hint": one.hint or None} for one in done.left],
         "git_history": done.git_history,
-        **({} if done.purged is None else {"purged": purge.document(done.purged)}),
-        **({} if done.begun is None else {"purge": purge.preview_document(done.begun)}),
     }
 
 
 def _show_preview(coming: RedactResult) -> None:
     _list(coming)
-    if coming.begun is not None:
-        purge.show_preview(coming.begun)
     click.echo("nothing was redacted (--dry-run)")
 
 
-def _show(done: RedactResult, name: str | None) -> None:
+def _show(context: Context, done: RedactResult) -> None:
     _list(done)
     click.echo(f"redacted {counted(len(done.files), 'file')}")
-    again = f"redact {name if name is not None else '--all'} --reason '…'"
-    if done.purged is not None:
-        purge.show(done.purged, again)
-    elif done.files and done.git_history == "contains":
-        click.secho("  the workspace's git history contains versions of these files; to redact them, too:", fg="yellow")
-        click.secho(f"    signet-sync {again} --purge-history", fg="yellow")
+    if done.files and done.git_history == "contains":
+        from signet_sync.cli.history import show_remedy  # most workspaces have no history
+
+        show_remedy(context, "contains versions of these files", [one.path for one in done.files])
 
 
 def _list(found: RedactResult) -> None:

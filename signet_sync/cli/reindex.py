@@ -12,7 +12,7 @@ import click
 
 from signet_sync.app import unchanged
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named, SharedOption
+from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.pages import other_machine
 from signet_sync.text.phrases import counted
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.option("--full", is_flag=True, help="Rebuild all derived rows; native rows stay.")
 @click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
-@click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Report only this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Report only this agent.")
 @click.option("--strict", is_flag=True, help="Exit 1 if problems were found.")
 @click.option(
     "--accept-removals",
@@ -96,11 +96,11 @@ def show(document: dict[str, Any]) -> None:
         click.secho(f"  ! {line}", fg="yellow")
     if document["held"]:
         click.secho(f"  pages and manifests are not written: {document['held']}", fg="yellow")
-        click.echo("    signet-sync signet status shows who owns them, and how to change that")
+        click.echo("    signet-sync doctor says how to change that")
     show_problems(document["problems"], document["notes"])
     for one in document["entity_drift"]:
         click.echo("  " + click.style(f"entity {one['code']}", fg="red") + f"  {one['path']}")
-        click.echo(f"    {one['message']} → signet-sync entity drift")
+        click.echo(f"    {one['message']} → signet-sync entity check")
 
 
 def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *, limit: int = 40) -> None:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import purge
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
-from signet_sync.formats.paths import display
+from signet_sync.formats.paths import display, head_page
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from signet_sync.history.purge import Begun
-    from signet_sync.history.purge_plan import PurgeResult
     from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
     from signet_sync.sync.workspace import Workspace
 
 
 @click.command(cls=Command)
-@click.argument("session", type=Named("session"))
+@click.argument("session")
 @click.option("--reason", help="Why; recorded in the tombstone.  [required to remove]")
 @click.option("--dry-run", is_flag=True, help="List what would be removed.")
 @yes_option
@@ -34,7 +30,6 @@ if TYPE_CHECKING:
     type=click.Choice(["redact", "keep"]),
     help="What to do with passages that other sessions quote: redact or keep them.",
 )
-@click.option("--purge-history", is_flag=True, help="Also rewrite the workspace's git history, to the last object.")
 @click.option("--undo", is_flag=True, help="Lift a removal: the session may return; deleted files stay deleted.")
 @agent_option
 @now_option
@@ -47,7 +42,6 @@ def remove(
     dry_run: bool,
     yes: bool,
     quoting: str | None,
-    purge_history: bool,
     undo: bool,
 ) -> int:
     """Remove a session to the last byte: an id covers that session, a key or name all of its sessions.
@@ -60,19 +54,16 @@ def remove(
     sessions do not count. A session that still runs may quote it, too (running session ID): it cannot be redacted
     before it has ended, so redact refuses, and keep leaves its words to be captured.
 
-    --purge-history rewrites every commit that contains the session, empties the reflogs and deletes every object that
-    is no longer needed. Hashes change, and copies that you pushed or cloned are yours to clean. Text that people wrote
-    and that quotes the session stays, and is listed. If the history cannot be rewritten, the session is removed
-    anyway, and the answer says why and what to do. The history of a session that was removed earlier can be purged,
-    too: give its key, name or id.
+    The workspace's git history is not changed. If it still contains the session, the answer says so, and how to
+    forget it (history forget). Text that people wrote and that quotes the session stays, and is listed.
 
     --undo takes the session off the list of what must not return, here and on every machine that the vault is synced
     to. It restores nothing by itself: put the files into memory/ again (from a copy of yours, git or another
     machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that
     session, a key or name that of all its sessions.
     """
-    if undo and (reason is not None or purge_history or quoting is not None):
-        raise click.UsageError("--undo cannot be combined with --reason, --purge-history or --quoting")
+    if undo and (reason is not None or quoting is not None):
+        raise click.UsageError("--undo cannot be combined with --reason or --quoting")
     from signet_sync.privacy import quotes  # slow imports, which the help has no use for
     from signet_sync.privacy import remove as removals
     from signet_sync.sync.read_only import require_index
@@ -85,29 +76,28 @@ def remove(
             return _undo(context, workspace, session, dry_run=dry_run, yes=yes)
         if not dry_run:
             removals.refresh(workspace, context.now_us)
-        plans = removals.plan(workspace, context.agent, session, purge_history=purge_history)
+        plans = removals.plan(workspace, context.agent, session)
         quoted = quotes.quoted(workspace, plans)
         if dry_run:
-            purges = [removals.preview(workspace, plan, context.now_us) for plan in plans] if purge_history else []
-            _preview(context, plans, quoted.places, purges)
+            _preview(context, plans, quoted.places)
             return 0
-        if reason is None and not all(plan.earlier for plan in plans):
+        if reason is None:
             raise click.UsageError("--reason is required; it is recorded in the tombstone")
         if quoted.places and quoting is None:
             raise _quoted(quoted.places)
         _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)
         redacting = quoting == "redact"
-        rewrite = quotes.redact(workspace, quoted, reason or "", context.now_us) if redacting else removals.unchanged
-        remove_one = partial(removals.remove, purge_history=purge_history, quoted_in=quoted.places, rewrite=rewrite)
-        done = [remove_one(workspace, plan, reason or "", context.now_us) for plan in plans]
+        if redacting:
+            quotes.redact(workspace, quoted, reason, context.now_us)
+        done = [removals.remove(workspace, one, reason, context.now_us, quoted_in=quoted.places) for one in plans]
     documents = [_document(one) for one in done]
 
     def show() -> None:
-        for one, plan in zip(done, plans, strict=True):
-            _show(one, earlier=plan.earlier, redacted=redacting)
+        for one in done:
+            _show(context, one, redacted=redacting)
 
     context.answer(documents[0] if len(documents) == 1 else {"removals": documents}, show)
-    return 1 if any(one.pending or purge.is_waiting(one.purged) for one in done) else 0
+    return 1 if any(one.pending for one in done) else 0
 
 
 def _quoted(paths: Sequence[str]) -> UsageError:
@@ -126,12 +116,9 @@ def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[s
         for path in redacted:
             click.echo(f"  passages of it are redacted in: {path}", err=True)
 
-    count = sum(len(plan.paths) for plan in plans if not plan.earlier)
+    count = sum(len(plan.paths) for plan in plans)
     more = f", and redact passages in {counted(len(redacted), 'other file')}" if redacted else ""
-    question = f"remove {counted(count, 'file')}{more} for good?"
-    if all(plan.earlier for plan in plans):
-        question = "rewrite the history of what was removed earlier?"
-    confirm(context, question, yes=yes, listing=listing)
+    confirm(context, f"remove {counted(count, 'file')}{more} for good?", yes=yes, listing=listing)
 
 
 def _list(plans: list[SessionRemoval]) -> None:
@@ -142,15 +129,11 @@ def _list(plans: list[SessionRemoval]) -> None:
             click.echo(f"  {path}", err=True)
 
 
-def _preview(
-    context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str], purges: Sequence[Begun | PurgeResult]
-) -> None:
+def _preview(context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str]) -> None:
     def show() -> None:
         _list(plans)
         for path in quoted_in:
             click.echo(f"  of another session, quotes it: {display(path)}")
-        for one in purges:
-            purge.show_preview(one)
         click.echo("nothing was removed (--dry-run)")
 
     removed = [
@@ -162,30 +145,24 @@ def _preview(
         }
         for plan in plans
     ]
-    document = {"dry_run": True, "removals": removed, "quoted_in": list(quoted_in)}
-    context.answer(document | ({"purge": [*map(purge.preview_document, purges)]} if purges else {}), show)
+    context.answer({"dry_run": True, "removals": removed, "quoted_in": list(quoted_in)}, show)
 
 
 def _document(done: RemoveResult) -> dict[str, object]:
-    more = {"purged": done.purged and purge.document(done.purged), "memories": done.memories, "signet": done.signet}
-    return {name: value for name, value in (done._asdict() | more).items() if name not in more or value}
+    return {name: value for name, value in done._asdict().items() if name != "signet" or value}
 
 
-def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
-    if earlier:
-        click.echo(f"{done.session_token} was removed earlier")
-    else:
-        files, rows = counted(len(done.removed_paths), "file"), counted(done.removed_rows, "row")
-        click.echo(f"removed {files} and {rows} of {done.session_token}")
+def _show(context: Context, done: RemoveResult, *, redacted: bool) -> None:
+    files, rows = counted(len(done.removed_paths), "file"), counted(done.removed_rows, "row")
+    click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
     click.echo(f"  to let it return: signet-sync remove --undo {done.session_token}; what was deleted stays deleted")
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
-    if done.purged is not None:
-        purge.show(done.purged, f"remove {done.session_token}")
-    elif done.git_history == "contains":
-        click.secho("  the workspace's git history still contains the text; to rewrite it:", fg="yellow")
-        click.secho(f"    signet-sync remove {done.session_token} --purge-history", fg="yellow")
+    if done.git_history == "contains":
+        from signet_sync.cli.history import show_remedy  # most workspaces have no history
+
+        show_remedy(context, "still contains the text", [*done.removed_paths, head_page(done.agent_id)])
     for path in done.quoted_in:
         if redacted:
             click.echo(f"  quoted it, redacted: {path}")
@@ -200,9 +177,6 @@ def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
             fg="yellow",
         )
         click.secho("  backups of MEMORY.md: delete these files or their lines yourself.", fg="yellow")
-    if done.memories:
-        click.secho(f"  older pages name memories that no longer exist: {', '.join(done.memories)}", fg="yellow")
-        click.secho("  remove those of this session with: signet-sync forget ID --purge-history", fg="yellow")
 
 
 def _undo(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> int:

@@ -8,7 +8,7 @@ from signet_sync.cli.main import Context, agent_option, json_option, now_option,
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.paths import head_page
-from signet_sync.pages import memory_page_writer, notes
+from signet_sync.pages import memory_page_writer
 from signet_sync.storage import state_dir
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.read_only import require_index
@@ -17,22 +17,12 @@ from signet_sync.sync.store import counts
 
 @click.command(cls=Command)
 @click.option("--write", is_flag=True, help="Write the page instead of printing it.")
-@click.option(
-    "--into",
-    metavar="FILE",
-    help="Write it into this Markdown file of the workspace instead, for example where Signet writes MEMORY.md.",
-)
 @agent_option
 @now_option
 @json_option
 @pass_context
-def render(context: Context, write: bool, into: str | None) -> int:
-    """Print the generated text of an agent's MEMORY.md from the present index.
-
-    --into replaces its own text in the file, between two marks, and leaves the rest; removals reach it there.
-    """
-    if write and into is not None:
-        raise UsageError("--write and --into exclude each other", hint="--write is for MEMORY.md")
+def render(context: Context, write: bool) -> int:
+    """Print the generated text of an agent's MEMORY.md from the present index."""
     if not write:
         require_index(context.place())
     with context.opened(touch_nothing=not write) as workspace:
@@ -54,8 +44,6 @@ def render(context: Context, write: bool, into: str | None) -> int:
             changed = outcome.pages[context.agent].changed
         rendered, in_window, _ = memory_page_writer.compose(workspace, context.agent, context.now_us)
     path = head_page(context.agent)
-    if into is not None:
-        path, changed = notes.write(context.place(), into, rendered.text, context.now_us)
     document = {
         "agent_id": context.agent,
         "memory_md": path,
@@ -68,7 +56,7 @@ def render(context: Context, write: bool, into: str | None) -> int:
     }
 
     def show() -> None:
-        if write or into is not None:
+        if write:
             context.say(f"{path} {'written' if changed else 'unchanged'}")
         else:
             click.echo(rendered.text)

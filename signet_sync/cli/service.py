@@ -10,16 +10,13 @@ from typing import Any
 
 import click
 
-from signet_sync.capture.stores.transcripts import homes
 from signet_sync.cli.main import Context, json_option, pass_context, show_by_hand
 from signet_sync.cli.parsing import Group
 from signet_sync.host import service as services
-from signet_sync.host import systemd
 from signet_sync.host.service import service_name
-from signet_sync.host.service_manager import ServiceChange
+from signet_sync.host.service_manager import Kind, ServiceChange
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings.model import DEFAULT_WORKSPACE
-from signet_sync.storage import state_dir
 
 
 @click.group(cls=Group)
@@ -30,16 +27,10 @@ def service() -> None:
 def unit_of(context: Context) -> dict[str, Any]:
     """Returns what the unit of a workspace says, as `services.install` takes it."""
     settings = context.settings()
-    notifiers = [os.path.expanduser(word) for word in settings.notify_command[:1]]
-    asks_a_model = proposer(settings, context.root, os.environ) is not None
     return {
-        "readable": [*homes(), *(os.path.dirname(program) for program in notifiers if os.path.isabs(program))],
-        # A notification program usually sends its message over the network: to a mail or chat server.
-        "network": asks_a_model or bool(notifiers),
-        "desktop": settings.notify_desktop,
+        "network": proposer(settings, context.root, os.environ) is not None,
         "executable": _executable(),
         "workspace": context.root,
-        "state": state_dir.base(),
         "name": name_of(context),
     }
 
@@ -61,33 +52,21 @@ def _executable() -> list[str]:
 
 
 @service.command()
-@click.option("--system", is_flag=True, help="Install a system unit (for servers) instead of a user unit.")
-@click.option("--linger", is_flag=True, help="Keep your services running while you are logged out (loginctl).")
 @json_option
 @pass_context
-def install(context: Context, system: bool, linger: bool) -> int:
+def install(context: Context) -> int:
     """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand."""
-    done = services.install(**unit_of(context), system=system, linger=linger)
-    lingers = services.lingering()
-
-    def show() -> None:
-        _show(done)
-        if done.kind == "systemd" and lingers is False and not linger:
-            click.echo(
-                "it runs while you are logged in; to keep it running after that: signet-sync service install --linger"
-            )
-
-    context.answer(asdict(done) | {"lingering": lingers}, show)
+    done = services.install(**unit_of(context))
+    context.answer(asdict(done) | {"lingering": services.lingering()}, lambda: _show(done))
     return 0
 
 
 @service.command()
-@click.option("--system", is_flag=True, help="The system unit.")
 @json_option
 @pass_context
-def uninstall(context: Context, system: bool) -> int:
+def uninstall(context: Context) -> int:
     """Stop, disable and remove the unit of this workspace; vault and state stay."""
-    done = services.uninstall(name=name_of(context), system=system)
+    done = services.uninstall(name=name_of(context))
     context.answer(asdict(done), lambda: _show(done))
     return 0
 
@@ -111,23 +90,13 @@ def status(context: Context) -> int:
 
 
 @service.command("print")
-@click.option("--system", is_flag=True, help="The system unit.")
 @click.option("--launchd", is_flag=True, help="The launchd agent, on any machine.")
-@click.option("--on-failure", is_flag=True, help="The unit that notifies you when an agent ended with an error.")
 @pass_context
-def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> int:
+def print_(context: Context, launchd: bool) -> int:
     """Print the unit that `install` would write."""
-    kind: Any = "launchd" if launchd or (sys.platform == "darwin" and not system) else "systemd"
-    if system:
-        kind = "systemd-system"
+    kind: Kind = "launchd" if launchd or sys.platform == "darwin" else "systemd"
     environment = {name: os.environ[name] for name in services.PASSED_ON if name in os.environ}
-    if on_failure:
-        if kind == "launchd":
-            raise click.UsageError("launchd has no such unit; the agent notifies you itself before it ends")
-        text = systemd.render_failure(kind, executable=_executable(), environment=environment)
-    else:
-        text = services.render(kind, **unit_of(context), environment=environment)
-    click.echo(text, nl=False)
+    click.echo(services.render(kind, **unit_of(context), environment=environment), nl=False)
     return 0
 
 

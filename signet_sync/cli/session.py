@@ -9,12 +9,12 @@ import click
 
 from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, json_option, open_to_write, pass_context, show_redactions
-from signet_sync.cli.parsing import Group, Named, SharedOption
+from signet_sync.cli.parsing import Group, SharedOption
 from signet_sync.errors import UsageError
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
-from signet_sync.settings.model import may_ask_model
+from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.storage.clock import now_us
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
@@ -70,7 +70,6 @@ _input = click.option(
 _agent = click.option(
     "--agent",
     cls=SharedOption,
-    type=Named("agent"),
     metavar="ID",
     help="The agent, if the document names none (else: default).",
 )
@@ -110,13 +109,7 @@ def take_spool(context: Context, sweep: bool) -> None:
 
     settings, remarks = model.load(context.root, anyway=True)
     with open_to_write(context.root, settings, database=context.chosen_database) as workspace:
-        log.set_up(
-            settings.log_level,
-            folder=workspace.state.logs,
-            rotation_bytes=settings.log_rotation_bytes,
-            keep=settings.log_keep,
-            name="intake",
-        )
+        log.set_up(settings.log_level, folder=workspace.state.logs, name="intake")
         for remark in remarks:
             logger.warning("{}", remark)
         intake.run_capture(workspace, now_us=now_us, sweep=sweep)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -30,7 +31,6 @@ from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, SignetSyncError, extra_hint
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import iso
-from signet_sync.host import extras
 from signet_sync.host import service as services
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.llm.installed import installed_models
@@ -38,7 +38,11 @@ from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
-_OFFERED = ("ui", "mcp")
+# Extras that most people want: what each is for, and a module that it installs.
+_OFFERED = {
+    "ui": ("the page in a browser (signet-sync ui)", "starlette"),
+    "mcp": ("memory as tools for agents (signet-sync mcp)", "mcp"),
+}
 _WIDTH = 11
 PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
 
@@ -104,7 +108,7 @@ def setup(
         "dry_run": dry_run,
         "steps": [_document(step) for step in steps],
         "signet": signet,
-        "extras": [name for name in _OFFERED if not extras.is_installed(name)],
+        "extras": [name for name, (_, module) in _OFFERED.items() if find_spec(module) is None],
         "models": [model.name for model in installed_models(os.environ)],
         "next": _next(context, steps),
     }
@@ -131,8 +135,7 @@ def _signet(root: str) -> list[str]:
         return []
     return [
         "Signet uses this workspace, too. Nothing of it is changed here:",
-        "  signet-sync migrate signet brings over what its database remembers",
-        "  signet-sync signet status shows who writes MEMORY.md, and how to choose",
+        "  signet-sync migrate signet brings over what its database remembers, and takes its hooks out",
     ]
 
 
@@ -166,7 +169,7 @@ def _hooks(context: Context) -> Step:
             moving = context.command_line(f"hooks install {one.harness}")
             left.append(f"{one.harness} feeds another workspace, {one.workspace or '~/.agents'}; to move it: {moving}")
         elif one.signet and not one.events and daemon_pid(root) is not None:
-            left.append(f"{one.harness} calls Signet, whose daemon runs; choose first: signet-sync signet takeover")
+            left.append(f"{one.harness} calls Signet, whose daemon runs; first: signet-sync migrate signet")
         elif one.installed and hooks_install.is_fed(one, root):
             connected.append(one.harness)
             left += [f"{one.harness}: {problem.message}: {problem.hint}" for problem in one.problems]
@@ -348,7 +351,7 @@ def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) ->
     if document["extras"]:
         click.secho("optional:", bold=True)
         for name in document["extras"]:
-            click.echo(f"  {extra_hint(name)}   # {extras.PURPOSES[name]}")
+            click.echo(f"  {_OFFERED[name][0]}: {extra_hint(name)}")
     show_models(context.root)
     if document["dry_run"]:
         click.echo("nothing was done (--dry-run)")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Group, Named
+from signet_sync.cli.parsing import Group
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import AcceptedGone, Batch, accepted_gone, batches
 from signet_sync.text.phrases import counted
@@ -76,7 +76,7 @@ def _as_of(context: Context) -> str:
 
 
 @violations.command()
-@click.argument("path", type=Named("violation"))
+@click.argument("path")
 @json_option
 @pass_context
 def show(context: Context, path: str) -> int:
@@ -128,7 +128,7 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--batch", metavar="ID", help="Those of one batch; list shows its id."),
         click.option("--vanished", is_flag=True, help="Those whose files disappeared."),
         click.option("--all", "everything", is_flag=True, help="Every open violation."),
-        click.argument("paths", metavar="[PATH|PATTERN]...", type=Named("violation"), nargs=-1),
+        click.argument("paths", metavar="[PATH|PATTERN]...", nargs=-1),
     ):
         decorated = decorate(decorated)
     return decorated

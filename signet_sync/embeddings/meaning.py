@@ -67,7 +67,7 @@ class Meaning:
 
     def _vector(self, made: StoredModel, query: str) -> Vectors | None:
         """Returns the query's vector; None if no model is to be asked. Raises `SignetSyncError`."""
-        from signet_sync.settings.model import resolve_embeddings
+        from signet_sync.settings.model_choice import resolve_embeddings
 
         choice = resolve_embeddings(self._place.settings())
         text = _sanitized(query)

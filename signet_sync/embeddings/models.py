@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.llm import synthesis
 from signet_sync.llm.providers import HttpProvider
-from signet_sync.settings.model import ModelChoice
+from signet_sync.settings.model_choice import ModelChoice
 
 ANSWER_LIMIT = 16 * 1024 * 1024  # bytes
 _NEEDED = "config.json"  # is in every folder of a model

@@ -31,7 +31,7 @@ def embed_waiting(
 
     Deletes all vectors if the user's settings name no model. Failures are logged and retried later.
     """
-    from signet_sync.settings.model import has_embeddings, resolve_embeddings
+    from signet_sync.settings.model_choice import has_embeddings, resolve_embeddings
 
     database, settings = workspace.database, workspace.settings
     if not settings.embeddings_enabled:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import Any
 
 from signet_sync.entities import scan
@@ -11,12 +12,10 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import DocumentProblem
 from signet_sync.entities.documents.lint import lint
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.repository import BYTES, EntityRepository, FileContent, parsed, path_of
+from signet_sync.entities.repository import EntityRepository, FileContent, parsed
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats import locate
 from signet_sync.formats.entity_paths import FILES, EntityPlace, ledger_page
-from signet_sync.settings.model import Settings
-from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.workspace import Workspace
 
@@ -42,20 +41,20 @@ class EntityReport:
         self.notes.append({"path": path, "code": code, "message": message})
 
 
-def check(root: str, settings: Settings, agent: str | None, database: Database | None, now_us: int) -> EntityReport:
+def check(workspace: Workspace, agent: str | None, database: Database | None, now_us: int) -> EntityReport:
     """Checks the entities of an agent (None: of all).
 
     Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted. Without a database a
     missing end of an event log cannot be detected.
     """
     remarks = EntityReport()
-    owners = [one for one in scan.agents(root) if agent in (None, one)]
+    owners = [one for one in scan.agents(workspace.vault) if agent in (None, one)]
     if not owners:
         return remarks
     with ExitStack() as stack:
         # EntityRepository needs a workspace: without an index it gets an empty one.
         known = database or stack.enter_context(closing(Database(":memory:")))
-        workspace = Workspace(root, settings, state_dir.locate(root), known, touch_nothing=True)
+        workspace = replace(workspace, database=known)
         for owner in owners:
             try:
                 repo = EntityRepository(workspace, owner, now_us)
@@ -113,6 +112,5 @@ def _is_unfinished(repo: EntityRepository, place: EntityPlace) -> bool:
 
 def _seen(repo: EntityRepository) -> Iterator[tuple[EntityPlace, FileContent]]:
     found = [place._replace(file=file) for places in repo.places().values() for place in places for file in FILES]
-    files.read_ahead(repo.workspace.root, list(map(path_of, found)), BYTES)
     for place in found:
         yield place, repo.read(place)

@@ -46,7 +46,7 @@ def resolve(
         entity_id = _entity_id(repo, ref)
         queue = [one for one in repo.drift() if one.entity_id == entity_id]
         if not any(one.file == file for one in queue):
-            raise UsageError("the file has not drifted", hint="signet-sync entity drift", code="not-drifted")
+            raise UsageError("the file has not drifted", hint="signet-sync entity check", code="not-drifted")
         if entity_id == observe.LEDGER:
             event = _record(repo, None, None, {"accepted": [one.found_sha256 for one in queue]})
             with workspace.database.transaction(durable=True):

@@ -151,7 +151,7 @@ def refuse_drift(repo: EntityRepository, entity_id: str) -> None:
             raise UsageError(
                 f"a maintainer has to resolve the drift of this entity first: {drift.message}",
                 path=drift.path,
-                hint=f"{drift.hint}; signet-sync entity drift",
+                hint=f"{drift.hint}; signet-sync entity check",
                 code="entity-drifted",
             )
 

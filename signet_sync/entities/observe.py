@@ -353,9 +353,7 @@ class _Examination:
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
         shapes = self.repo.shapes_of(seen.place.kind, file, replayed)
-        judgement = judge_against_events(
-            seen.text, replayed, shapes, similarity=self.repo.workspace.settings.entity_similarity
-        )
+        judgement = judge_against_events(seen.text, replayed, shapes)
         if judgement.verdict == "drift":
             self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
             return False

@@ -165,7 +165,7 @@ def _identify(repo: EntityRepository, ref: str) -> tuple[str, EntityFile | None]
 
 def _difference(text: str | None, expected: str | None) -> tuple[str, str, str]:
     if text is None:
-        return "file-missing", "the file is gone; its events contain it", "signet-sync entity drift"
+        return "file-missing", "the file is gone; its events contain it", "signet-sync entity check"
     if expected is None:
         return "not-told", "no events contain this file", "signet-sync reindex records it"
     return "differs", "the file differs from its events", "signet-sync reindex records a person's edit"

@@ -97,7 +97,7 @@ class EntityRepository:
         self.workspace = workspace
         self.agent_id = agent_id
         self.now_us = now_us
-        self.log = EventLog(workspace.root, agent_id)
+        self.log = EventLog(workspace.root, agent_id, workspace.vault)
         self._replays: dict[str, Replayed] = {}
 
     # ── files ──
@@ -112,11 +112,11 @@ class EntityRepository:
             folder = f"{agent_folder(self.agent_id)}entities/{FOLDERS[kind]}"
             names = [
                 name
-                for name in files.listing(self.workspace.root, folder, "")
+                for name in files.listing(self.workspace.vault, folder, "")
                 if (ids is None or name.rpartition("--")[2] in ids) and parse_path(f"{folder}/{name}/profile.md")
             ]
             known = self._known_bases(names) if names else {}
-            for name, base in scan.bases(self.workspace.root, folder, names, known).items():
+            for name, base in scan.bases(self.workspace.vault, folder, names, known).items():
                 place = parse_path(f"{folder}/{name}/profile.md")
                 if place is not None:
                     given = known.get(f"{folder}/{name}") if base is None else base
@@ -145,7 +145,7 @@ class EntityRepository:
 
     def _filled(self, places: list[EntityPlace]) -> list[EntityPlace]:
         """Keeps, of several folders of one entity, those that contain a file: a sync service may leave an empty one."""
-        root = self.workspace.root
+        root = self.workspace.vault
         filled = [
             place
             for place in places
@@ -156,7 +156,7 @@ class EntityRepository:
     def read(self, place: EntityPlace) -> FileContent:
         """Reads a file."""
         path = path_of(place)
-        read = files.read(self.workspace.root, path, BYTES)
+        read = files.read(self.workspace.vault, path, BYTES)
         if not isinstance(read, Found):
             return FileContent(path, place, code=read.code, message=read.message, signature=read.signature)
         sha = sha256(read.raw).hexdigest()

@@ -10,8 +10,8 @@ from signet_sync.formats.entity_paths import FILES, FOLDERS, File, file_name, re
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, agent_folder
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.storage import files
-from signet_sync.storage.remote import RemoteFolder
-from signet_sync.storage.safe_paths import reading
+from signet_sync.storage.files import reading
+from signet_sync.storage.vault import Root, Vault
 
 _LIMIT = 1 << 20  # bytes of a file that is read for its first lines
 
@@ -21,18 +21,18 @@ def entities_folder(agent_id: str) -> str:
     return f"{agent_folder(agent_id)}entities"
 
 
-def possible_agents(root: str) -> list[str]:
+def possible_agents(root: Root) -> list[str]:
     """Lists agents that may have entities: the default one, and every folder of `agents/` with a valid agent name."""
     named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
     return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
 
 
-def agents(root: str) -> list[str]:
+def agents(root: Root) -> list[str]:
     """Lists agents that have an entities folder, `default` first."""
     return [agent_id for agent_id in possible_agents(root) if has_folder(root, agent_id)]
 
 
-def has_folder(root: str, agent_id: str) -> bool:
+def has_folder(root: Root, agent_id: str) -> bool:
     """Checks whether an agent has an entities folder."""
     return files.status_of(root, entities_folder(agent_id)) is not None
 
@@ -48,27 +48,27 @@ def known_bases(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def base_in(entity: int | RemoteFolder, entity_id: str, known: str | None) -> str | None:
+def base_in(entity: Vault, entity_id: str, known: str | None) -> str | None:
     """Returns what the names of an entity's files begin with in its open folder; None if there is neither of them.
 
     `profile.md` comes first; then the `known` name, if that file is there; else a file that states the entity's id: a
     person may have renamed it, or have other notes beside it.
     """
-    if files.status_at(entity, file_name("profile", "")) is not None:
+    if entity.status(file_name("profile", "")) is not None:
         return ""
-    if known and files.status_at(entity, file_name("profile", known)) is not None:
+    if known and entity.status(file_name("profile", known)) is not None:
         return known
     found = _stating(entity, entity_id)
     if found:
         return min(found, key=lambda one: (one[0] != "profile", len(one[1]), one[1]))[1]
-    return "" if files.status_at(entity, file_name("notes", "")) is not None else None
+    return "" if entity.status(file_name("notes", "")) is not None else None
 
 
 def other_notes(root: str, where: str, entity_id: str, base: str) -> str | None:
     """Returns the name of an entity's notes if they do not follow the name of its profile; else None."""
     try:
         with reading(root, where) as entity:
-            if files.status_at(entity, file_name("notes", base)) is None:
+            if entity.status(file_name("notes", base)) is None:
                 for name in (file_name("notes", ""), *(file_name(*one) for one in sorted(_stating(entity, entity_id)))):
                     read = read_name(name)
                     if read is not None and read[0] == "notes" and _states(entity, name, entity_id):
@@ -78,16 +78,15 @@ def other_notes(root: str, where: str, entity_id: str, base: str) -> str | None:
     return None
 
 
-def bases(root: str, where: str, names: Collection[str], known: Mapping[str, str]) -> dict[str, str | None]:
+def bases(root: Root, where: str, names: Collection[str], known: Mapping[str, str]) -> dict[str, str | None]:
     """Returns `base_in` of some entities' folders in `where`; of one that cannot be opened, what is known of it."""
     found: dict[str, str | None] = {}
     try:
         with reading(root, where) as parent:
-            files.read_ahead(root, [f"{where}/{name}" for name in names], _LIMIT)
             for name in names:
                 path = f"{where}/{name}"
                 try:
-                    with files.inside(parent, name) as entity:
+                    with parent.inside(name) as entity:
                         found[name] = (
                             base_in(entity, name.rpartition("--")[2], known.get(path)) if entity is not None else None
                         )
@@ -98,17 +97,17 @@ def bases(root: str, where: str, names: Collection[str], known: Mapping[str, str
     return found
 
 
-def _stating(entity: int | RemoteFolder, entity_id: str) -> list[tuple[File, str]]:
-    read = [(name, parts) for name in files.names_at(entity) if (parts := read_name(name)) is not None and parts[1]]
+def _stating(entity: Vault, entity_id: str) -> list[tuple[File, str]]:
+    read = [(name, parts) for name in entity.names() if (parts := read_name(name)) is not None and parts[1]]
     return [parts for name, parts in read if _states(entity, name, entity_id)]
 
 
-def _states(entity: int | RemoteFolder, name: str, entity_id: str) -> bool:
-    found = files.read_at(entity, name, _LIMIT)
+def _states(entity: Vault, name: str, entity_id: str) -> bool:
+    found = entity.read(name, _LIMIT)
     return isinstance(found, Found) and states_id(found.raw, entity_id)
 
 
-def scan(root: str, agent_id: str, known: Iterable[str] = ()) -> dict[str, Signature] | None:
+def scan(root: Root, agent_id: str, known: Iterable[str] = ()) -> dict[str, Signature] | None:
     """Returns path and signature of an agent's profiles and notes; None without an entities folder.
 
     `known` are paths where they were before: of these folders no file needs to be read.
@@ -121,42 +120,39 @@ def scan(root: str, agent_id: str, known: Iterable[str] = ()) -> dict[str, Signa
     try:
         with reading(root, where) as top:
             for kind in FOLDERS.values():
-                with files.inside(top, kind) as entities:
+                with top.inside(kind) as entities:
                     if entities is None:
                         continue
-                    names = [name for name in files.names_at(entities) if name.isprintable()]
-                    files.read_ahead(root, [f"{where}/{kind}/{name}" for name in names], _LIMIT)
-                    for name in names:
-                        _collect(entities, name, f"{where}/{kind}/{name}", before, found)
+                    for name in entities.names():
+                        if name.isprintable():
+                            _collect(entities, name, f"{where}/{kind}/{name}", before, found)
     except FileNotFoundError:
         return None
     return found
 
 
-def _collect(
-    entities: int | RemoteFolder, name: str, where: str, known: Mapping[str, str], found: dict[str, Signature]
-) -> None:
-    with files.inside(entities, name) as entity:
+def _collect(entities: Vault, name: str, where: str, known: Mapping[str, str], found: dict[str, Signature]) -> None:
+    with entities.inside(name) as entity:
         if entity is None:
             return
         base: str | None = known.get(where, "")
-        profile = files.status_at(entity, file_name("profile", ""))
+        profile = entity.status(file_name("profile", ""))
         if base and profile is None:
-            profile = files.status_at(entity, file_name("profile", base))
+            profile = entity.status(file_name("profile", base))
         elif profile is not None:
             base = ""
         if profile is None:
             base = base_in(entity, name.rpartition("--")[2], None)
-            profile = files.status_at(entity, file_name("profile", base)) if base else None
+            profile = entity.status(file_name("profile", base)) if base else None
         if base is None:
             return
         for file in FILES:
-            status = profile if file == "profile" else files.status_at(entity, file_name(file, base))
+            status = profile if file == "profile" else entity.status(file_name(file, base))
             if status is not None and stat.S_ISREG(status.st_mode):
                 found[f"{where}/{file_name(file, base)}"] = files.signature_of(status)
 
 
-def log_pages(root: str, agent_id: str) -> dict[str, Signature]:
+def log_pages(root: Root, agent_id: str) -> dict[str, Signature]:
     """Returns path and signature of the pages of an agent's event log; reads none of them."""
     where = f"{entities_folder(agent_id)}/ledger"
     return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])

@@ -22,6 +22,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import day_of
 from signet_sync.storage import files
+from signet_sync.storage.vault import Root
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.store import passes
@@ -127,7 +128,7 @@ def differing(workspace: Workspace) -> dict[str, Signature | None]:
     found: dict[str, Signature | None] = {}
     for agent_id in _hinted_by_agent(workspace, None, known):
         with suppress(OSError, WorkspaceError):  # a full pass reports it
-            found |= _moved(workspace.root, agent_id, None, known) or {}
+            found |= _moved(workspace.vault, agent_id, None, known) or {}
     return found
 
 
@@ -146,7 +147,6 @@ def mirror(workspace: Workspace, now_us: int) -> None:
         place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place
     }
     found = []
-    files.read_ahead(workspace.root, sorted(moved), PAGE_LIMIT)
     for path in sorted(moved):
         place = parse_path(path)
         if place is None:
@@ -167,7 +167,7 @@ def _hinted_by_agent(
 ) -> dict[str, Collection[str] | None]:
     """Returns the agents concerned, and for each the paths to examine (None: all)."""
     if paths is None:
-        owners = {*scan.possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
+        owners = {*scan.possible_agents(workspace.vault), *filter(None, map(_agent_of, known))}
         return dict.fromkeys(sorted(owners))
     asked: dict[str, Collection[str] | None] = {}
     for path in sorted(paths):
@@ -195,7 +195,7 @@ def _agent_of(path: str) -> str | None:
 
 
 def _moved(
-    root: str, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
+    root: Root, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
 ) -> dict[str, Signature | None] | None:
     """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
     if asked is None:
@@ -233,7 +233,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
         tended.agents.add(agent_id)  # its page says how many wait
     if look.edited or look.healed:
         relation_items.update_patterns(workspace, agent_id, now_us)
-    tended.trouble += [f"{path} differs from its events: signet-sync entity drift" for path in look.drifted]
+    tended.trouble += [f"{path} differs from its events: signet-sync entity check" for path in look.drifted]
     _remember_log(workspace, agent_id)
 
 

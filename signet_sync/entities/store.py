@@ -174,15 +174,6 @@ def entities(database: Database, agent_id: str) -> list[EntityFile]:
     return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
 
 
-def titled(database: Database, agent_id: str, words: str, limit: int) -> list[tuple[str, str, str]]:
-    """Returns id, title and kind of some profiles whose titles contain all of some words; case is ignored in ASCII."""
-    wanted = words.split()
-    where = "".join(" and instr(lower(title), lower(?)) > 0" for _ in wanted)
-    sql = f"""select distinct id, title, kind from garden_files where agent_id = ? and file = 'profile'{where}
-        order by title, id limit ?"""
-    return list(database.execute(sql, (agent_id, *wanted, limit)))
-
-
 def page_inputs(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
     """Returns what a page shows of an agent's entities; if it has not changed, the page is up to date."""
     sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"

@@ -62,9 +62,6 @@ def first_difference(before: bytes, after: bytes) -> int:
     return min(len(old), len(new)) + 1 if len(old) != len(new) else 1
 
 
-OF_PAGES = frozenset({"page-edited", "page-stale"})
-
-
 class PageFault(NamedTuple):
     """A line of a page that is not what it should be."""
 

@@ -93,15 +93,6 @@ def _after(existing: bytes, end: int) -> bytes:
     return rest[1:] if rest.startswith(b"\n") else rest
 
 
-def around(data: bytes) -> tuple[bytes, bytes] | None:
-    """Returns what people wrote above and below the blocks of a page; None for one without a block of ours."""
-    if is_signets(data) or _OPENED.search(data) is None:
-        return None
-    marks = list(_MARKER.finditer(data))
-    last = marks[-1].end() if marks[-1][0] != BEGIN else len(data)
-    return data[: marks[0].start()], _after(data, last)
-
-
 def without_block(existing: bytes) -> bytes | None:
     """Removes our part of a page: returns people's text, or None if there is none.
 

@@ -1,4 +1,4 @@
-"""States the file `Memory.base`: views of sessions, decisions, blockers and entities for Obsidian's Bases.
+"""States the file `Memory.base`: views of sessions and entities for Obsidian's Bases.
 
 It names properties only, so that nothing in it has to follow a removal.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 BASE = "Memory.base"
 
-# Session notes have these properties (`pages.session_notes`), summaries and entity files those of their formats.
+# Summaries and entity files have these properties.
 TEXT = """\
-# Made by signet-sync (signet-sync obsidian setup). Change it as you like: it is not written again.
+# Made by signet-sync (signet-sync obsidian). Change it as you like: it is not written again.
 formulas:
   session: if(memory_sentence, link(file.path, memory_sentence), link(file.path))
   name: if(aliases, link(file.path, aliases[0]), link(file.path))
@@ -42,32 +42,6 @@ views:
       - property: note.captured_at
         direction: DESC
     limit: 200
-  - type: table
-    name: Decisions
-    filters:
-      and:
-        - file.hasTag("session")
-        - decisions.isTruthy()
-    order:
-      - file.name
-      - note.project
-      - note.decisions
-    sort:
-      - property: file.name
-        direction: DESC
-  - type: table
-    name: Blockers
-    filters:
-      and:
-        - file.hasTag("session")
-        - blockers.isTruthy()
-    order:
-      - file.name
-      - note.project
-      - note.blockers
-    sort:
-      - property: file.name
-        direction: DESC
   - type: table
     name: Entities
     filters:

@@ -15,7 +15,6 @@ TEMPORARY = ".signet/tmp"
 WORKSPACE_ID = ".signet/workspace-id"
 SETTINGS = "signet-sync.toml"
 SIGNET_DATABASES = "memory/memories.db", "memories.db"  # Signet's; the second one is where older versions have it
-BEGUN_PURGE = ".git/signet-purge"
 DEFAULT_AGENT = "default"
 AGENT = r"[a-z0-9][a-z0-9_-]{0,63}"  # an agent's id, in patterns
 AGENT_ID = late(AGENT, re.ASCII)
@@ -28,9 +27,9 @@ _SIGNETS = late(
 )
 _DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
 _MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
-_SESSION_NOTE = late(rf"{OF_AGENT}sessions/\d{{4}}/(\d{{4}}-\d\d-\d\d) [^/\x00-\x1f]* · ([a-z2-7]{{8}})\.md", re.ASCII)
 _HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
 KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
+_KEPT = late(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
 
 
 def running_session(path: str | None) -> str | None:
@@ -68,25 +67,19 @@ def month_page(agent_id: str, month: str) -> str:
     return f"{agent_folder(agent_id)}ledger/{month}.md"
 
 
-def session_notes_folder(agent_id: str) -> str:
-    """Returns the folder of an agent's session notes: `obsidian.session_notes` makes them."""
-    return f"{agent_folder(agent_id)}sessions"
-
-
-def session_note(path: str) -> tuple[str, str] | None:
-    """Returns the day and the mark of the session of a session note's path; None for every other path."""
-    match = _SESSION_NOTE.fullmatch(path)
-    return (match[2], match[3]) if match is not None else None
-
-
 def log_pages(agent_id: str, days: Iterable[str]) -> set[str]:
     """Returns the session log pages of some days and of their months."""
     return {path for day in days for path in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
 
 
+def kept_page_agent(path: str) -> str | None:
+    """Returns the agent whose page this is a kept copy of, or None."""
+    return page_agent(_KEPT.sub("", path)) if KEPT_COPY.fullmatch(path) else None
+
+
 def page_agent(path: str) -> str | None:
     """Returns the agent whose generated page this path is, or None if it is none of ours."""
-    for pattern in (_HEAD_PAGE, _MONTH_PAGE, _DAY_PAGE, _SESSION_NOTE):
+    for pattern in (_HEAD_PAGE, _MONTH_PAGE, _DAY_PAGE):
         match = pattern.fullmatch(path)
         if match is not None:
             agent: str | None = match[1]

@@ -14,7 +14,6 @@ from signet_sync.graph.store import wordings
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
-from signet_sync.sync.store import artifacts
 from signet_sync.text import digest_mark
 
 # The kind of source by which later derivers process facts.
@@ -61,8 +60,6 @@ class Facts(Deriver):
         change = Change({Source(FACT, *key) for key in settled})
         # The summary of a thread shows only what still holds.
         change.sources |= {Source(WEEK, *week) for week in facts.weeks(database, settled)}
-        if settled:  # session notes have the facts of their sessions
-            change.days |= {(row.agent_id, row.day) for row in artifacts.ledger_of(database, prepared[0]).values()}
         return change
 
 

@@ -26,16 +26,15 @@ def list_commits(place: IndexPlace, agent_id: str, limit: int, *, with_diff: boo
     Other lines are not shown: what was removed or forgotten must not come back through the history. Raises what
     `history.listed` and reading the index raise.
     """
-    settings = place.settings()
     with reading(place) as database:
         # Older commits name the agent only as author, and if the settings name an author, all agents committed under
         # that name. Of an agent that is gone, only its commits may be left.
-        agents, named = set(counts.agents(database)) | {agent_id}, settings.history_author_name
+        agents, named = set(counts.agents(database)) | {agent_id}, place.settings().history_author_name
         authors = {agent_id} if not named or named not in agents or len(agents) == 1 else set[str]()
         if len(agents) == 1 and named:
             authors.add(named)
         view = _AgentView(database, place.root, agent_id, authors)
-        found = history_operations.list_commits(place.root, settings, limit, with_diff=with_diff, visible=view.patch)
+        found = history_operations.list_commits(place.root, limit, with_diff=with_diff, visible=view.patch)
         commits = [view.commit(commit) for commit in found.commits]
     diff = None if found.diff is None else Diff(found.diff.text, "; ".join(filter(None, (found.diff.cut, view.left()))))
     return CommitList(commits, diff)

@@ -1,7 +1,4 @@
-"""Creates the workspace's history and commits what changed; `log` reads it.
-
-An adopted repository keeps `HEAD`, branches, index and working files as they are: our commits go to a separate ref.
-"""
+"""Creates the workspace's history and commits what changed; `log` reads it."""
 
 from __future__ import annotations
 
@@ -12,16 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from signet_sync.errors import WorkspaceError
 from signet_sync.formats.paths import TEMPORARY, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import index as git_index
-from signet_sync.history.git import lock, objects, packs, repository, worktree
+from signet_sync.history.git import lock, objects, repository, worktree
 from signet_sync.history.git.gathering import CachedBlob, Gathered, Gathering, Limits, Skipped
-from signet_sync.history.git.objects import COMMIT, ObjectStore, TreeEntry
-from signet_sync.history.git.packs import NewObjects
+from signet_sync.history.git.objects import COMMIT, NewObjects, TreeEntry
 from signet_sync.history.git.repository import OpenRepository
+from signet_sync.history.git.versions import run_git
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_folder, sync_path
 from signet_sync.storage.safe_paths import folder
@@ -29,6 +25,7 @@ from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 SUBJECT_LENGTH = 200  # characters
 LISTED = 100  # skipped files listed in a commit's body
+MANY = 2000  # loose objects from which a pack is worthwhile
 
 Outcome = Literal["committed", "clean", "busy"]
 
@@ -73,21 +70,21 @@ ATTRIBUTES = b"""\
 """
 
 
-_BUILDING = f"{TEMPORARY}/history"
+BUILDING = f"{TEMPORARY}/history"
 
 
-def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
+def create(root: str, workspace_id: str) -> None:
     """Creates the repository: branch `main`, no commit, no remote; `.gitignore` and `.gitattributes` if absent.
 
-    Does nothing if it is ours already. `inside`: also if the workspace is inside another repository. Raises
-    `RepositoryRefused` (`existing-repository`, `unsafe-repository`, `inside-repository`, `extra-missing`), `OSError`.
+    Does nothing if it is ours already. Raises `RepositoryRefused` (`existing-repository`, `unsafe-repository`,
+    `inside-repository`, `extra-missing`), `OSError`.
     """
     present = repository.inspect(root, workspace_id)
     if present.state == "ours":
         with suppress(OSError):
-            os.rmdir(os.path.join(root, _BUILDING))  # left, empty, by a creation that was interrupted at its end
+            os.rmdir(os.path.join(root, BUILDING))  # left, empty, by a creation that was interrupted at its end
         return
-    if present.state != "none" or (present.outer and not inside):
+    if present.state != "none" or present.outer:
         raise repository.refusal(present)
     repository.require()
     for name, text in ((".gitignore", IGNORES), (".gitattributes", ATTRIBUTES)):
@@ -104,7 +101,7 @@ def _initialise(root: str, workspace_id: str) -> None:
     files.prepare(root)
     with folder(root, TEMPORARY, create=True):
         pass
-    building = os.path.join(root, _BUILDING)
+    building = os.path.join(root, BUILDING)
     shutil.rmtree(building, ignore_errors=True)  # of an interrupted creation
     with repository.readable():
         flags = RepositoryInitFlag.NO_REINIT | RepositoryInitFlag.MKDIR
@@ -136,11 +133,11 @@ FIRST = "workspace init"
 def begin(
     place: OpenRepository, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
 ) -> None:
-    """Makes the first commit of our own repository: the files of `create`, so that the next commit has its own subject.
+    """Makes the first commit: the files of `create`, so that the next commit has its own subject.
 
     Does nothing if there is a commit. Raises what `commit` raises.
     """
-    if not place.ours or repository.tip(place) is not None or _hindrance(place):
+    if repository.tip(place) is not None or _hindrance(place):
         return
     with repository.readable(), NewObjects(place.git) as new:
         found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
@@ -191,8 +188,7 @@ def commit(
         new.flush()
         if not _publish(place, parent, made, found):
             return replace(done, outcome="busy", reason="another git command is running")
-        if place.ours:
-            _tidy(place)
+        _tidy(place)
         return replace(done, outcome="committed", oid=made.hex())
 
 
@@ -205,13 +201,11 @@ def _hindrance(place: OpenRepository) -> str:
 
 
 def _tidy(place: OpenRepository) -> None:
-    """Packs loose objects of our own repository, as no other program does; the commit is valid in any case."""
-    import pygit2
-
-    if repository.tidying(place.folder):
-        return
-    with suppress(pygit2.GitError, WorkspaceError, OSError):
-        packs.pack_loose(place.root, ObjectStore(place.git))
+    """Lets git, if it is installed, pack loose objects once there are many: a pack stores trees as differences."""
+    with suppress(FileNotFoundError):
+        # Ids are evenly distributed: as git does, we count the objects of one folder for all.
+        if len(os.listdir(os.path.join(place.folder, "objects", "17"))) * 256 > MANY:
+            run_git(place.root, place.root, "repack", "-d", "-q")
 
 
 def _tree_of(place: OpenRepository, commit: bytes) -> bytes:
@@ -231,30 +225,20 @@ def _gathering(
     raw = config.raw if isinstance(config, Found) else b""
     any_case = git_config.flag(raw, "core", "ignorecase", False)
     exclude = files.read(place.root, ".git/info/exclude", worktree.RULES_LIMIT)
-    # If we wrote no `.gitignore`, the rules that it would have contained have the lowest priority.
-    texts = [exclude.raw if isinstance(exclude, Found) else b"", b"" if place.ours else IGNORES]
-    layers = (worktree.rules("", text, any_case=any_case) for text in texts)
-    return Gathering(
-        place.root,
-        tracked,
-        limits,
-        cache,
-        new.add,
-        tuple(layer for layer in layers if layer),
-        any_case,
-        git_config.flag(raw, "core", "filemode", True),
-    )
+    layer = worktree.rules("", exclude.raw, any_case=any_case) if isinstance(exclude, Found) else None
+    filemode = git_config.flag(raw, "core", "filemode", True)
+    return Gathering(place.root, tracked, limits, cache, new.add, (layer,) if layer else (), any_case, filemode)
 
 
 def _mend_index(place: OpenRepository, found: Gathered) -> None:
     """Updates an index that a kill between ref and index left behind; nothing else would be committed."""
     index = lock.index(place.folder)
-    if place.ours and index.unfinished() and index.stage(git_index.serialised(found.flat, found.stats)):
+    if index.unfinished() and index.stage(git_index.serialised(found.flat, found.stats)):
         index.publish()
 
 
 def _publish(place: OpenRepository, parent: bytes | None, made: bytes, found: Gathered) -> bool:
-    """Moves the ref from one commit to the next, and the index of our own repository with it.
+    """Moves the ref from one commit to the next, and the index with it.
 
     Returns False, without any change, if another program holds either lock or has moved the ref.
     """
@@ -263,10 +247,9 @@ def _publish(place: OpenRepository, parent: bytes | None, made: bytes, found: Ga
     index, ref = lock.index(place.folder), lock.ref(place.folder, name)
     staged: list[lock.Replacement] = []
     try:
-        if place.ours:
-            if not index.stage(git_index.serialised(found.flat, found.stats)):
-                return False
-            staged.append(index)
+        if not index.stage(git_index.serialised(found.flat, found.stats)):
+            return False
+        staged.append(index)
         if not ref.stage(made.hex().encode() + b"\n"):
             return False
         staged.append(ref)

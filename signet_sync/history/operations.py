@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, log, purge_plan, store
+from signet_sync.history import commit, log, store
 from signet_sync.history.commit import Committed
 from signet_sync.history.git import repository
 from signet_sync.history.git.gathering import Limits
@@ -20,7 +20,6 @@ from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions.store import results
 from signet_sync.sessions.store.results import RecordedEnd
-from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import engine
@@ -33,7 +32,7 @@ from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
 # How to enable it, for a person.
-REMEDY = "`enabled = true` under [history] in your own config.toml enables it; it needs signet-sync extras add git"
+REMEDY = "`enabled = true` under [history] in your own config.toml enables it; it needs the extra `git`"
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
 # The committer's address: it marks the name as an agent's id, which no setting can do.
@@ -155,9 +154,7 @@ def is_due(workspace: Workspace, now_us: int) -> bool:
     return bool(_Ends.of(workspace, now_us).due or _unlisted(workspace, now_us))
 
 
-def list_commits(
-    root: str, settings: Settings, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None
-) -> CommitList:
+def list_commits(root: str, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None) -> CommitList:
     """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
 
     `visible` returns how much of each file's patch is shown.
@@ -166,7 +163,7 @@ def list_commits(
     key = state_dir.locate(root).key
     if repository.inspect(root, key).state == "none":
         return CommitList([], Diff("") if with_diff else None)
-    with repository.opened(root, key, adopt=settings.history_adopt) as place:
+    with repository.opened(root, key) as place:
         commits = log.log(place, limit)
         if not with_diff:
             return CommitList(commits)
@@ -195,7 +192,6 @@ def _commit(
 ) -> CheckpointResult:
     if not workspace.settings.history_enabled:
         return CheckpointResult(False, None, subject, True, (), DISABLED, REMEDY)
-    purge_plan.resume(workspace)
     if tombstones_store.any_removed(workspace.database):
         # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
@@ -220,13 +216,13 @@ def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_u
     """Makes the commit, after a first one if the history begins here; the history lock is held."""
     settings, root, key = workspace.settings, workspace.root, workspace.state.key
     if repository.inspect(root, key).state == "none":
-        commit.create(root, key, inside=settings.history_adopt)
+        commit.create(root, key)
     limits = Limits(settings.history_max_file_bytes, settings.history_transcripts)
     author = settings.history_author_name or agent_id, settings.history_author_email or ADDRESS
     agent = agent_id, AGENTS_ADDRESS
     rules = sanitizer_stamp()
     cache = store.cached_files(workspace.database, rules)
-    with repository.opened(root, key, adopt=settings.history_adopt) as place:
+    with repository.opened(root, key) as place:
         commit.begin(place, author=author, agent=agent, now_us=now_us, limits=limits)
         done = commit.commit(
             place, subject=subject, body=body, author=author, agent=agent, now_us=now_us, limits=limits, cache=cache

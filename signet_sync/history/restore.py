@@ -8,10 +8,10 @@ from hashlib import sha256
 
 from signet_sync.errors import UsageError
 from signet_sync.formats import managed_block
-from signet_sync.formats.paths import OWN, TOMBSTONES, page_agent
+from signet_sync.formats.paths import OWN, TOMBSTONES, kept_page_agent, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import log, purge_plan
+from signet_sync.history import log
 from signet_sync.history.git import repository
 from signet_sync.history.git.repository import OpenRepository
 from signet_sync.history.git.worktree import is_gits
@@ -49,7 +49,7 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
     `PathEscape`, `RepositoryRefused`, `WorkspaceError`, `DatabaseError`, `OSError`.
     """
     path = _checked(workspace.root, path)
-    with repository.opened(workspace.root, workspace.state.key, adopt=workspace.settings.history_adopt) as place:
+    with repository.opened(workspace.root, workspace.state.key) as place:
         version = log.blob(place, path, revision)
         newest = _newest(place, path)
     # From here until it is written nothing can be removed.
@@ -93,7 +93,7 @@ def _checked(root: str, path: str) -> str:
             hint="signet-sync remove SESSION does so",
             code="not-restorable",
         )
-    if purge_plan.is_kept_page(path):
+    if kept_page_agent(path) is not None:
         # Its generated lines are mixed with a person's, and it is unknown which contain text that was forgotten since.
         raise UsageError(
             "a kept copy of a page is not restored: it may contain text removed since",

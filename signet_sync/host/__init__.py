@@ -1,4 +1,4 @@
-"""Connects to the machine: service managers, settings of harnesses, notifications.
+"""Connects to the machine: service managers, settings of harnesses.
 
 Owns the units of the service.
 """

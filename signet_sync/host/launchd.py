@@ -143,11 +143,3 @@ def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
 
 def _kickstart(state: ServiceState) -> list[str]:
     return ["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"]
-
-
-def by_hand_login_only(command: Sequence[str]) -> tuple[str, ...]:
-    """Returns what to do instead of installing a system unit, which macOS does not have."""
-    return (
-        "# on macOS the agent belongs to a login; there is no unit for the whole machine. Without --system:",
-        f"{shlex.join(command)} service install",
-    )

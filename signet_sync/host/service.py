@@ -8,11 +8,10 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Unpack
 
 from signet_sync.errors import UsageError
 from signet_sync.host import launchd, systemd
-from signet_sync.host.service_manager import BASE_NAME, Kind, Sandbox, ServiceChange, ServiceState, is_root
+from signet_sync.host.service_manager import BASE_NAME, Kind, ServiceChange, ServiceState
 
 # Where the agent finds its files; without them it would use other paths than the shell that installed it.
 PASSED_ON = (
@@ -36,12 +35,12 @@ def render(
     workspace: str,
     name: str,
     environment: Mapping[str, str] | None = None,
-    **sandbox: Unpack[Sandbox],
+    network: bool = False,
 ) -> str:
     """Returns the unit's text for one workspace; `executable` is the command before signet-sync's own arguments.
 
-    `environment` is passed to the agent. Paths are resolved, because a symlink in the home folder does not exist in the
-    sandbox. Raises `UsageError` for what a unit cannot contain.
+    `environment` is passed to the agent; `network` lets it call a language model. Raises `UsageError` for what a unit
+    cannot contain.
     """
     if not executable or not os.path.isabs(executable[0]):
         raise UsageError("a service needs the absolute path of the program", hint="name it from its root folder on")
@@ -49,7 +48,7 @@ def render(
     workspace = os.path.realpath(workspace)
     if kind == "launchd":
         return launchd.render([*executable, "--workspace", workspace, "run"], name, passed)
-    return systemd.render(kind, executable, workspace, passed, **sandbox)
+    return systemd.render(executable, workspace, passed, network=network)
 
 
 def install(
@@ -57,46 +56,29 @@ def install(
     executable: Sequence[str],
     workspace: str,
     name: str,
-    system: bool = False,
-    linger: bool = False,
+    network: bool = False,
     environ: Mapping[str, str] = os.environ,
-    **sandbox: Unpack[Sandbox],
 ) -> ServiceChange:
     """Writes, enables and starts the unit; returns what it did and what is left to do.
 
-    `system`: a system unit for the user who called sudo (root only). `linger`: the user's services keep running after
-    logout. Raises `UsageError` for what a unit cannot contain, `OSError` if its file cannot be written.
+    Raises `UsageError` for what a unit cannot contain, `OSError` if its file cannot be written.
     """
-    kind: Kind = "launchd" if _is_macos() else "systemd-system" if system else "systemd"
-    command = [*executable, "--workspace", os.path.realpath(workspace)]
-    if kind == "launchd" and system:
-        return ServiceChange(kind, None, (), launchd.by_hand_login_only(command), False)
-    if system and not is_root():
-        return ServiceChange(kind, None, (), systemd.by_hand_as_root(command, name, environ), False)
+    kind: Kind = "launchd" if _is_macos() else "systemd"
     passed = {key: environ[key] for key in PASSED_ON if environ.get(key)}
-    text = render(kind, executable=executable, workspace=workspace, name=name, environment=passed, **sandbox)
+    text = render(kind, executable=executable, workspace=workspace, name=name, environment=passed, network=network)
     if kind == "launchd":
         return launchd.install(text, name, environ)
-    failure_text = systemd.render_failure(kind, executable=executable, environment=passed)
-    return systemd.install(
-        text,
-        failure_text,
-        name=name,
-        workspace=workspace,
-        run=[*command, "run"],
-        system=system,
-        linger=linger,
-        environ=environ,
-    )
+    run = [*executable, "--workspace", os.path.realpath(workspace), "run"]
+    return systemd.install(text, name=name, run=run, environ=environ)
 
 
-def uninstall(*, name: str, system: bool = False, environ: Mapping[str, str] = os.environ) -> ServiceChange:
+def uninstall(*, name: str, environ: Mapping[str, str] = os.environ) -> ServiceChange:
     """Stops and disables the unit, and removes its file; the workspace, its state and the user's drop-ins are kept."""
-    return launchd.uninstall(name, environ) if _is_macos() else systemd.uninstall(name, system, environ)
+    return launchd.uninstall(name, environ) if _is_macos() else systemd.uninstall(name, environ)
 
 
 def installed(environ: Mapping[str, str] = os.environ) -> list[ServiceState]:
-    """Returns all our units of this user and of the system, whatever their workspace, ordered by name."""
+    """Returns all our units of this user, whatever their workspace, ordered by name."""
     found = launchd.installed(environ) if _is_macos() else systemd.installed(environ)
     return sorted(found, key=lambda state: (state.name, state.path))
 
@@ -116,13 +98,6 @@ def answers(environ: Mapping[str, str] = os.environ) -> bool:
     return launchd.answers(environ) if _is_macos() else systemd.answers(environ)
 
 
-def outlives_login(state: ServiceState, environ: Mapping[str, str] = os.environ) -> bool | None:
-    """Returns whether a unit keeps running when its user logs out; None if unknown."""
-    if _is_macos():
-        return False
-    return True if systemd.is_of_the_system(state) else lingering(environ)
-
-
 def restart_command(state: ServiceState) -> str:
     """Returns what a person types to start or restart a unit."""
     return launchd.restart_command(state) if _is_macos() else systemd.restart_command(state)
@@ -136,8 +111,6 @@ def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> Ser
 def missing_program(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | None:
     """Returns the program that a unit starts, or its interpreter, if it no longer exists."""
     words = launchd.started(state.path) if _is_macos() else systemd.started(state.name, state.path, environ)
-    if words[:2] == ["/bin/sh", "-c"]:  # `systemd._startable`: the program comes after the script and its name
-        words = words[4:]
     if not words or not os.path.isabs(words[0]):
         return None
     needed = filter(None, (words[0], _interpreter(words[0])))

@@ -15,31 +15,18 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Literal, Required, TypedDict
+from typing import Literal
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.storage.durable import publish, unlink
 
-Kind = Literal["systemd", "systemd-system", "launchd"]
+Kind = Literal["systemd", "launchd"]
 BASE_NAME = "signet-sync"
 TEMPLATES: Mapping[Kind, str] = {
     "systemd": "signet-sync.service",
-    "systemd-system": "signet-sync@.service",
     "launchd": "dev.signet-sync.agent.plist",
 }
 TIMEOUT = 30.0
-
-
-class Sandbox(TypedDict, total=False):
-    """What a unit may use: the folder of all our state, folders to read (of harnesses or a program), and more.
-
-    `network` lets the agent call a language model, `desktop` show notifications.
-    """
-
-    state: Required[str]
-    readable: Sequence[str]
-    network: bool
-    desktop: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +79,16 @@ class Steps:
             self.by_hand += ["# not done: " + result.err, command]
         return result.ok
 
-    def write(self, path: str, text: str, why: str = "") -> None:
+    def write(self, path: str, text: str) -> None:
         """Writes a service manager's file completely or not at all."""
         data = text.encode("utf-8")
         with contextlib.suppress(FileNotFoundError), open(path, "rb") as old:
             if old.read() == data:
-                self.done.append(f"{why}{path} is up to date")
+                self.done.append(f"{path} is up to date")
                 return
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.close(publish(path, data, 0o644))
-        self.done.append(f"{why}wrote {path}")
+        self.done.append(f"wrote {path}")
 
     def remove(self, path: str) -> None:
         """Removes a file if it exists."""
@@ -139,11 +126,6 @@ def check_nameable(text: str) -> None:
         )
 
 
-def is_root() -> bool:
-    """Returns whether this process may change system units."""
-    return os.geteuid() == 0
-
-
 def user_name() -> str:
     """Returns the user's login name, or the number if there is none."""
     try:
@@ -177,7 +159,7 @@ def call(command: Sequence[str], environ: Mapping[str, str], timeout: float = TI
 
 
 def with_runtime_folder(environ: Mapping[str, str]) -> dict[str, str]:
-    """Adds the variable that locates a user's manager and bus, which `su`, cron and system units lose."""
+    """Adds the variable that locates a user's manager and bus, which `su` and cron lose."""
     folder = f"/run/user/{os.getuid()}"
     known = {"XDG_RUNTIME_DIR": folder} if os.path.isdir(folder) else {}
     return known | dict(environ)

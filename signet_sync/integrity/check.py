@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signet_sync.entities import check as entities_check
 from signet_sync.entities import scan
 from signet_sync.errors import ConfigError, WorkspaceError
-from signet_sync.formats import baseline, locate
+from signet_sync.formats import locate
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
 from signet_sync.formats.snapshot import Found
@@ -22,7 +23,9 @@ from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import base, by_path
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.vault import Root, Vault
 from signet_sync.sync import planner
 from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
@@ -37,7 +40,6 @@ from signet_sync.text.sentences import flatten, is_template
 
 # What fails a check.
 BAD = frozenset({"invalid", "violation", "tombstoned"})
-_AT_ONCE = 64  # files that a remote workspace is asked for
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ class CheckResult:
     """Every judgement of a check, the notes that need more than one file to be seen, problems of pages and entities.
 
     `excused` are notes, by path and message, that do not fail a strict check. `lines` are the lines of problems by path
-    and code; `known` what a baseline lists, `unseen` what of that this check did not look at.
+    and code.
     """
 
     judgements: list[Judgement] = field(default_factory=list)
@@ -54,8 +56,6 @@ class CheckResult:
     excused: set[tuple[str, str]] = field(default_factory=set)
     problems: list[dict[str, Any]] = field(default_factory=list)
     lines: dict[tuple[str, str], int] = field(default_factory=dict)
-    known: baseline.Known = frozenset()
-    unseen: baseline.Known = frozenset()
 
 
 def check(
@@ -66,23 +66,26 @@ def check(
     database: Database | None = None,
     since: str | None = None,
     pages: bool = False,
-    known: baseline.Known = frozenset(),
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
+    vault: Vault | None = None,
 ) -> CheckResult:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
     `since` names a revision of git: only files that changed since are read, and compared with what they were then.
-    `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
-    `workers` limits the processes that a large vault is judged in, 0 for none.
+    `pages` compares the rows of every MEMORY.md with their artifacts. `workers` limits the processes that a large vault
+    is judged in, 0 for none. A workspace elsewhere is read from `vault`; `root` is its name then, and it has no
+    repository around it.
     """
-    require_root(root)
-    checked = CheckResult(known=known)
-    settings = _settings(root, checked)
+    place: Root = vault or root
+    if vault is None:
+        require_root(root)
+    checked = CheckResult()
+    settings = _settings(root, vault, checked)
     held = database if database is not None else Database(":memory:")
     try:
-        workspace = Workspace(root, settings, state_dir.locate(root), held, touch_nothing=True, own_place=False)
+        workspace = _workspace(root, vault, settings, held)
         run = Pass(workspace, Request(now_us, progress=progress))
         snapshot, _, removals, plan, judging = look(run, from_scratch=True)
         judging = replace(judging, keeps=False)
@@ -100,11 +103,9 @@ def check(
     finally:
         if database is None:
             held.close()
-    located = [judgement for judgement in checked.judgements if judgement.verdict in ("invalid", "violation")]
-    for number, judgement in enumerate(located):
-        if number % _AT_ONCE == 0:
-            files.read_ahead(root, [j.path for j in located[number : number + _AT_ONCE]], settings.max_file_bytes)
-        _locate(root, checked, judgement, past, settings.max_file_bytes)
+    for judgement in checked.judgements:
+        if judgement.verdict in ("invalid", "violation"):
+            _locate(place, checked, judgement, past, settings.max_file_bytes)
     if not plan.scanned:
         _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     elif past is not None and past.is_blind:
@@ -119,29 +120,31 @@ def check(
         ]
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
-    _notes(root, checked, now_us)
-    checked.unseen = frozenset(
-        (path, code)
-        for path, code in known
-        if agent is not None
-        or (past is not None and path.startswith(f"{MEMORY}/") and path not in past.changed)
-        or (not pages and code in locate.OF_PAGES)
-    )
+    _notes(place, checked, now_us)
     checked.counts = counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
-        _pages(root, checked, agent, judging, settings.max_file_bytes)
-    if any(scan.has_folder(root, owner) for owner in scan.possible_agents(root)):
-        _entities(root, settings, checked, agent, database, now_us)
+        _pages(place, checked, agent, judging, settings.max_file_bytes)
+    if any(scan.has_folder(place, owner) for owner in scan.possible_agents(place)):
+        _entities(workspace, checked, agent, database, now_us)
     return checked
 
 
-def besides(root: str, now_us: int) -> list[dict[str, Any]]:
+def besides(root: str, now_us: int, vault: Vault | None = None) -> list[dict[str, Any]]:
     """Returns the problems of a check that are of no artifact: of the workspace's settings and its entities."""
     checked = CheckResult()
-    settings = _settings(root, checked)
-    if any(scan.has_folder(root, owner) for owner in scan.possible_agents(root)):
-        checked.problems += entities_check.check(root, settings, None, None, now_us).problems
+    place: Root = vault or root
+    settings = _settings(root, vault, checked)
+    if any(scan.has_folder(place, owner) for owner in scan.possible_agents(place)):
+        with closing(Database(":memory:")) as database:
+            workspace = _workspace(root, vault, settings, database)
+            checked.problems += entities_check.check(workspace, None, None, now_us).problems
     return checked.problems
+
+
+def _workspace(root: str, vault: Vault | None, settings: Settings, database: Database) -> Workspace:
+    # All state of a workspace elsewhere is elsewhere: this folder never exists.
+    state = state_dir.locate(root) if vault is None else by_path(base(), root)
+    return Workspace(root, settings, state, database, touch_nothing=True, own_place=False, vault=vault or root)
 
 
 def counts(checked: CheckResult, *, scanned: int = 0, read: int = 0) -> dict[str, int]:
@@ -161,15 +164,15 @@ def counts(checked: CheckResult, *, scanned: int = 0, read: int = 0) -> dict[str
     }
 
 
-def _settings(root: str, checked: CheckResult) -> Settings:
+def _settings(root: str, vault: Vault | None, checked: CheckResult) -> Settings:
     """Returns the settings; what is wrong with the workspace's own is a problem of its file.
 
     Raises `ConfigError` for those of the person who asks.
     """
-    settings, remarks = model.load(root)
+    settings, remarks = model.load(root, vault=vault)
     for remark in remarks:
         if remark.broken:
-            found = files.read(root, SETTINGS, model.FILE_LIMIT)
+            found = files.read(vault or root, SETTINGS, model.FILE_LIMIT)
             line = locate.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
             entry = {
                 "path": SETTINGS,
@@ -190,9 +193,9 @@ def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) 
 
 
 def _entities(
-    root: str, settings: Settings, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
+    workspace: Workspace, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
 ) -> None:
-    remarks = entities_check.check(root, settings, agent, database, now_us)
+    remarks = entities_check.check(workspace, agent, database, now_us)
     checked.problems += remarks.problems
     for entry in remarks.problems:
         checked.counts[entry["verdict"]] += 1
@@ -203,7 +206,7 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _locate(root: str, checked: CheckResult, judgement: Judgement, past: RevisionBaseline | None, limit: int) -> None:
+def _locate(root: Root, checked: CheckResult, judgement: Judgement, past: RevisionBaseline | None, limit: int) -> None:
     """Keeps the line that a problem is about, where one is known."""
     found = files.read(root, judgement.path, limit)
     raw = found.raw if isinstance(found, Found) else b""
@@ -216,7 +219,7 @@ def _locate(root: str, checked: CheckResult, judgement: Judgement, past: Revisio
     checked.lines[judgement.path, judgement.code] = line
 
 
-def _pages(root: str, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:
+def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeContext, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
     rows = {j.path: j.row for j in checked.judgements}
     names: list[str] = []
@@ -277,7 +280,7 @@ def _vanished(database: Database, present: Any, judging: JudgeContext) -> list[J
     return found
 
 
-def _notes(root: str, checked: CheckResult, now_us: int) -> None:
+def _notes(root: Root, checked: CheckResult, now_us: int) -> None:
     lost: dict[str, bool] = {}
     by_target: list[tuple[str, dict[str, str]]] = []
     for judgement in checked.judgements:
@@ -301,12 +304,13 @@ def _notes(root: str, checked: CheckResult, now_us: int) -> None:
                 }
                 checked.notes.append(note_)
                 by_target.append((target, note_))
-    git_ignored = versions.ignored(root, sorted({target for target, _ in by_target}))
+    targets = sorted({target for target, _ in by_target})
+    git_ignored = versions.ignored(root, targets) if isinstance(root, str) else frozenset()
     checked.excused |= {(note_["path"], note_["message"]) for target, note_ in by_target if target in git_ignored}
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 
 
-def _exists(root: str, target: str) -> bool:
+def _exists(root: Root, target: str) -> bool:
     try:
         return files.status_of(root, target) is not None
     except (OSError, WorkspaceError):
@@ -344,15 +348,11 @@ def document(
         if entry["path"] in sealed:
             entry["hint"] = f"signet-sync violations restore {entry['path']} writes the sealed file back"
     problems = sorted([*problems, *checked.problems], key=lambda p: (p["path"], p.get("line", 0)))
-    for entry in problems:
-        if (entry["path"], entry["code"]) in checked.known:
-            entry["known"] = True
-    there = {(entry["path"], entry["code"]) for entry in problems}
     notes: list[dict[str, Any]] = [
         {**note, "fails": True} if strict and (note["path"], note["message"]) not in checked.excused else dict(note)
         for note in checked.notes
     ]
-    bad = [entry for entry in problems if entry["verdict"] in BAD and "known" not in entry]
+    bad = [entry for entry in problems if entry["verdict"] in BAD]
     return {
         "workspace": root,
         "now": iso(now_us),
@@ -360,5 +360,4 @@ def document(
         "counts": checked.counts,
         "problems": problems,
         "notes": notes,
-        "mended": [{"path": path, "code": code} for path, code in sorted(checked.known - there - checked.unseen)],
     }

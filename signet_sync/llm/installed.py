@@ -27,13 +27,10 @@ def installed_models(environ: Mapping[str, str]) -> list[InstalledModel]:
     """Lists the known programs that PATH names."""
     path = environ.get("PATH", "")
     return [
-        InstalledModel(name, ("[extraction]", *lines))
-        for program, name, lines in _KNOWN
-        if shutil.which(program, path=path)
+        InstalledModel(name, ("[llm]", *lines)) for program, name, lines in _KNOWN if shutil.which(program, path=path)
     ]
 
 
 def is_undecided(settings: Settings) -> bool:
     """Returns whether the user's settings neither name a provider nor turn models off."""
-    named = settings.extraction_provider or settings.synthesis_provider
-    return not named and settings.extraction_enabled and settings.synthesis_enabled
+    return not (settings.llm_provider or settings.synthesis_provider) and settings.synthesis_enabled

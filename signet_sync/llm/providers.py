@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import selectors
 import signal
-import socket
 import stat
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
@@ -207,9 +207,9 @@ def _fed(pipe: IO[bytes], rest: memoryview) -> memoryview:
 class HttpProvider:
     """A server with OpenAI's `/chat/completions`; `endpoint` is its base URL, usually ending in `/v1`.
 
-    One call takes at most `timeout` seconds in total, including a second attempt (after a lost connection, 429 or 5xx)
-    and the `pause` before it. Redirects are not followed: text and key are sent only where the settings say. A server
-    on this machine is never called through a proxy. Raises `ConfigError` if `httpx` is not installed.
+    One call takes at most `timeout` seconds in total. Redirects are not followed: text and key are sent only where the
+    settings say. A server on this machine is never called through a proxy. Raises `ConfigError` if `httpx` is not
+    installed.
     """
 
     endpoint: str
@@ -217,7 +217,6 @@ class HttpProvider:
     timeout: float
     key: str = field(default="", repr=False)
     name: str = "openai-compatible"
-    pause: float = 0.5
     budget: TokenBudget | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -233,158 +232,81 @@ class HttpProvider:
         # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
         limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
         document = {"model": self.model, "messages": messages, limit: max_tokens, "stream": False}
-        call = _HttpCall(self, "/chat/completions", json.dumps(document).encode("ascii"), ANSWER_LIMIT)
-        call.counts((system, prompt), max_tokens)
-        return _content(call.answer())
+        reserved = _reserve(self.budget, (system, prompt), max_tokens)
+        try:
+            raw = self.post("/chat/completions", document, limit=ANSWER_LIMIT)
+        except _Refused:
+            _settle(self.budget, reserved, 0)
+            raise
+        # What reached the server may have been worked on, even if no answer came back: then the reservation stays.
+        _settle(self.budget, reserved, _usage(raw) or prompt_tokens((system, prompt)) + _length(raw))
+        return _content(raw)
 
     def post(self, path: str, document: Mapping[str, Any], *, limit: int) -> bytes:
         """Returns the answer to a document, at most `limit` bytes; it takes nothing of the budget.
 
-        Raises `ProviderError`.
+        Raises `ProviderError`. The request is made in its own thread, because httpx's timeouts cover neither name
+        look-ups nor heads that come byte by byte; what is late is not waited for.
         """
-        return _HttpCall(self, path, json.dumps(document).encode("ascii"), limit).answer()
+        answer: Future[bytes] = Future()
 
+        def run() -> None:
+            try:
+                answer.set_result(self._exchange(path, json.dumps(document).encode("ascii"), limit))
+            except ProviderError as error:
+                answer.set_exception(error)
+            finally:
+                if not answer.done():
+                    answer.set_exception(ProviderError("the request failed in an unexpected way"))
 
-class _HttpCall:
-    """One request in its own thread, because httpx's timeouts cover neither name look-ups nor slow streams.
-
-    At the deadline the connection is shut down, which ends the thread; its answer is not waited for. Each attempt
-    counts: what reached the server may have been worked on, even if no answer came back.
-    """
-
-    def __init__(self, provider: HttpProvider, path: str, body: bytes, limit: int) -> None:
-        self._provider = provider
-        self._url = provider.endpoint + path
-        self._body = body
-        self._limit = limit
-        self._counted: tuple[tuple[str, str], int] | None = None
-        self._deadline = time.monotonic() + provider.timeout
-        self._outcome: queue.SimpleQueue[bytes | ProviderError] = queue.SimpleQueue()
-        self._socket: socket.socket | None = None
-        self._over = threading.Event()
-
-    def counts(self, prompt: tuple[str, str], max_tokens: int) -> None:
-        """Takes the call's tokens from the provider's budget."""
-        self._counted = prompt, max_tokens
-
-    def answer(self) -> bytes:
-        """Returns the body of the answer. Raises `ProviderError`."""
-        threading.Thread(target=self._run, name="signet-sync-llm", daemon=True).start()
+        threading.Thread(target=run, name="signet-sync-llm", daemon=True).start()
         try:
-            outcome = self._outcome.get(timeout=max(0.0, self._deadline - time.monotonic()))
-        except queue.Empty:
-            raise _too_late(self._provider.timeout) from None
-        finally:
-            self._hang_up()
-        if isinstance(outcome, ProviderError):
-            raise outcome
-        return outcome
+            return answer.result(self.timeout)
+        except FutureTimeout:
+            raise _too_late(self.timeout) from None
 
-    def _hang_up(self) -> None:
-        self._over.set()
-        line = self._socket
-        if line is not None:
-            with suppress(OSError):
-                # Not the method of a TLS socket, which would first drop the connection state that the reader uses.
-                socket.socket.shutdown(line, socket.SHUT_RDWR)
-
-    def _run(self) -> None:
-        outcome: bytes | ProviderError = ProviderError("the request failed in an unexpected way")
-        try:
-            outcome = self._attempts()
-        except ProviderError as error:
-            outcome = error
-        finally:
-            self._outcome.put(outcome)
-
-    def _attempts(self) -> bytes:
-        try:
-            return self._attempt()
-        except _Passing as error:
-            pause = self._provider.pause if error.wait is None else error.wait
-            if pause >= self._deadline - time.monotonic() or self._over.wait(pause):
-                raise
-        return self._attempt()
-
-    def _attempt(self) -> bytes:
-        self._forget_socket()
-        if self._counted is None:
-            return self._post()
-        budget, (prompt, max_tokens) = self._provider.budget, self._counted
-        reserved = _reserve(budget, prompt, max_tokens)
-        try:
-            raw = self._post()
-        except ProviderError as error:
-            if self._socket is None or isinstance(error, _Refused):
-                _settle(budget, reserved, 0)
-            raise
-        _settle(budget, reserved, _usage(raw) or prompt_tokens(prompt) + _length(raw))
-        return raw
-
-    def _forget_socket(self) -> None:
-        self._socket = None
-
-    def _post(self) -> bytes:
+    def _exchange(self, path: str, body: bytes, limit: int) -> bytes:
         httpx = _httpx()
-        provider = self._provider
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise _too_late(provider.timeout)
+        deadline = time.monotonic() + self.timeout
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
-        if provider.key:
-            headers["Authorization"] = f"Bearer {provider.key}"
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        client = httpx.Client(timeout=self.timeout, follow_redirects=False, trust_env=not _local(self.endpoint))
+        answer = bytearray()
         try:
-            with (
-                httpx.Client(timeout=left, follow_redirects=False, trust_env=not _local(provider.endpoint)) as client,
-                client.stream(
-                    "POST",
-                    self._url,
-                    content=self._body,
-                    headers=headers,
-                    extensions={"trace": self._trace},
-                ) as response,
-            ):
-                return _body(response, self._limit)
+            with client, client.stream("POST", self.endpoint + path, content=body, headers=headers) as response:
+                _check_answer(response)
+                for chunk in response.iter_raw():
+                    answer += chunk
+                    if len(answer) > limit:
+                        raise _too_long(limit)
+                    if time.monotonic() > deadline:
+                        raise _too_late(self.timeout)
+        except (httpx.ConnectTimeout, httpx.ConnectError):
+            raise _Refused("the connection failed", hint="is the server running?") from None
         except httpx.TimeoutException:
-            raise _too_late(provider.timeout) from None
+            raise _too_late(self.timeout) from None
         except httpx.TransportError as error:
-            raise _Passing(f"the connection failed ({type(error).__name__})", hint="is the server running?") from None
+            raise ProviderError(
+                f"the connection failed ({type(error).__name__})", hint="is the server running?"
+            ) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise ProviderError(f"the request failed ({type(error).__name__})") from None
-
-    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remembers the socket as soon as it exists (source: httpx, *Extensions: trace*)."""
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._socket = info["return_value"].get_extra_info("socket")
-        if self._over.is_set():
-            if self._socket is not None:
-                self._socket.close()  # httpx does not close it if this method raises
-            raise _too_late(self._provider.timeout)
+        return bytes(answer)
 
 
 class _Refused(ProviderError):
-    """The server refused the request before it worked on it."""
+    """The server refused the request before it worked on it, or was not reached."""
 
 
 class TextRefused(_Refused):
     """The server cannot take this text, for example because it is too long."""
 
 
-class _Passing(ProviderError):
-    """A failure that may be temporary; `wait` is the number of seconds that the server asks for."""
-
-    def __init__(self, message: str, *, hint: str = "", wait: float | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.wait = wait
-
-
-class _Busy(_Passing, _Refused):
-    """The server refused the request for now."""
-
-
 _REMEDIES = {
     401: "check the key that the settings name",
     403: "check the key that the settings name",
+    429: "see the limits of your account",
     404: "the endpoint is a base URL, usually ending in /v1, and the server must have the model",
 }
 
@@ -392,29 +314,20 @@ _REMEDIES = {
 _UNFIT = (400, 413, 422)
 
 
-def _body(response: httpx.Response, limit: int) -> bytes:
-    """Returns the bytes of a good answer. Raises `ProviderError`; the text of a bad answer is not read."""
+def _check_answer(response: httpx.Response) -> None:
+    """Raises `ProviderError` for anything but a good answer, whose text is not read."""
     status = response.status_code
-    if status == 429 or status >= 500:
-        wait = response.headers.get("Retry-After", "")
-        seconds = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
-        failure = _Busy if status == 429 else _Passing
-        raise failure(f"the server answers {status}", hint="see the server's own log", wait=seconds)
     if response.is_redirect:
         raise _Refused(
             f"the server redirects ({status})", hint="redirects are not followed; set the endpoint to where it leads"
         )
+    if status >= 500:
+        raise ProviderError(f"the server answers {status}", hint="see the server's own log")
     if status != 200:
         failed = TextRefused if status in _UNFIT else _Refused if status >= 400 else ProviderError
         raise failed(f"the server answers {status}", hint=_REMEDIES.get(status, ""))
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise ProviderError("the server compresses although the request forbids it")
-    body = bytearray()
-    for chunk in response.iter_raw(_CHUNK):
-        body += chunk
-        if len(body) > limit:
-            raise _too_long(limit)
-    return bytes(body)
 
 
 def _content(raw: bytes) -> str:

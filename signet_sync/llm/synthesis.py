@@ -17,8 +17,9 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.llm import prompts, providers
 from signet_sync.llm.providers import Provider
 from signet_sync.llm.token_budget import BudgetSpent, TokenBudget
-from signet_sync.settings import model
-from signet_sync.settings.model import ModelChoice, Settings
+from signet_sync.settings import model_choice
+from signet_sync.settings.model import Settings
+from signet_sync.settings.model_choice import ModelChoice
 from signet_sync.storage import files, state_dir
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
@@ -27,18 +28,22 @@ _AGENT_YAML_LIMIT = 64 * 1024  # bytes
 _DEPTH = 20  # levels
 
 
-def block_for(settings: Settings, root: str) -> ModelChoice:
-    """Returns the provider's settings, completed from agent.yaml if they ask for it. Raises `ConfigError`."""
-    return model.resolve(settings, _pipeline(root) if model.may_ask_signet(settings) else None)
-
-
 def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> Provider:
-    """Returns the provider of the synthesis block.
+    """Returns the provider for summaries, sentences and paragraphs.
 
     Raises `ConfigError` if this machine or environment lacks what it needs (httpx, a key); a write flow then continues
     with `llm.NullProvider()`.
     """
-    block = block_for(settings, root)
+    agent_yaml = _pipeline(root) if model_choice.may_ask_signet(settings) else None
+    return _provider(model_choice.resolve(settings, agent_yaml), settings, environ)
+
+
+def facts_provider(settings: Settings, environ: Mapping[str, str]) -> Provider:
+    """Returns the provider for facts. Raises `ConfigError` as `provider_for`."""
+    return _provider(model_choice.resolve_facts(settings), settings, environ)
+
+
+def _provider(block: ModelChoice, settings: Settings, environ: Mapping[str, str]) -> Provider:
     budget = budget_for(settings)
     if block.kind == "command":
         return providers.CommandProvider(

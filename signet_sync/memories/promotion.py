@@ -15,7 +15,7 @@ from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
-from signet_sync.memories.promotion_score import Gates, NearMiss, Promotion, SignalWeights
+from signet_sync.memories.promotion_score import WEIGHTS, Gates, NearMiss, Promotion
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -26,6 +26,7 @@ from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags
 
 NEAR = 5
+RECENCY_HALF_LIFE = 7.0  # days after which the last hit of a memory counts half as recent
 _CONCEPTS = "concepts"
 _BATCH = 500
 
@@ -170,10 +171,9 @@ def recalled(
     database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
 ) -> list[RecalledMemory]:
     """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
-    half_life, limits, parts = settings.recall_half_life_days, gates(settings), weights(settings)
-    found = []
+    limits, found = gates(settings), []
     for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
-        memory = promotion_score.weigh(one.memory_id, one.totals, now_us, half_life, parts)
+        memory = promotion_score.weigh(one.memory_id, one.totals, now_us, RECENCY_HALF_LIFE, WEIGHTS)
         found.append(
             RecalledMemory(
                 memory, () if one.promoted else promotion_score.lacking(memory, limits), one.promoted, one.undone
@@ -184,30 +184,13 @@ def recalled(
 
 def _since(settings: Settings, now_us: int) -> int:
     """Returns the earliest instant whose hits count. Expired hits do not count, even if not yet deleted."""
-    spans = filter(None, (settings.recall_window_days, settings.recall_retention_days))
-    return max((now_us - int(days * DAY) for days in spans), default=0)
+    days = settings.recall_retention_days
+    return now_us - int(days * DAY) if days else 0
 
 
 def gates(settings: Settings) -> Gates:
     """Returns what a memory must reach to be promoted."""
-    return Gates(
-        settings.dream_min_recall_count,
-        settings.dream_min_queries,
-        settings.dream_min_unique_days,
-        settings.dream_min_score,
-        settings.dream_max_promotions,
-    )
-
-
-def weights(settings: Settings) -> SignalWeights:
-    """Returns the weight of each signal."""
-    return SignalWeights(
-        settings.dream_weight_frequency,
-        settings.dream_weight_relevance,
-        settings.dream_weight_recency,
-        settings.dream_weight_diversity,
-        settings.dream_weight_consolidation,
-    )
+    return Gates(score=settings.dream_min_score, most=settings.dream_max_promotions)
 
 
 def prune(workspace: Workspace, now_us: int) -> int:

@@ -22,7 +22,13 @@ REINFORCEMENT = 0.25
 REINFORCEMENT_HALF_LIFE = 30.0
 MOST_ACCESSES = 1 << 20
 
-# For a kind without a setting, in days.
+# Days after which a thing of a kind counts half as much, unless it is pinned; a thread or a next step is soon of the
+# past, a constraint or a preference seldom.
+HALF_LIVES: dict[str, float] = {
+    "thread": 14.0, "next": 14.0, "blocker": 14.0, "question": 21.0, "note": 45.0, "decision": 90.0,
+    "constraint": 180.0, "preference": 365.0, "person": 180.0, "node": 30.0,
+}  # fmt: skip
+# For any other kind, in days.
 USUAL_HALF_LIFE = 30.0
 
 _FARTHEST = 1 << 62
@@ -52,7 +58,7 @@ def score(
     at_us: int,
     now_us: int,
     *,
-    half_lives: Mapping[str, float],
+    half_lives: Mapping[str, float] = HALF_LIVES,
     accesses: int = 0,
     last_access_us: int | None = None,
     pinned: bool = False,
@@ -65,8 +71,8 @@ def score(
     Ages and half-lives are days of 86,400 s, instants microseconds since 1970 UTC. Statements and accesses after
     `now_us` have age 0; with the start of the UTC day as `now_us`, a score changes once a day. With a half-life of 0,
     everything stated before `now_us` scores 0. Pinned things have age 0 in both places. Accesses above 2^20 count as
-    2^20: no score is above `6 * weight`. The half-lives are settings (`score.half_life_…`). The formula is exponential
-    forgetting, with a boost for use that fades itself.
+    2^20: no score is above `6 * weight`. The formula is exponential forgetting, with a boost for use that fades
+    itself.
     """
     weight = REMEMBERED if remembered else WEIGHTS.get(kind, WEIGHTS["node"])
     if accesses <= 0 and not pinned:  # as are nearly all candidates for a page

@@ -41,7 +41,8 @@ def signals(totals: Totals, now_us: int, half_life_days: float) -> Signals:
 
     Frequency is `ln(1 + hits) / ln 7` and diversity `queries / 5`, both at most 1; relevance is the mean score; recency
     halves with every half-life since the last hit, is 1 for a hit in the future and 0 without a half-life. Source: seed
-    004; unlike in the program described there, several days of one query are not diversity (docs/conformance.md).
+    004; unlike in the program described there, several days of one query are not diversity
+    (`docs/internals/conformance.md`).
     """
     if totals.hits <= 0:
         return ZERO

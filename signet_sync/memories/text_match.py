@@ -44,20 +44,6 @@ def of_texts(database: Database, own: Iterable[str]) -> set[bytes]:
     return _distinctive_phrases(own, session_texts.other_texts(database, ()))
 
 
-def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
-    """Returns what pages show of the sessions of some scopes and no other text has, however short; for `purge`."""
-    shown = {
-        phrase
-        for text in session_texts.statements(database, scopes)
-        for phrase in phrases(flatten(text, limit=len(text) + 1))
-    }
-    raw = {phrase.encode("utf-8", "replace") for phrase in shown}
-    sieve = Sieve(raw)
-    for text in session_texts.other_texts(database, scopes):
-        raw -= sieve.caught(text.encode("utf-8", "replace"))
-    return raw
-
-
 def queries_of(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """Returns queries of recall events with a word that only the sessions of some scopes have."""
     own = (text for scope in scopes for text in session_texts.texts(database, scope))

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import SECOND, parse_instant
-from signet_sync.migration.items import Item, kind_of
+from signet_sync.migration.items import TOO_LONG, Item, kind_of
 from signet_sync.migration.signet_database import DatabaseFormat, opened
-from signet_sync.migration.signet_rows import TOO_LONG, Row
+from signet_sync.migration.signet_rows import Row
 
-_SHARED = (
-    "id", "memory_session_id", "sdk_session_id", "project", "merged_into_project", "created_at", "created_at_epoch",
-)  # fmt: skip
+_SHARED = ("id", "project", "merged_into_project", "created_at", "created_at_epoch")
 _SUMMARY = ("request", "investigated", "learned", "completed", "next_steps", "notes")
 _FORMAT = DatabaseFormat(
     "claude-mem",
@@ -39,29 +37,10 @@ def read(path: str, now_us: int) -> Iterator[Item]:
         for table, words in (("observations", _observed), ("session_summaries", _summarised)):
             for row in database.rows(table):
                 kind = row.get("type") or ""
-                tags = (
-                    kind or "summary",
-                    row["merged_into_project"] or row["project"] or "",
-                    *_listed(row, "concepts"),
-                )
+                project = row["merged_into_project"] or row["project"] or ""
+                tags = (kind or "summary", project, *_listed(row, "concepts"))
                 left = TOO_LONG if row.get("bytes") else ""
-                yield Item(
-                    table,
-                    _id_of(row),
-                    words(row),
-                    _time_of(row, now_us),
-                    kind_of(kind),
-                    tags,
-                    left=left,
-                    name=row["id"] or "",
-                )
-
-
-def _id_of(row: Row) -> str:
-    """Returns what a row is in every copy of the database: the numbers of two machines are the same."""
-    return ":".join(
-        row.get(name) or "" for name in ("memory_session_id", "sdk_session_id", "created_at_epoch", "created_at", "id")
-    )
+                yield Item(table, words(row), _time_of(row, now_us), kind_of(kind), tags, left=left)
 
 
 def _time_of(row: Row, now_us: int) -> int:

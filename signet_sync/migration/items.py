@@ -1,32 +1,53 @@
-"""Defines what another program remembers, in its own words: text, type, tags, time, agent."""
+"""Defines what another program remembers as one record, and cuts its text into memories."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
+from signet_sync.errors import UsageError
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT
-from signet_sync.text.memory import TYPES
+from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, cleaned, tags_of
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
+
+# The longest text that becomes memories, in as many parts as it needs.
+MOST_CHARACTERS = 16 * LONGEST
+
+EMPTY = "no words in it"
+NOTHING_ELSE = "nothing but a secret"
+TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
+NO_AGENT = "its agent has a name that is not allowed here"
+NO_STATEMENT = "a row of a table, or a list of hashtags"
+
+_LONGEST_TAG = 256
+_NO_TAG = late(r"[^\w/-]+")
+_MARK = late(r"\[REDACTED:([^\]\s]{1,64})\]")
+_ROW = late(r"(?:[^|]*:)?\s*\|.*\|\s*")
+_HASHTAG = late(r"(?<!\S)#[\w/-]+")
+_OF_HASHTAGS = late(r"(?:^|:|\btags?|\bhashtags?)\W*$", re.IGNORECASE)
 
 
 class Item(NamedTuple):
-    """A thing that another program remembers; it is sanitized, for good, when it is brought.
+    """A thing that another program remembers, in its own words; it is sanitized when it is written.
 
-    `account` is its table or file in the report, `id` what it is in the other program. `left` says why it is not
-    brought, `name` what the report calls it then.
+    `account` is its table or file in the report, `origin` the session or program that it comes from. `left` says why it
+    is not brought.
     """
 
     account: str
-    id: str
     text: str
     at_us: int
     kind: str = "note"
-    tags: tuple[str, ...] = ()
+    tags: Sequence[str] = ()
     agent_id: str = DEFAULT_AGENT
     private: bool = False
+    pinned: bool = False
+    origin: tuple[str, str] = ("", "")
     left: str = ""
-    name: str = ""
 
 
 class LeftFile(NamedTuple):
@@ -36,15 +57,67 @@ class LeftFile(NamedTuple):
     why: str
 
 
+class Left(Exception):
+    """A row that is not brought; the argument says why."""
+
+
 def kind_of(given: str) -> str:
     """Returns the type of a memory that has the name of another program's type, else `note`."""
     name = given.strip().lower()
     return name if name in TYPES else "note"
 
 
-def marks_in(text: str) -> Counter[str]:
-    """Counts the secrets, by rule, that were redacted before a text was cut out of its file."""
-    return Counter(_MARK.findall(text))
+def statement(text: str) -> str:
+    """Returns a text of a note without the rows of tables and the lists of hashtags: these state nothing."""
+    return "\n".join(line for line in text.split("\n") if not (_ROW.fullmatch(line) or _is_of_hashtags(line))).strip()
 
 
-_MARK = re.compile(r"\[REDACTED:([^\]\s]{1,64})\]")
+def _is_of_hashtags(line: str) -> bool:
+    """Returns whether a line lists hashtags, with or without a label."""
+    tags = len(_HASHTAG.findall(line))
+    rest = _HASHTAG.sub("", line)
+    return bool(tags) and (tags > len(rest.split()) or _OF_HASHTAGS.search(rest) is not None)
+
+
+def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:
+    """Returns a text, sanitized, in parts as long as memories may be, and what was redacted. Raises `Left`."""
+    if len(text) > MOST_CHARACTERS:
+        raise Left(TOO_LONG)
+    clean = sanitize_counted(text)[0]
+    redactions = Counter[str](_MARK.findall(clean))  # also what was redacted before it was cut out of a file
+    parts = []
+    for part in _cut(clean.strip()):
+        try:
+            parts.append(cleaned(part)[0])
+        except UsageError:  # nothing but secrets or signs
+            continue
+    if not parts:
+        raise Left(NOTHING_ELSE if redactions else EMPTY)
+    return tuple(dict.fromkeys(parts)), redactions
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Cuts a text at paragraphs, lines or spaces."""
+    while len(text) > LONGEST:
+        end = next(
+            (place for sign in ("\n\n", "\n", " ") if (place := text.rfind(sign, LONGEST // 2, LONGEST)) > 0), LONGEST
+        )
+        yield text[:end].rstrip()
+        text = text[end:].lstrip()
+    yield text
+
+
+def own_tags(given: Sequence[str]) -> tuple[str, ...]:
+    """Returns tags as ours may be; what cannot be one is left out."""
+    return tuple(sorted({tag for text in given if (tag := _own_tag(text))})[:MOST_TAGS])
+
+
+@lru_cache(4096)
+def _own_tag(text: str) -> str:
+    if len(text) > _LONGEST_TAG:  # no secret is known by a part of it
+        return ""
+    line, redactions = sanitize_line_counted(text)
+    try:
+        return "" if redactions else "".join(tags_of([_NO_TAG.sub("-", line.removeprefix("#"))[:64].strip("-")]))
+    except UsageError:
+        return ""

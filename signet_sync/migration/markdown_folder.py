@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.errors import HarnessError, UsageError, WorkspaceError
 from signet_sync.formats import managed_block
@@ -16,6 +17,9 @@ from signet_sync.migration.items import LeftFile
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 MOST_BYTES = 1024 * 1024
 MOST_FILES = 20_000
@@ -109,3 +113,11 @@ def read_named(path: str, most: int) -> bytes:
         return found.raw
     what = "there is no such file" if found is None or found.code == "gone" else found.message
     raise HarnessError(what, path=path, hint="check the path; nothing was brought", code="file-unreadable")
+
+
+@cache
+def parser() -> MarkdownIt:
+    """Returns a parser of a note's blocks; it knows tables."""
+    from markdown_it import MarkdownIt  # nothing else here needs it
+
+    return MarkdownIt("commonmark", {"maxNesting": 20}).enable("table").disable("inline")

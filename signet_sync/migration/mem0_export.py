@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from signet_sync.errors import HarnessError
@@ -13,38 +13,16 @@ from signet_sync.formats.timestamps import parse_since
 from signet_sync.migration.items import Item, kind_of
 from signet_sync.migration.markdown_folder import read_named
 from signet_sync.migration.signet_rows import time_of
-from signet_sync.text.memory import memory_id
 
 MOST_BYTES = 64 * 1024 * 1024
-UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
+_UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
 _NAMING = ("category", "type", "topic", "project")
 
 
 def read(path: str, now_us: int) -> Iterator[Item]:
     """Yields the memories of an export, which is read whole before. Raises `HarnessError`."""
-    path = os.path.realpath(os.path.expanduser(path))
-    items = []
-    for place, row in enumerate(_rows(path), 1):
-        name = f"row {place}"
-        left = Item("memories", "", "", 0, left=UNKNOWN, name=name)
-        items.append(_item(row, name, now_us) if isinstance(row, dict) else left)
-    yield from _alike(items)
-
-
-def _alike(items: Sequence[Item]) -> Iterator[Item]:
-    """Yields items; those of an agent with equal words have one type, the earliest time and the tags of all."""
-    equal: dict[str, list[Item]] = {}
-    for item in items:
-        if not item.left:
-            equal.setdefault(memory_id(item.agent_id, "", item.text), []).append(item)
-    for item in items:
-        same = equal.get(memory_id(item.agent_id, "", item.text), [])
-        if item.left or len(same) == 1:
-            yield item
-            continue
-        kind = next((one.kind for one in same if one.kind != "note"), "note")
-        tags = tuple(dict.fromkeys(tag for one in same for tag in one.tags))
-        yield item._replace(kind=kind, at_us=min(one.at_us for one in same), tags=tags)
+    for row in _rows(os.path.realpath(os.path.expanduser(path))):
+        yield _item(row, now_us) if isinstance(row, dict) else Item("memories", "", 0, left=_UNKNOWN)
 
 
 def _rows(path: str) -> list[Any]:
@@ -67,21 +45,19 @@ def _unknown(path: str, what: str) -> HarnessError:
     return HarnessError(what, path=path, hint=hint, code="export-unknown")
 
 
-def _item(row: Mapping[str, Any], place: str, now_us: int) -> Item:
-    text = _text(row, "memory")
+def _item(row: Mapping[str, Any], now_us: int) -> Item:
     about = row.get("metadata")
     about = about if isinstance(about, dict) else {}
     user = _text(row, "user_id")
     named = [_text(about, name) for name in _NAMING]
-    tags = [*named, *_texts(row.get("categories")), *_texts(about.get("tags")), f"user-{user}" if user else ""]
+    tags = (*named, *_texts(row.get("categories")), *_texts(about.get("tags")), f"user-{user}" if user else "")
     kind = next((kind for one in named if (kind := kind_of(one)) != "note"), "note")
     times = {name: _text(row, name) for name in ("created_at", "updated_at")}
     at_us = time_of(times, *times, now_us=now_us)
     ends = parse_since(_text(row, "expiration_date"))
-    left = "expired in mem0" if ends is not None and ends < now_us else "" if "memory" in row else UNKNOWN
+    left = "expired in mem0" if ends is not None and ends < now_us else "" if "memory" in row else _UNKNOWN
     agent_id = _text(row, "agent_id") or DEFAULT_AGENT
-    own = _text(row, "id")
-    return Item("memories", own or text, text, at_us, kind, tuple(tags), agent_id, left=left, name=own or place)
+    return Item("memories", _text(row, "memory"), at_us, kind, tags, agent_id, left=left)
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

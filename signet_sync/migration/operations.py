@@ -1,16 +1,17 @@
-"""Migrates from Signet, reports beforehand what would come, and takes back what came."""
+"""Migrates from Signet and from four other programs, or reports beforehand what would come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from tempfile import TemporaryFile
 
 from signet_sync.errors import Halted
 from signet_sync.formats.artifact import Tombstone
-from signet_sync.memories import operations as memories_operations
-from signet_sync.migration import signet_database, store
+from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database, store
+from signet_sync.migration.items import NO_STATEMENT, Item, LeftFile, statement
 from signet_sync.migration.report import Report
 from signet_sync.migration.signet import SignetMigration
+from signet_sync.migration.writer import MemoryWriter
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import state_dir
 from signet_sync.sync import engine
@@ -20,9 +21,52 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
+READERS: Mapping[str, Callable[[str, int], Iterator[Item | LeftFile]]] = {
+    "claude-mem": claude_mem.read,
+    "basic-memory": basic_memory.read,
+    "openclaw-memory": openclaw_memory.read,
+    "mem0-export": mem0_export.read,
+}
+# More than these are brought only where a person asks for all: they would bury what was remembered here.
+MOST_ITEMS = 2000
+# Files that are left are named up to this number; all are counted.
+MOST_NAMED = 20
+_OLDER = f"older than the newest {MOST_ITEMS:,}; with --all they come, too"
+
+
+def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: bool, every: bool = False) -> Report:
+    """Brings what a program remembers at a path and is not here; without `write` only reports what would come.
+
+    Of more than `MOST_ITEMS` the newest are brought, unless `every`. What cannot be read as a whole is refused before
+    anything is written. Ended early, it is finished by the same call. Raises `HarnessError`, `UsageError`,
+    `WorkspaceError`, `DatabaseError`.
+    """
+    report = Report(path, dry_run=not write)
+    writer = MemoryWriter(workspace, report, now_us, write=write)
+    items: list[Item] = []
+    for found in READERS[program](path, now_us):
+        if isinstance(found, LeftFile):
+            report.left("files", found.why)
+            if report.of("files").rows <= MOST_NAMED:
+                report.notes.append(f"{found.path} was left: {found.why}")
+            continue
+        said = statement(found.text)
+        empty = NO_STATEMENT if found.text.strip() and not said else ""
+        items.append(found._replace(text=said, origin=("", program), left=found.left or empty))
+    newest = sorted(range(len(items)), key=lambda place: items[place].at_us, reverse=True)
+    for place in newest[MOST_ITEMS:] if not every else ():
+        items[place] = items[place]._replace(left=_OLDER)
+    for item in items:
+        writer.account(item)
+    writer.finish()
+    return report
+
+
+# ── Signet ──
+
 
 def preview(workspace: Workspace, path: str, now_us: int) -> Report:
-    """Reports what would be brought from the database at a path; writes nothing. Raises `HarnessError`."""
+    """Reports what would be brought from Signet's database at a path; writes nothing. Raises `HarnessError`."""
     report = Report(path, dry_run=True)
     with signet_database.opened(path) as signet, TemporaryFile() as aside:
         migration = SignetMigration(workspace, signet, report, now_us, aside)
@@ -39,7 +83,7 @@ def migrate(
     confirm: Callable[[int], None] = lambda removed: None,
     accept_removals: bool = False,
 ) -> Report:
-    """Brings what is not here yet from the database at a path. Ended early, it is finished by the same call.
+    """Brings what is not here yet from Signet's database at a path. Ended early, it is finished by the same call.
 
     `confirm` is called if sessions that are here are about to be removed, with their number, and may raise.
     Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
@@ -47,7 +91,7 @@ def migrate(
     report = Report(path, dry_run=False)
     with signet_database.opened(path) as signet:
         # What Signet removed is confirmed first.
-        require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
+        _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
         migration = SignetMigration(workspace, signet, report, now_us)
         tombstones = migration.removals()
         covered = _covered(workspace, tombstones)
@@ -56,25 +100,16 @@ def migrate(
                 _require_few(workspace, tombstones, path)
             confirm(covered)
         _note_removed(report, covered)
-        _enforce(workspace, tombstones, now_us)
-        migration.bring()
-        for agent_id in sorted(migration.memories.agents):
+        if tombstones:
+            # Ended early, the next pass finishes what this has begun.
             with state_dir.workspace_lock(workspace.state):
-                waiting = memories_operations.settle(workspace, agent_id, now_us)
-            report.notes += [waiting] if waiting else []
+                for one in tombstones:
+                    tombstones_files.put(workspace.root, one)
+                with workspace.database.transaction(durable=True):
+                    tombstones_store.mirror(workspace.database, tombstones)
+                _require_whole(engine.run_locked(workspace, Request(now_us=now_us)))
+        migration.bring()
     return report
-
-
-def _enforce(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> None:
-    """Removes the sessions that some tombstones cover. Ended early, the next pass finishes what it has begun."""
-    if not tombstones:
-        return
-    with state_dir.workspace_lock(workspace.state):
-        for one in tombstones:
-            tombstones_files.put(workspace.root, one)
-        with workspace.database.transaction(durable=True):
-            tombstones_store.mirror(workspace.database, tombstones)
-        require_whole(engine.run_locked(workspace, Request(now_us=now_us)))
 
 
 def _covered(workspace: Workspace, tombstones: Sequence[Tombstone]) -> int:
@@ -94,7 +129,7 @@ def _require_few(workspace: Workspace, tombstones: Sequence[Tombstone], path: st
         )
 
 
-def require_whole(outcome: Outcome) -> None:
+def _require_whole(outcome: Outcome) -> None:
     """Raises `Halted` if a pass was halted."""
     if outcome.cliff is not None:
         raise Halted(

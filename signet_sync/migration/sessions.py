@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO, Any
@@ -17,13 +16,15 @@ from signet_sync.formats.paths import artifact_path
 from signet_sync.formats.session_token import derive_token, token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.migration import store
+from signet_sync.migration.items import EMPTY, Left
+from signet_sync.migration.report import Report
 from signet_sync.migration.session_text import SessionText, holds, is_within, missing
-from signet_sync.migration.signet_rows import EMPTY, NOT_VALID, OF_REMOVED, Left
+from signet_sync.migration.signet_rows import NOT_VALID, OF_REMOVED
+from signet_sync.migration.writer import back_up_once
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sessions.states import cut_parts
 from signet_sync.storage import files
-from signet_sync.sync import manifests
 from signet_sync.sync.removals import all_tombstones
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.sessions import SessionRef
@@ -34,8 +35,6 @@ from signet_sync.text.stored_names import session_name, session_value
 # Larger notes are too long for a person to open.
 SEGMENT_BYTES = 8 * 1024 * 1024
 _CONTENT = ("summary", "transcript", "compaction")
-# What a manifest says of its session's newest files; taken back, it says again what it said before.
-MANIFEST_FIELDS = ("summary_path", "transcript_path", "compaction_path", "ended_at", "updated_at")
 
 
 class RemovedSessions:
@@ -91,40 +90,22 @@ class KnownSessions:
         return next((known[key] for known in (self._by_id, self._by_key) for key in keys if key in known), None)
 
 
-class _Texts:
-    """Texts by session, in a file: all of them are too much for memory."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._places: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        self._file = file
-
-    def add(self, session: SessionText, *texts: str) -> None:
-        """Adds texts of a session, which are sanitized."""
-        for text in texts:
-            start = self._file.seek(0, os.SEEK_END)
-            place = start, self._file.write(text.encode())
-            for name in {session.session_id, session.session_key} - {""}:
-                self._places.setdefault((session.agent_id, name), []).append(place)
-
-    def of(self, agent_id: str, name: str) -> list[str]:
-        """Returns the texts of a session."""
-        found = []
-        for start, length in self._places.get((agent_id, name), ()):
-            self._file.seek(start)
-            found.append(self._file.read(length).decode())
-        return found
-
-
 class SessionBringer:
-    """Brings sessions one by one; with `aside` it only decides, as if each had been brought, and keeps texts there."""
+    """Brings sessions one by one; with `aside` it only decides, as if each had been brought.
 
-    def __init__(self, workspace: Workspace, removed: RemovedSessions, now_us: int, aside: IO[bytes] | None) -> None:
+    Their texts are kept in that file: all of them are too much for memory.
+    """
+
+    def __init__(
+        self, workspace: Workspace, report: Report, removed: RemovedSessions, now_us: int, aside: IO[bytes] | None
+    ) -> None:
         self.workspace = workspace
+        self.report = report
         self.removed = removed
         self.known = KnownSessions(workspace)
         self.now_us = now_us
-        self.redactions = Counter[str]()
-        self._decided = _Texts(aside) if aside is not None else None
+        self._aside = aside
+        self._places: dict[tuple[str, str], list[tuple[int, int]]] = {}
 
     def transcript(self, given: SessionText, summary: str | None = None) -> bool:
         """Brings what no artifact of a session contains; returns whether there was anything. Raises `Left`.
@@ -138,8 +119,8 @@ class SessionBringer:
         text = missing(session, bodies).strip("\n")
         if not text.strip():
             return False
-        if self._decided is not None:
-            self._decided.add(session, text, *([summary] if summary else []))
+        if self._aside is not None:
+            self._decide(session, text, *([summary] if summary else []))
             return True
         pieces = list(cut_parts(sanitize_transcript_v2(text), _room(self.workspace)))
         # An earlier run may have ended after some of them.
@@ -155,8 +136,8 @@ class SessionBringer:
             raise Left(EMPTY)
         if holds(session.raw, self._bodies(session, ref)):
             return False
-        if self._decided is not None:
-            self._decided.add(session, session.raw)
+        if self._aside is not None:
+            self._decide(session, session.raw)
         else:
             self._compact(session, ref)
         return True
@@ -166,8 +147,22 @@ class SessionBringer:
         ref = self.known.called(agent_id, name)
         rows = artifacts.session_rows(self.workspace.database, *ref[:3]) if ref is not None else []
         bodies = [row.content for row in rows if row.source_kind in _CONTENT]
-        decided = self._decided.of(agent_id, ref.session_id if ref is not None else name) if self._decided else []
-        return holds(text, bodies + decided)
+        return holds(text, bodies + self._decided(agent_id, ref.session_id if ref is not None else name))
+
+    def _decide(self, session: SessionText, *texts: str) -> None:
+        for text in texts:
+            if self._aside is not None:
+                place = self._aside.seek(0, os.SEEK_END), self._aside.write(text.encode())
+                for name in {session.session_id, session.session_key} - {""}:
+                    self._places.setdefault((session.agent_id, name), []).append(place)
+
+    def _decided(self, agent_id: str, name: str) -> list[str]:
+        found = []
+        for start, length in self._places.get((agent_id, name), ()):
+            if self._aside is not None:
+                self._aside.seek(start)
+                found.append(self._aside.read(length).decode())
+        return found
 
     def _named(self, given: SessionText) -> tuple[SessionText, SessionRef | None]:
         """Returns a session under the names that it has here, and the session that is here. Raises `Left`."""
@@ -190,22 +185,36 @@ class SessionBringer:
     def _bodies(self, session: SessionText, ref: SessionRef | None, *kinds: str) -> list[str]:
         rows = artifacts.session_rows(self.workspace.database, *ref[:3]) if ref is not None else []
         found = [row.content for row in rows if row.source_kind in (kinds or _CONTENT)]
-        return found + (self._decided.of(session.agent_id, session.session_id) if self._decided else [])
+        return found + self._decided(session.agent_id, session.session_id)
 
     def _end(self, session: SessionText, ref: SessionRef | None, text: str, summary: str | None) -> None:
-        kinds = ("summary", "transcript")
-        moment = self._free_moment(session, ref, kinds)
-        document = self._document(session, moment) | {"transcript": text, "transcript_is": "tail", "summary": summary}
-        with self._noted(session, ref, moment, kinds) as note:
+        document = self._document(session, self._free_moment(session, ref, ("summary", "transcript")))
+        document |= {"transcript": text, "transcript_is": "tail", "summary": summary}
+        with self._left_if_refused(session):
             given = session_input(document, now_us=self.now_us)
-            note(sessions_operations.end(self.workspace, given, now_us=self.now_us))
+            answer = sessions_operations.end(self.workspace, given, now_us=self.now_us)
+            self._note(session, answer)
 
     def _compact(self, session: SessionText, ref: SessionRef | None) -> None:
-        moment = self._free_moment(session, ref, ("compaction",))
-        document = self._document(session, moment) | {"compaction": session.raw}
-        with self._noted(session, ref, moment, ("compaction",)) as note:
+        document = self._document(session, self._free_moment(session, ref, ("compaction",)))
+        document["compaction"] = session.raw
+        with self._left_if_refused(session):
             given = compaction_input(document, now_us=self.now_us)
-            note(sessions_operations.compact(self.workspace, given, now_us=self.now_us))
+            answer = sessions_operations.compact(self.workspace, given, now_us=self.now_us)
+            self._note(session, answer)
+
+    def _note(self, session: SessionText, answer: Mapping[str, Any]) -> None:
+        token = derive_token(session.agent_id, session.session_key, session.session_id)
+        self.known.add(SessionRef(session.agent_id, token, session.session_id, session.session_key or None))
+        self.report.redactions.update(answer["redactions"])
+
+    @contextmanager
+    def _left_if_refused(self, session: SessionText) -> Iterator[None]:
+        back_up_once(self.workspace, self.report, self.now_us)
+        try:
+            yield
+        except UsageError as error:
+            raise Left(OF_REMOVED if error.code == "removed-session" else f"{NOT_VALID}: {error.message}") from error
 
     def _document(self, session: SessionText, moment: int) -> dict[str, object]:
         return {
@@ -229,38 +238,6 @@ class SessionBringer:
         while any(files.status_of(self.workspace.root, path) is not None for path in _paths(moment, token, kinds)):
             moment += 1000
         return moment
-
-    @contextmanager
-    def _noted(
-        self, session: SessionText, ref: SessionRef | None, moment: int, kinds: Sequence[str]
-    ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-        """Notes the files before they are written, so that they can be taken back whenever this process ends.
-
-        A refusal becomes the reason why the session is left.
-        """
-        database, agent_id = self.workspace.database, session.agent_id
-        token = derive_token(agent_id, session.session_key, session.session_id)
-        paths, at = _paths(moment, token, kinds), iso(self.now_us)
-        known = artifacts.manifest_of(database, *ref[:3]) if ref is not None else None
-        manifest = None
-        if known is not None:
-            manifest = manifests.read(self.workspace.root, known[0], self.workspace.settings.max_file_bytes)
-        with database.transaction(durable=True):
-            store.add_files(database, agent_id, paths, at)
-            if known is not None and manifest is not None:
-                before = {name: manifest[2].get(name) for name in MANIFEST_FIELDS}
-                store.add_files(database, agent_id, [known[0]], at, before)
-
-        def note(answer: Mapping[str, Any]) -> None:
-            self.known.add(SessionRef(agent_id, token, session.session_id, session.session_key or None))
-            self.redactions.update(answer["redactions"])
-
-        try:
-            yield note
-        except UsageError as error:
-            with database.transaction():
-                store.forget_files(database, [store.BroughtFile(agent_id, path, None) for path in paths])
-            raise Left(OF_REMOVED if error.code == "removed-session" else f"{NOT_VALID}: {error.message}") from error
 
 
 def _paths(moment: int, token: str, kinds: Sequence[str]) -> list[str]:

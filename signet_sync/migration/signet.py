@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import IO
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact import Tombstone
 from signet_sync.formats.body import text_sha256
-from signet_sync.memories.store.memories import Origin
-from signet_sync.migration import proposals, signet_rows, signet_transcripts, store
-from signet_sync.migration.memories import MemoryBringer, Source
+from signet_sync.migration import proposals, signet_rows, signet_transcripts
+from signet_sync.migration.items import Item, Left, parts_of
 from signet_sync.migration.report import Report
 from signet_sync.migration.session_text import SessionText, split
 from signet_sync.migration.sessions import RemovedSessions, SessionBringer
-from signet_sync.migration.signet_database import SIGNET
 from signet_sync.migration.signet_rows import (
     DELETED,
-    FOLLOWS,
     NOT_VALID,
     OF_REMOVED,
-    Left,
     Row,
-    Statement,
     agent_of,
     is_set,
     time_of,
 )
+from signet_sync.migration.writer import MemoryWriter, back_up_once
 from signet_sync.privacy import signet_tombstones
 from signet_sync.storage.database.foreign import ForeignDatabase
 from signet_sync.sync.tombstones import files as tombstones_files
@@ -35,27 +31,21 @@ from signet_sync.sync.workspace import Workspace
 
 _LIFTED = "its removal was lifted here"
 _ORPHAN = "it belongs to nothing that is there"
-_HEADING = "a heading, brought with what is said under it"
 
 
 class SignetMigration:
     """One run over a database of Signet; with `aside`, a temporary file, it only reports what a run would bring."""
 
     def __init__(
-        self,
-        workspace: Workspace,
-        signet: ForeignDatabase,
-        report: Report,
-        now_us: int,
-        aside: IO[bytes] | None = None,
+        self, workspace: Workspace, signet: ForeignDatabase, report: Report, now_us: int, aside: IO[bytes] | None = None
     ) -> None:
         self.workspace = workspace
         self.signet = signet
         self.report = report
         self.now_us = now_us
         self.removed = RemovedSessions(workspace)
-        self.sessions = SessionBringer(workspace, self.removed, now_us, aside)
-        self.memories = MemoryBringer(workspace, now_us, write=aside is None)
+        self.sessions = SessionBringer(workspace, report, self.removed, now_us, aside)
+        self.memories = MemoryWriter(workspace, report, now_us, write=aside is None)
         # Why the words of some memories are not brought, wherever else they are; hashes of the others with their words.
         self._unwelcome: dict[str, str] = {}
         self._said: set[int] = set()
@@ -69,7 +59,7 @@ class SignetMigration:
         new = []
         known = RemovedSessions(self.workspace)
         for row in self.signet.rows(signet_tombstones.TABLE):
-            with self._accounted(signet_tombstones.TABLE) as account:
+            with self.report.accounted(signet_tombstones.TABLE) as account:
                 found = signet_tombstones.tombstone(row)
                 if found is None:
                     raise Left(NOT_VALID)
@@ -83,7 +73,6 @@ class SignetMigration:
             with suppress(Left):
                 names = {row[name] or "" for name in ("session_key", "session_id", "session_token")}
                 self.removed.know(agent_of(row), names)
-        self.report.left("memory_artifacts", FOLLOWS, self.signet.count("memory_artifacts"))
         return new
 
     def bring(self) -> None:
@@ -95,35 +84,14 @@ class SignetMigration:
         self._summaries()
         self._thread_heads()
         self._entities()
-        self.memories.flush()
-        for table in ("session_summary_children", "session_summary_memories"):
-            self.report.left(table, FOLLOWS, self.signet.count(table))
-        for row in self.signet.rows("agents"):
-            self.report.agents.append(signet_rows.policy(row))
-        read = {*SIGNET.columns, "memory_history"}
-        self.report.left("memory_history", "older versions are not brought", self.signet.count("memory_history"))
-        self.report.not_read = {table: self.signet.count(table) for table in self.signet.tables if table not in read}
-        self.report.redactions.update(self.sessions.redactions)
-        self.report.redactions.update(self.memories.redactions)
-        self.report.pins, self.report.reworded = self.memories.pins, self.memories.reworded
-
-    @contextmanager
-    def _accounted(self, name: str, rows: int = 1) -> Iterator[_Outcome]:
-        """Accounts for rows by what becomes of them in the block: new, here already, or (`Left`) left."""
-        outcome = _Outcome()
-        try:
-            yield outcome
-        except Left as why:
-            self.report.left(name, str(why), rows)
-        else:
-            (self.report.brought if outcome.is_new else self.report.here)(name, rows)
+        self.memories.finish()
 
     # ── sessions ──
 
     def _transcripts(self) -> None:
         summaries = self._summaries_by_session()
         for row in self.signet.rows("session_transcripts"):
-            with self._accounted("session_transcripts") as account:
+            with self.report.accounted("session_transcripts") as account:
                 given = self._session(row)
                 one = summaries.get((given.agent_id, given.session_key))
                 account.is_new = self.sessions.transcript(given, self._summary_called(one, given))
@@ -134,7 +102,7 @@ class SignetMigration:
             source = signet_transcripts.read(path)
             try:
                 for given, number in signet_transcripts.sessions_in(source, self.now_us):
-                    with self._accounted(shown, number) as account:
+                    with self.report.accounted(shown, number) as account:
                         if given is None:
                             raise Left("no turn of a session")
                         account.is_new = self.sessions.transcript(given)
@@ -185,7 +153,7 @@ class SignetMigration:
     def _summaries_of_sessions(self) -> None:
         for row in self.signet.rows("session_summaries"):
             if _is_of_one(row):
-                with self._accounted("session_summaries") as account:
+                with self.report.accounted("session_summaries") as account:
                     given = self._summary(row)
                     account.is_new = row["id"] in self._with_transcripts or self.sessions.summary(given)
 
@@ -198,7 +166,7 @@ class SignetMigration:
             if key := keys.get(row["summary_id"]):
                 of_memory.setdefault(row["memory_id"] or "", []).append(key)
         for row in self.signet.rows("memories"):
-            with self._accounted("memories") as account:
+            with self.report.accounted("memories") as account:
                 memory_id = row["id"] or ""
                 if is_set(row["is_deleted"]):
                     self._unwelcome[memory_id] = DELETED
@@ -206,15 +174,12 @@ class SignetMigration:
                 if any(self.removed.covers(agent_of(row), name) for name in names):
                     self._unwelcome.setdefault(memory_id, OF_REMOVED)
                     raise Left(self._unwelcome[memory_id])
-                statement = signet_rows.memory(row, now_us=self.now_us)
+                item = signet_rows.memory(row, now_us=self.now_us)
                 self._said.add(_hash_of(memory_id, row.get("content")))
-                source = Source("memory", memory_id, self._origin(statement.agent_id, names), is_set(row["pinned"]))
-                account.is_new = self.memories.bring(statement, source)
-
-    def _origin(self, agent_id: str, names: list[str]) -> Origin:
-        """Returns the session here that a memory comes from; that it comes from Signet, if there is none."""
-        ref = self.sessions.known.called(agent_id, *names)
-        return store.SIGNET if ref is None else (ref.session_token, ref.session_id)
+                ref = self.sessions.known.called(item.agent_id, *names)
+                if ref is not None:
+                    item = item._replace(origin=(ref.session_token, ref.session_id))
+                account.is_new = self.memories.bring(item)
 
     def _summaries(self) -> None:
         children: dict[str, set[str]] = {}
@@ -224,23 +189,21 @@ class SignetMigration:
         for row in self.signet.rows("session_summaries"):
             if _is_of_one(row):
                 continue
-            with self._accounted("session_summaries") as account:
+            with self.report.accounted("session_summaries") as account:
                 told = [keys.get(one) or "" for one in signet_rows.below(children, row["id"] or "")]
                 if any(self.removed.covers(agent_of(row), key) for key in told if key):
                     raise Left("it tells of a removed session")
-                statement = signet_rows.summary(row, now_us=self.now_us)
-                account.is_new = self.memories.bring(statement, Source("summary", row["id"] or ""))
+                account.is_new = self.memories.bring(signet_rows.summary(row, now_us=self.now_us))
 
     def _thread_heads(self) -> None:
         for row in self.signet.rows("memory_thread_heads"):
-            with self._accounted("memory_thread_heads") as account:
+            with self.report.accounted("memory_thread_heads") as account:
                 agent_id, key = agent_of(row), row["session_key"] or ""
                 if self.removed.covers(agent_id, key):
                     raise Left(OF_REMOVED)
-                statement = signet_rows.thread_head(row, now_us=self.now_us)
+                item = signet_rows.thread_head(row, now_us=self.now_us)
                 if not self.sessions.tells(agent_id, key, signet_rows.clean(row["sample"] or "")):
-                    source = Source("thread", f"{agent_id}:{row['thread_key']}")
-                    account.is_new = self.memories.bring(statement, source)
+                    account.is_new = self.memories.bring(item)
 
     # ── what is said of names ──
 
@@ -253,27 +216,26 @@ class SignetMigration:
         self._propose(entities, aspects)
         met = set()
         for row in self.signet.rows("entities"):
-            with self._accounted("entities") as account:
+            with self.report.accounted("entities") as account:
                 if row["id"] in met:
                     raise Left("another one has its id")
                 met.add(row["id"])
-                account.is_new = self.memories.bring(self._described(row), Source("entity", row["id"] or ""))
+                account.is_new = self.memories.bring(self._described(row))
         for row in self.signet.rows("entity_attributes"):
-            with self._accounted("entity_attributes") as account:
-                _, statement = self._attribute(row, entities, aspects)
+            with self.report.accounted("entity_attributes") as account:
+                _, item = self._attribute(row, entities, aspects)
                 told = _hash_of(row["memory_id"] or "", row["content"]) in self._said
-                account.is_new = not told and self.memories.bring(statement, Source("attribute", row["id"] or ""))
-        for table, kind in (("entity_dependencies", "dependency"), ("relations", "relation")):
+                account.is_new = not told and self.memories.bring(item)
+        for table in ("entity_dependencies", "relations"):
             for row in self.signet.rows(table):
-                with self._accounted(table) as account:
-                    account.is_new = self.memories.bring(self._dependency(row, entities), Source(kind, row["id"] or ""))
-        self.report.left("entity_aspects", _HEADING, self.signet.count("entity_aspects"))
+                with self.report.accounted(table) as account:
+                    account.is_new = self.memories.bring(self._dependency(table, row, entities))
 
-    def _described(self, row: Row) -> Statement:
+    def _described(self, row: Row) -> Item:
         self._require_not_removed(row)
         return signet_rows.described(row, now_us=self.now_us)
 
-    def _attribute(self, row: Row, entities: Mapping[str, Row], aspects: Mapping[str, Row]) -> tuple[str, Statement]:
+    def _attribute(self, row: Row, entities: Mapping[str, Row], aspects: Mapping[str, Row]) -> tuple[str, Item]:
         """Returns the entity of an attribute, and what is said of it. Raises `Left`."""
         aspect = aspects.get(row["aspect_id"] or "")
         entity = entities.get((aspect or {}).get("entity_id") or "")
@@ -286,13 +248,13 @@ class SignetMigration:
         self._require_not_removed(row)
         return entity["id"] or "", signet_rows.attribute(row, entity, aspect, now_us=self.now_us)
 
-    def _dependency(self, row: Row, entities: Mapping[str, Row]) -> Statement:
+    def _dependency(self, table: str, row: Row, entities: Mapping[str, Row]) -> Item:
         """Returns how two entities belong together. Raises `Left`."""
         source, target = (entities.get(row[f"{end}_entity_id"] or "") for end in ("source", "target"))
         if source is None or target is None or agent_of(source) != agent_of(target):
             raise Left(_ORPHAN)
         self._require_not_removed(row)
-        return signet_rows.dependency(row, source, target, now_us=self.now_us)
+        return signet_rows.dependency(table, row, source, target, now_us=self.now_us)
 
     def _require_not_removed(self, row: Row) -> None:
         if self.removed.covers(agent_of(row), row.get("source_id") or ""):
@@ -307,24 +269,22 @@ class SignetMigration:
                 with suppress(Left):
                     agent_id, text = agent_of(row), ""
                     with suppress(Left):
-                        if not self.memories.was_brought("entity", entity_id):
-                            text = self._described(row).parts[0]
+                        text = self._unknown(self._described(row))
                     pinned[entity_id] = proposals.PinnedEntity(agent_id, signet_rows.name_of(row), text, [])
         for row in self.signet.rows("entity_attributes") if pinned else ():
             with suppress(Left):
-                entity_id, statement = self._attribute(row, entities, aspects)
-                if entity_id in pinned and not self.memories.was_brought("attribute", row["id"] or ""):
-                    pinned[entity_id].items.append(statement.parts[0])
+                entity_id, item = self._attribute(row, entities, aspects)
+                if entity_id in pinned and (text := self._unknown(item)):
+                    pinned[entity_id].items.append(text)
         for one in pinned.values():
-            if self.memories.write:
+            if self.memories.write and (one.description or one.items):
+                back_up_once(self.workspace, self.report, self.now_us)
                 proposals.propose(self.workspace, one, self.now_us)
             self.report.proposals += bool(one.description) + min(len(one.items), proposals.MOST_ITEMS)
 
-
-class _Outcome:
-    """What became of a row; `is_new`: it was not here."""
-
-    is_new = False
+    def _unknown(self, item: Item) -> str:
+        """Returns the first part of an item that was not brought before, else "". Raises `Left`."""
+        return "" if self.memories.is_known(item) else parts_of(item.text)[0][0]
 
 
 def _is_of_one(row: Row) -> bool:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
 
-from signet_sync.errors import UsageError
-from signet_sync.formats.body import text_sha256
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
-from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.text.memory import LONGEST, MOST_TAGS, cleaned, tags_of
-from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.migration.items import NO_AGENT, TOO_LONG, Item, Left
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line
 from signet_sync.text.sentences import flatten
 
 Row = Mapping[str, str | None]
@@ -49,51 +45,21 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "source_id", "archived_at",
     ),
     "relations": ("id", "source_entity_id", "target_entity_id", "relation_type", "created_at"),
-    "agents": ("id", "name", "read_policy", "policy_group"),
 }  # fmt: skip
 
-# The longest text that becomes memories, in as many parts as it needs.
-MOST_CHARACTERS = 16 * LONGEST
+# Where a memory comes from that no session here said, and no person.
+SIGNET = ("", "signet")
 IMPORTANT = 0.8
 
 DELETED = "forgotten in Signet"
 OF_REMOVED = "its session was removed"
-FORGOTTEN_HERE = "forgotten here"
-EMPTY = "no words in it"
-NOTHING_ELSE = "nothing but a secret"
-TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
-NO_AGENT = "its agent has a name that is not allowed here"
 NOT_ACTIVE = "superseded or archived in Signet"
 NOT_VALID = "not valid"
-FOLLOWS = "follows from the rest, derived again here"
 
 _TYPES = {
     "preference": "preference", "decision": "decision", "rationale": "decision", "constraint": "constraint",
     "rule": "constraint", "person": "person", "relationship": "person", "blocker": "blocker", "issue": "blocker",
 }  # fmt: skip
-_LONGEST_TAG = 256
-_NO_TAG = late(r"[^\w/-]+")
-
-
-class Statement(NamedTuple):
-    """A text to be remembered, sanitized, in parts of the length that memories may have."""
-
-    agent_id: str
-    kind: str
-    parts: tuple[str, ...]
-    tags: tuple[str, ...]
-    private: bool
-    created_at: str
-    redactions: Mapping[str, int]
-
-
-class Left(Exception):
-    """A row that is not brought; the argument says why."""
-
-
-def mark_of(kind: str, source_id: str) -> str:
-    """Returns a hash of what a thing is in Signet: ids may hold anything, and need not be kept."""
-    return text_sha256(f"signet:{kind}:{source_id}")[:32]
 
 
 def agent_of(row: Row) -> str:
@@ -135,8 +101,8 @@ def clean(text: str) -> str:
     return sanitize_counted(text)[0].strip("\n")
 
 
-def memory(row: Row, *, now_us: int) -> Statement:
-    """Returns the statement of a memory. Raises `Left`.
+def memory(row: Row, *, now_us: int) -> Item:
+    """Returns a memory. Raises `Left`.
 
     Ours have no named scope: what is scoped or not global is for the agent alone. Nor have they a number for
     importance: what is very important has a tag.
@@ -154,50 +120,17 @@ def memory(row: Row, *, now_us: int) -> Statement:
     private = bool(scope) or visibility != "global"
     tags += ["archived"] if visibility == "archived" else []
     text = row.get("content") or ""
-    return said(agent_id, kind, text, tags, time_of(row, "created_at", "updated_at", now_us=now_us), row, private)
+    at_us = time_of(row, "created_at", "updated_at", now_us=now_us)
+    return _item("memories", agent_id, kind, text, tags, at_us, row, private)
 
 
-def said(
-    agent_id: str, kind: str, text: str, tags: Sequence[str], at_us: int, row: Row, private: bool = False
-) -> Statement:
-    """Returns a statement of the graph or of a memory. Raises `Left`."""
-    if row.get("bytes") or len(text) > MOST_CHARACTERS:
+def _item(
+    account: str, agent_id: str, kind: str, text: str, tags: Sequence[str], at_us: int, row: Row, private: bool = False
+) -> Item:
+    if row.get("bytes"):
         raise Left(TOO_LONG)
-    clean, redactions = sanitize_counted(text)
-    parts = []
-    for part in _parts(clean.strip()):
-        try:
-            parts.append(cleaned(part)[0])
-        except UsageError:  # nothing but secrets or signs
-            continue
-    if not parts:
-        raise Left(NOTHING_ELSE if redactions else EMPTY)
-    return Statement(agent_id, kind, tuple(parts), _tags(tags), private, iso(at_us), redactions)
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Cuts a text at paragraphs, lines or spaces into parts that a memory may have."""
-    while len(text) > LONGEST:
-        end = next(
-            (place for sign in ("\n\n", "\n", " ") if (place := text.rfind(sign, LONGEST // 2, LONGEST)) > 0), LONGEST
-        )
-        yield text[:end].rstrip()
-        text = text[end:].lstrip()
-    yield text
-
-
-def _tags(given: Sequence[str]) -> tuple[str, ...]:
-    """Returns tags as ours may be; what cannot be one is left out."""
-    found: set[str] = set()
-    for text in given:
-        line, redactions = sanitize_line_counted(text[:_LONGEST_TAG])  # no secret is known by a part of it
-        if redactions or len(text) > _LONGEST_TAG:
-            continue
-        try:
-            found.update(tags_of([_NO_TAG.sub("-", line.removeprefix("#"))[:64].strip("-")]))
-        except UsageError:
-            continue
-    return tuple(sorted(found)[:MOST_TAGS])
+    pinned = is_set(row.get("pinned"))
+    return Item(account, text, at_us, kind, tags, agent_id, private, pinned and account == "memories", SIGNET)
 
 
 def _number(text: str | None) -> float:
@@ -210,7 +143,7 @@ def _number(text: str | None) -> float:
 # ── what Signet says of names ──
 
 
-def described(row: Row, *, now_us: int) -> Statement:
+def described(row: Row, *, now_us: int) -> Item:
     """Returns what is said of an entity itself. Raises `Left`."""
     agent_id = agent_of(row)
     if not is_active(row):
@@ -221,10 +154,11 @@ def described(row: Row, *, now_us: int) -> Statement:
     shown = f"{name} ({what})" if what else name
     kind = "person" if what == "person" else "note"
     text = f"{shown}: {row.get('description')}"
-    return said(agent_id, kind, text, [what] if what else [], time_of(row, "created_at", now_us=now_us), row)
+    at_us = time_of(row, "created_at", now_us=now_us)
+    return _item("entities", agent_id, kind, text, [what] if what else [], at_us, row)
 
 
-def attribute(row: Row, entity: Row, aspect: Row, *, now_us: int) -> Statement:
+def attribute(row: Row, entity: Row, aspect: Row, *, now_us: int) -> Item:
     """Returns what is said of an entity under an aspect. Raises `Left`."""
     if not (is_active(row) and is_active(entity) and is_active(aspect)):
         raise Left(NOT_ACTIVE)
@@ -232,10 +166,10 @@ def attribute(row: Row, entity: Row, aspect: Row, *, now_us: int) -> Statement:
     under = _words(aspect.get("name"))
     shown = f"{name_of(entity)}, {under}" if under else name_of(entity)
     text = f"{shown}: {row.get('content')}" if (row.get("content") or "").strip() else ""
-    return said(agent_of(row), kind, text, [], time_of(row, "created_at", now_us=now_us), row)
+    return _item("entity_attributes", agent_of(row), kind, text, [], time_of(row, "created_at", now_us=now_us), row)
 
 
-def dependency(row: Row, source: Row, target: Row, *, now_us: int) -> Statement:
+def dependency(table: str, row: Row, source: Row, target: Row, *, now_us: int) -> Item:
     """Returns how two entities belong together. Raises `Left`."""
     if not (is_active(row) and is_active(source) and is_active(target)):
         raise Left(NOT_ACTIVE)
@@ -243,7 +177,7 @@ def dependency(row: Row, source: Row, target: Row, *, now_us: int) -> Statement:
     why = f" ({row.get('reason')})" if (row.get("reason") or "").strip() else ""
     text = f"{name_of(source)} {how} {name_of(target)}{why}"
     agent_id = agent_of(row if row.get("agent_id") else source)
-    return said(agent_id, "note", text, [], time_of(row, "created_at", now_us=now_us), row)
+    return _item(table, agent_id, "note", text, [], time_of(row, "created_at", now_us=now_us), row)
 
 
 def name_of(entity: Row) -> str:
@@ -258,18 +192,19 @@ def _words(text: str | None) -> str:
 # ── summaries of more than one session ──
 
 
-def summary(row: Row, *, now_us: int) -> Statement:
-    """Returns the statement of a summary of several sessions. Raises `Left`."""
+def summary(row: Row, *, now_us: int) -> Item:
+    """Returns a summary of several sessions. Raises `Left`."""
     kind = _words(row.get("kind")) or "summary"
     at_us = time_of(row, "latest_at", "created_at", now_us=now_us)
-    return said(agent_of(row), "note", row.get("content") or "", ["summary", kind], at_us, row)
+    return _item("session_summaries", agent_of(row), "note", row.get("content") or "", ["summary", kind], at_us, row)
 
 
-def thread_head(row: Row, *, now_us: int) -> Statement:
-    """Returns the statement of a thread's newest line. Raises `Left`."""
+def thread_head(row: Row, *, now_us: int) -> Item:
+    """Returns a thread's newest line. Raises `Left`."""
     sample, label = row.get("sample") or "", sanitize_line(row.get("label") or row.get("thread_key") or "")
     text = f"{label}: {sample}" if label and sample.strip() else sample
-    return said(agent_of(row), "note", text, ["thread"], time_of(row, "latest_at", now_us=now_us), row)
+    at_us = time_of(row, "latest_at", now_us=now_us)
+    return _item("memory_thread_heads", agent_of(row), "note", text, ["thread"], at_us, row)
 
 
 def below(children: Mapping[str, Collection[str]], summary_id: str) -> set[str]:
@@ -282,23 +217,3 @@ def below(children: Mapping[str, Collection[str]], summary_id: str) -> set[str]:
                 found.add(child)
                 waiting.append(child)
     return found
-
-
-# ── agents ──
-
-_HERE = {
-    "isolated": "the same here: an agent reads only its own",
-    "shared": "an agent reads only its own here; nothing is shared between agents",
-    "group": "an agent reads only its own here; there are no groups",
-}
-
-
-def policy(row: Row) -> dict[str, str]:
-    """Returns the line of an agent: its read policy, and what is nearest to it here."""
-    given = _words(row.get("read_policy")) or "isolated"
-    group = sanitize_line(row.get("policy_group") or "")
-    here = _HERE.get(given, "an unknown policy; an agent reads only its own here")
-    named = sanitize_line(row.get("id") or "")[:80]
-    if AGENT_ID.fullmatch(named) is None:
-        here = "left: its name is not allowed here"
-    return {"id": named, "policy": f"{given} {group}".strip(), "here": here}

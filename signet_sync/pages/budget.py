@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor
 
+# Fractions of MEMORY.md's budget for the scored sections, the session log and the temporal index.
+SHARES = 0.45, 0.45, 0.10
+
 
 @dataclass(frozen=True, slots=True)
 class Shares:

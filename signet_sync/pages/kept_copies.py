@@ -18,7 +18,7 @@ from signet_sync.sync.workspace import Workspace
 AGENT_FOLDER = re.compile(r"agents/([^/]+)/")
 # Folders of the workspace, and of an agent, that have pages or entity files. No other folder is read.
 _DEEPER = re.compile(
-    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|sessions(?:/\d{4})?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
+    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
     re.ASCII,
 )
 

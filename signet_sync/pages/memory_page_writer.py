@@ -13,7 +13,7 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import day_start
 from signet_sync.pages import page_files, sections, signet_daemon, signet_texts
-from signet_sync.pages.budget import shares
+from signet_sync.pages.budget import SHARES, shares
 from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.pages.memory_page import Projection, Rendered, render, window
 from signet_sync.pages.other_machine import lines_of_rows
@@ -23,7 +23,6 @@ from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
 from signet_sync.pages.store.warnings import warnings
 from signet_sync.settings import model
-from signet_sync.settings.model import half_lives
 from signet_sync.storage import files
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.missing_manifests import follow_page
@@ -99,9 +98,7 @@ def is_current(workspace: Workspace, agent_id: str) -> bool:
 def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
     """Names the inputs of MEMORY.md other than rows; a transaction that moves rows clears the stored stamp."""
     settings = workspace.settings
-    shares_of = settings.share_head, settings.share_ledger, settings.share_index
-    budget = settings.budget_tokens, *shares_of, settings.window_days, half_lives(settings)
-    inputs = __version__, warning(workspace, agent_id, halted), budget
+    inputs = __version__, warning(workspace, agent_id, halted), settings.budget_tokens, settings.window_days
     return text_sha256(repr(inputs))
 
 
@@ -123,8 +120,8 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     database, settings = workspace.database, workspace.settings
     first, last = window(now_us, settings.window_days)
     in_window = pages.count_in_window(database, agent_id, first, last)
-    seen = candidates_store.section_inputs(database, agent_id, now_us, half_lives(settings), settings.budget_tokens)
-    candidates = sections.candidates(seen, now_us, half_lives(settings))
+    seen = candidates_store.section_inputs(database, agent_id, now_us, settings.budget_tokens)
+    candidates = sections.candidates(seen, now_us)
     projection = Projection(
         agent_id,
         warning(workspace, agent_id, halted),
@@ -138,7 +135,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         seen.unread,
         seen.cut,
     )
-    budget = shares(settings.budget_tokens, settings.share_head, settings.share_ledger, settings.share_index)
+    budget = shares(settings.budget_tokens, *SHARES)
     changes = [
         pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
         candidates_store.next_change(database, agent_id, now_us),

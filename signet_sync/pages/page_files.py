@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 
@@ -16,12 +16,10 @@ from signet_sync.formats.paths import (
     head_page,
     log_pages,
     page_agent,
-    session_note,
-    session_notes_folder,
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.memories.store import memories
-from signet_sync.pages import session_notes, signet_texts
+from signet_sync.pages import signet_texts
 from signet_sync.pages.kept_copies import keep_copy, tree
 from signet_sync.pages.page_lease import PageLease
 from signet_sync.pages.store import pages
@@ -90,12 +88,11 @@ def write(
     now_us: int,
     folders: set[str],
     lease: PageLease | None = None,
-    finish: Callable[[bytes], bytes] = lambda data: data,
 ) -> tuple[Signature | None, bool]:
     """Merges text into the file on disk and swaps it in; displaced bytes are kept first, or merged again.
 
-    `finish` adds what the page has outside its block. Returns the file's signature, and whether bytes were written;
-    adds its folder to `folders`, which the caller syncs. Raises `LeaseBusy` if the lease was lost before.
+    Returns the file's signature, and whether bytes were written; adds its folder to `folders`, which the caller syncs.
+    Raises `LeaseBusy` if the lease was lost before.
     """
     entitled = nullcontext if lease is None else lease.guard
     for _ in range(5):
@@ -105,11 +102,9 @@ def write(
         if isinstance(found, Trouble) and found.code != "gone":
             raise SignetSyncError(found.message, path=path, hint="check the file; it is left as it is")
         existing = found.raw if isinstance(found, Found) else None
-        saved = None if existing is None else signet_texts.around_block(workspace.root, path, existing)
-        merged = managed_block.merge(existing if saved is None else saved, text)
-        if existing is not None and saved is not None:
+        merged = managed_block.merge(existing, text)
+        if existing is not None and merged.keep == ("signet", existing):
             merged = replace(merged, keep=("signet", signet_texts.without_removed(workspace, path, existing)))
-        merged = replace(merged, data=finish(merged.data))
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
@@ -142,7 +137,7 @@ def withdraw(workspace: Workspace, path: str) -> None:
     """
     found = files.read(workspace.root, path, PAGE_LIMIT)
     if isinstance(found, Found):
-        rest = without_ours(path, found.raw)
+        rest = managed_block.without_block(found.raw)
         if rest is None:
             saved = not files.retract(workspace.root, path, found.raw)
             files.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
@@ -152,12 +147,6 @@ def withdraw(workspace: Workspace, path: str) -> None:
             raise changed_meanwhile(path)
     with workspace.database.transaction():
         pages.forget_page(workspace.database, path)
-
-
-def without_ours(path: str, raw: bytes) -> bytes | None:
-    """Returns what people wrote on a page, None if nothing: without our block and our properties."""
-    rest = managed_block.without_block(raw)
-    return session_notes.without_properties(rest) if session_note(path) else rest
 
 
 def changed_meanwhile(path: str) -> WorkspaceError:
@@ -170,8 +159,7 @@ def changed_meanwhile(path: str) -> WorkspaceError:
 
 def on_disk(root: str, agent_id: str) -> list[str]:
     """Returns the existing paths of an agent's pages, including those that signet-sync did not write."""
-    folders = (f"{agent_folder(agent_id)}ledger", session_notes_folder(agent_id))
-    paths = (path for folder in folders for path in tree(root, folder))
+    paths = tree(root, f"{agent_folder(agent_id)}ledger")
     return [path for path in (head_page(agent_id), *paths) if page_agent(path) == agent_id]
 
 
@@ -182,8 +170,6 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
         expected = log_pages(agent_id, pages.days(workspace.database, agent_id))
         if agent_id in known:
             expected.add(head_page(agent_id))
-        notes = pages.page_states(workspace.database, agent_id)
-        expected |= {path for path in notes if session_note(path)}
         for path in [path for path in on_disk(workspace.root, agent_id) if path not in expected]:
             if (raw := block_of_ours(workspace.root, path)) is not None:
                 yield agent_id, path, raw

@@ -16,6 +16,9 @@ from signet_sync.pages.store import pages
 from signet_sync.storage.state_dir import process_alive, process_birth
 from signet_sync.sync.workspace import Workspace
 
+# Time after which the lease of a page counts as abandoned.
+LEASE_SECONDS = 30.0
+
 # Tokens of the leases held by this process.
 _HELD: set[str] = set()
 
@@ -67,7 +70,7 @@ def page_lease(workspace: Workspace, agent_id: str, now_us: int) -> Iterator[Pag
             token=token,
             owner=f"{socket.gethostname()}:{os.getpid()}:{process_birth(os.getpid())}",
             now_iso=iso(clock),
-            expires_iso=iso(clock + int(workspace.settings.lease_seconds * 1_000_000)),
+            expires_iso=iso(clock + int(LEASE_SECONDS * 1_000_000)),
             abandoned=_is_abandoned,
         )
         lease = PageLease(workspace, agent_id, row, now_us)

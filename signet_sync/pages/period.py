@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
 from signet_sync.formats.handle import short_handle
-from signet_sync.formats.timestamps import DAY, day_of, short_day
+from signet_sync.formats.timestamps import day_of, instant_of, moment_of, short_day
 from signet_sync.pages.sections import distinct_names, plain, without_blocker, without_name
 from signet_sync.pages.statements import Said
 from signet_sync.text.phrases import counted
@@ -49,13 +50,17 @@ class PeriodMemory(NamedTuple):
 
 
 class PeriodInputs(NamedTuple):
-    """What happened from `from_us` up to, but not at, `to_us` (microseconds since 1970 UTC), oldest first."""
+    """What happened from `from_us` up to, but not at, `to_us` (microseconds since 1970 UTC), oldest first.
+
+    Days are those of `zone`; None is the machine's own time zone.
+    """
 
     from_us: int
     to_us: int
     sessions: Sequence[PeriodSession] = ()
     facts: Sequence[PeriodFact] = ()
     memories: Sequence[PeriodMemory] = ()
+    zone: tzinfo | None = UTC
 
 
 class _Told(NamedTuple):
@@ -65,14 +70,13 @@ class _Told(NamedTuple):
     facts: list[PeriodFact]
 
 
-def text_of(seen: PeriodInputs, *, level: int = 1) -> str:
-    """Returns the Markdown, with headings from `level` on; ends without a newline."""
-    marks = "#" * level
-    lines = [f"{marks} {_title(seen)}", "", _counts(seen)]
+def text_of(seen: PeriodInputs) -> str:
+    """Returns the Markdown; ends without a newline."""
+    lines = [f"# {_title(seen)}", "", _counts(seen)]
     names = distinct_names(session.project for session in seen.sessions)
     for project, sessions in _by_project(seen.sessions):
         name = names.get(project or "") or basename(project) or _ELSEWHERE
-        heading = f"{marks}# {flatten_cell(name)}"
+        heading = f"## {flatten_cell(name)}"
         lines += ["", f"{heading}: {counted(len(sessions), 'session')}", "", *_sessions(sessions, name, seen)]
         for told in _told(fact for fact in seen.facts if fact.project == project):
             lines += ["", f"{told.heading}:", "", *_cut([_fact(fact, seen) for fact in told.facts])]
@@ -80,14 +84,14 @@ def text_of(seen: PeriodInputs, *, level: int = 1) -> str:
     for told in _told(fact for fact in seen.facts if fact.project not in shown):
         lines += [
             "",
-            f"{marks}# {told.heading} in other projects",
+            f"## {told.heading} in other projects",
             "",
             *_cut([_fact(fact, seen) for fact in told.facts]),
         ]
     for heading, promoted in (("Remembered", False), ("Promoted", True)):
         some = [memory for memory in seen.memories if memory.is_promoted == promoted]
         if some:
-            lines += ["", f"{marks}# {heading}", "", *_cut([_memory(memory, seen) for memory in reversed(some)])]
+            lines += ["", f"## {heading}", "", *_cut([_memory(memory, seen) for memory in reversed(some)])]
     return "\n".join(lines)
 
 
@@ -95,26 +99,32 @@ def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
     """Returns the document of `digest --json`."""
     return {
         "agent_id": agent_id,
-        "from": day_of(seen.from_us),
-        "to": day_of(seen.to_us - 1),
+        "from": _date(seen.from_us, seen),
+        "to": _date(seen.to_us - 1, seen),
         "counts": counts_of(seen),
         "sessions": [
-            {"id": one.id, "project": one.project, "day": day_of(one.at_us), "status": one.status, "text": one.sentence}
+            {
+                "id": one.id,
+                "project": one.project,
+                "day": _date(one.at_us, seen),
+                "status": one.status,
+                "text": one.sentence,
+            }
             for one in seen.sessions
         ],
         "facts": [
-            {**_about(one), "project": one.project, "aspect": one.aspect, "over": bool(one.is_over)}
+            {**_about(one, seen), "project": one.project, "aspect": one.aspect, "over": bool(one.is_over)}
             for one in seen.facts
         ],
         "memories": [
-            {**_about(one), "type": one.type, "private": bool(one.is_private), "promoted": bool(one.is_promoted)}
+            {**_about(one, seen), "type": one.type, "private": bool(one.is_private), "promoted": bool(one.is_promoted)}
             for one in seen.memories
         ],
     }
 
 
-def _about(one: PeriodFact | PeriodMemory) -> dict[str, Any]:
-    return {"id": one.id, "day": day_of(one.at_us), "text": one.text}
+def _about(one: PeriodFact | PeriodMemory, seen: PeriodInputs) -> dict[str, Any]:
+    return {"id": one.id, "day": _date(one.at_us, seen), "text": one.text}
 
 
 def counts_of(seen: PeriodInputs) -> dict[str, int]:
@@ -131,7 +141,7 @@ def counts_of(seen: PeriodInputs) -> dict[str, int]:
 
 
 def _title(seen: PeriodInputs) -> str:
-    first, last = day_of(seen.from_us), day_of(seen.to_us - 1)
+    first, last = _date(seen.from_us, seen), _date(seen.to_us - 1, seen)
     return f"What happened on {first}" if first == last else f"What happened from {first} to {last}"
 
 
@@ -195,4 +205,13 @@ def _cut(lines: list[str]) -> list[str]:
 
 
 def _day(at_us: int, seen: PeriodInputs) -> str:
-    return short_day(at_us, seen.to_us - DAY)
+    return short_day(_wall_clock(at_us, seen), _wall_clock(seen.to_us - 1, seen))
+
+
+def _date(at_us: int, seen: PeriodInputs) -> str:
+    return day_of(_wall_clock(at_us, seen))
+
+
+def _wall_clock(at_us: int, seen: PeriodInputs) -> int:
+    """Returns the instant at which a clock of UTC shows what one of the period's time zone shows at this one."""
+    return instant_of(moment_of(at_us).astimezone(seen.zone).replace(tzinfo=UTC))

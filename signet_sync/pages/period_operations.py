@@ -1,12 +1,14 @@
-"""Reads what happened in a period."""
+"""Reads what happened on some days."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import instant_of, moment_of
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.store import period_inputs
@@ -17,19 +19,26 @@ from signet_sync.text.sentences import basename
 
 
 def read(
-    place: IndexPlace, agent_id: str, from_us: int, to_us: int, project: str | None = None, *, private: bool = True
+    place: IndexPlace, agent_id: str, now_us: int, days: int, project: str | None, zone: tzinfo | None
 ) -> PeriodInputs:
-    """Returns what happened from `from_us` up to, but not at, `to_us`, of all projects or one (name, path or origin).
+    """Returns what happened today and on the days before, `days` in all, of all projects or one (name, path or origin).
 
-    Private memories are left out without `private`.
+    Days are those of `zone`; None is the machine's own time zone.
 
     Raises `UsageError` for a project without sessions, `WorkspaceError`, `DatabaseError`.
     """
+    today = moment_of(now_us).astimezone(zone).date()
+    # Of a date without a zone, `astimezone` takes the midnight of the machine's own, whatever its offset was that day.
+    from_us, to_us = (
+        instant_of(datetime.combine(today + timedelta(days=off), time.min, zone).astimezone(UTC))
+        for off in (1 - days, 1)
+    )
     with reading(place) as database:
         belongs = None
         if project is not None:
             belongs = projects_called(database, agent_id, project).__contains__
-        return period_inputs.period_inputs(database, agent_id, from_us, to_us, belongs, private=private)
+        found = period_inputs.period_inputs(database, agent_id, from_us, to_us, belongs)
+    return found._replace(zone=zone)
 
 
 def projects_called(database: Database, agent_id: str, project: str) -> set[str]:

@@ -203,8 +203,8 @@ class SectionCandidate(NamedTuple):
         return f"- {PIN}" if self.pinned else "- "
 
 
-def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]) -> list[SectionCandidate]:
-    """Returns a candidate for everything seen, scored for the UTC day of `now_us`; half-lives are days by kind.
+def candidates(seen: SectionInputs, now_us: int) -> list[SectionCandidate]:
+    """Returns a candidate for everything seen, scored for the UTC day of `now_us`.
 
     A blocker that a later session of its project mentions is left out: that session has its present state. So are next
     steps that are older than the list from which the project's next step is.
@@ -227,7 +227,6 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
             kind,
             at_us,
             today,
-            half_lives=half_lives,
             accesses=use.accesses,
             last_access_us=use.last_us,
             pinned=use.pinned,

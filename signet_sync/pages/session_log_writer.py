@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.paths import day_page, dream_page, head_page, log_pages, month_page, session_note
+from signet_sync.formats.paths import day_page, dream_page, head_page, log_pages, month_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.pages import page_files
 from signet_sync.pages.session_log import day_text, month_text
@@ -33,7 +33,7 @@ def update(run: Pass, agent_id: str) -> None:
     counts: dict[str, int] = {}
     if run.outcome.full:
         counts = pages.days(database, agent_id)
-        states = {path: one for path, one in pages.page_states(database, agent_id).items() if not session_note(path)}
+        states = pages.page_states(database, agent_id)
         days = _stale_days(workspace, agent_id, counts, states)
         gone = states.keys() - log_pages(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
     else:

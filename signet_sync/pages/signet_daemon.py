@@ -58,8 +58,6 @@ def _started_at(pid: int) -> float | None:
 
 def holds(workspace: Workspace, agents: Sequence[str]) -> str:
     """Returns why pages and manifests are held back; empty if they are not, or if the user decided to take over."""
-    if workspace.settings.yields:
-        return "pages are left to Signet (projection.yield)"
     if workspace.settings.takeover:
         return ""
     pid = daemon_pid(workspace.root)

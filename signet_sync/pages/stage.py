@@ -8,7 +8,6 @@ from signet_sync.pages import (
     dreams_page_writer,
     memory_page_writer,
     session_log_writer,
-    session_notes_writer,
     signet_daemon,
 )
 from signet_sync.pages.page_files import block_of_ours, signature_at, vault_is_away
@@ -74,20 +73,6 @@ class LogPages(Publisher):
                 dreams_page_writer.update(run, agent_id)
         except OSError as error:
             raise SignetSyncError(reason(error), path=path) from error
-
-
-class SessionNotes(Publisher):
-    """Keeps a small note for each session equal to its rows, if `obsidian.session_notes` asks for it."""
-
-    name = "session notes"
-
-    def stale(self, run: Pass) -> list[str]:
-        """Returns the MEMORY.md paths of the agents whose notes may differ from their rows."""
-        return [] if _halted(run) else [head_page(agent) for agent in _agents(run)]
-
-    def publish(self, run: Pass, key: str) -> None:
-        """Makes the agent's notes equal to their rows."""
-        session_notes_writer.update(run, page_agent(key) or DEFAULT_AGENT)
 
 
 def _agents(run: Pass) -> list[str]:

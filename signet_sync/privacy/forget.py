@@ -1,8 +1,7 @@
-"""Forgets a memory: its rows, the pages and copies that show it and, on request, the git history."""
+"""Forgets a memory: its rows, and the pages and copies that show it."""
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,25 +12,25 @@ from signet_sync.formats.handle import HANDLE, LETTERS, handle, in_words
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
-from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.memories import operations, text_match
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.memories.store.memories import Memory
-from signet_sync.privacy import past_versions, scrub
+from signet_sync.privacy import scrub
 from signet_sync.storage import files, state_dir
 from signet_sync.sync.workspace import Workspace
 
 _FULL = re.compile(r"m-[a-z2-7]{12}")
+# What DREAMS.md appends to a memory's words: why it was promoted.
+_TAIL = re.compile(r"(?: — found \d+ times? by .*)?\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
     """The result of forgetting; `pending`: the next pass has to delete remaining bytes.
 
-    `memory` is None if it was forgotten earlier, and only pages or the history still contained it. `git_history` states
-    whether versions of the page in the workspace's repository may still show it.
+    `memory` is None if it was forgotten earlier, and only pages still contained it. `git_history` states whether
+    versions of the page in the workspace's repository may still show it.
     """
 
     id: str
@@ -39,14 +38,12 @@ class ForgetResult:
     pending: bool
     git_history: str
     waiting: str
-    purged: purge_plan.PurgeResult | None = None
 
 
-def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> ForgetResult:
+def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> ForgetResult:
     """Forgets a memory to the last byte. After a crash, the next pass deletes the rest.
 
-    If the history cannot be purged as requested, the memory is deleted anyway, and the answer gives the reason. Raises
-    `UsageError` if the name refers to no memory or to several; `WorkspaceError`, `DatabaseError`.
+    Raises `UsageError` if the name refers to no memory or to several; `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
@@ -56,54 +53,37 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge
             bare = name.strip().removeprefix("^")
             if error.code != "unknown-memory" or not _FULL.fullmatch(bare):
                 raise
-            return _forget_earlier(workspace, agent_id, bare, now_us, error, purge_history=purge_history)
+            return _forget_earlier(workspace, agent_id, bare, now_us, error)
         # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can be
         # cleaned.
         operations.update_page(workspace, agent_id, now_us)
         needles = text_match.of_memory(workspace.database, memory)
         queries = text_match.queries_of_memory(workspace.database, memory)
-        done = _erase(workspace, agent_id, memory.id, needles, queries, now_us, purge_history=purge_history)
+        done = _erase(workspace, agent_id, memory.id, needles, queries, now_us)
     return replace(done, memory=memory)
 
 
 def _forget_earlier(
-    workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError, *, purge_history: bool
+    workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError
 ) -> ForgetResult:
-    """Deletes a memory without a row from DREAMS.md, where another database left it, and from the history.
+    """Deletes a memory without a row from DREAMS.md, where another database left it.
 
-    Raises the error `unknown` if neither contains it.
+    Raises the error `unknown` if it is not there.
     """
     mark = handle(memory_id).encode()
     found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
     shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
-    found_in_history = past_versions.HistorySearch(agent_id, memory_id=memory_id)
-    if purge_history:
-        try:
-            past_versions.search(workspace, found_in_history)
-        except RepositoryRefused as refused:
-            if not shown:
-                raise unknown if refused.code == "no-repository" else refused from None
-    if not shown and memory_id not in found_in_history.memories:
+    if not shown:
         raise unknown
-    found_in_history.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in shown]
-    needles = past_versions.words_of_memory(workspace, found_in_history)
-    return _erase(workspace, agent_id, memory_id, needles, set(), now_us, purge_history=purge_history)
+    texts = {_TAIL.sub("", line.partition(mark)[0].decode("utf-8", "replace")).strip() for line in shown}
+    needles = {memory_id.encode()} | text_match.of_texts(workspace.database, sorted(texts))
+    return _erase(workspace, agent_id, memory_id, needles, set(), now_us)
 
 
 def _erase(
-    workspace: Workspace,
-    agent_id: str,
-    memory_id: str,
-    needles: set[bytes],
-    queries: set[str],
-    now_us: int,
-    *,
-    purge_history: bool,
+    workspace: Workspace, agent_id: str, memory_id: str, needles: set[bytes], queries: set[str], now_us: int
 ) -> ForgetResult:
     """Deletes all traces of a memory, given by id and text, and the events of the given queries."""
-    verdicts, note = purge_plan.PurgeRules(needles, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
-    git_state = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
-    begun = purge_plan.begin(workspace, lambda: verdicts, note, git_state) if purge_history else None
     try:
         # First, because after the row is gone it is unknown what a crash has left in these copies.
         scrub.clean_of_words(workspace, needles)
@@ -125,9 +105,8 @@ def _erase(
     waiting = operations.waiting_for(agent_id, outcome)
     # A page that could not be rewritten still shows it.
     pending = bool(memories.forgotten(workspace.database) or waiting)
-    purged = None if begun is None else purge_plan.finish(workspace, begun, note)
-    git = git_state() if purged is None else purged.history(git_state)
-    return ForgetResult(memory_id, None, pending, git, waiting, purged)
+    git_history = versions.holds(workspace.root, [head_page(agent_id), dream_page(agent_id)])
+    return ForgetResult(memory_id, None, pending, git_history, waiting)
 
 
 def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
@@ -136,7 +115,7 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
         raise UsageError(
             f"{name} is an entity file, not a memory",
-            hint=f'signet-sync entity deprecate {wanted} --reason "…"',
+            hint=f'signet-sync entity status {wanted} deprecated --reason "…"',
             code="not-a-memory",
         )
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":
@@ -149,5 +128,5 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
 
 
 def forgotten_document(done: ForgetResult) -> dict[str, Any]:
-    """Returns the JSON document of `forget --json`, without the result of purging the history."""
+    """Returns the JSON document of `forget --json`."""
     return {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}

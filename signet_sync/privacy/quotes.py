@@ -10,7 +10,7 @@ searched, too, but not redacted: its transcript is its harness's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from signet_sync.capture.harnesses.own_calls import TOOLS, is_own_tool, runs_us
@@ -169,7 +169,7 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval], *, by_other
     Reads every other text of the agents once.
     """
     quotes = Quotes([])
-    scopes = [one.scope for one in removals if not one.earlier and one.sessions]
+    scopes = [one.scope for one in removals if one.sessions]
     for agent_id in sorted({scope[0] for scope in scopes}):
         own = list(
             session_texts.artifact_texts(workspace.database, [scope for scope in scopes if scope[0] == agent_id])
@@ -193,8 +193,8 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval], *, by_other
     return quotes
 
 
-def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Callable[[str, bytes], bytes]:
-    """Redacts the passages in the artifacts that quote; returns what redacts older versions of these.
+def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> None:
+    """Redacts the passages in the artifacts that quote.
 
     Raises `UsageError` if one of them cannot be written, or a running session quotes: then nothing may be removed yet.
     """
@@ -206,8 +206,7 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Calla
             code="quoted",
             details={"quoted_in": list(quotes.places)},
         )
-    paths, cleaning = quotes.paths, quotes.cleaning
-    done = privacy_redact.redact(workspace, paths, why, now_us, cleaning=cleaning)
+    done = privacy_redact.redact(workspace, quotes.paths, why, now_us, cleaning=quotes.cleaning)
     if done.left:
         one = done.left[0]
         raise UsageError(
@@ -217,7 +216,6 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Calla
             code="quoted",
             details={"quoted_in": [left.path for left in done.left]},
         )
-    return lambda path, raw: privacy_redact.redacted_version(path, raw, cleaning) if path in paths else raw
 
 
 def _texts(workspace: Workspace, agent_id: str, scopes: Sequence[Scope]) -> Iterator[SessionText]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
@@ -17,12 +16,10 @@ from signet_sync.formats import seal as formats_seal
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS, FieldProblem
 from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.formats.frontmatter import FrontmatterProblem
-from signet_sync.formats.paths import MEMORY, page_agent
+from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
-from signet_sync.history.purge import Begun
 from signet_sync.privacy import remove
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import engine, manifests, planner
@@ -30,7 +27,7 @@ from signet_sync.sync.planner import Judgement, Seal
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, redactions
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.redaction import SECRETS, Cleaning, cleaned, redacts, rewritten, rules, without_secrets
+from signet_sync.text.redaction import SECRETS, Cleaning, redacts, rewritten, rules, without_secrets
 from signet_sync.text.sanitizer import sanitize_line
 
 _BATCH = 64
@@ -58,13 +55,11 @@ class NotRedacted:
 
 @dataclass(frozen=True, slots=True)
 class RedactResult:
-    """What a redaction did, or would do; `purged` is what was done to the history, if requested."""
+    """What a redaction did, or would do; `git_history` states whether the repository contains versions of the files."""
 
     files: tuple[FileRedaction, ...]
     left: tuple[NotRedacted, ...]
     git_history: str
-    purged: purge_plan.PurgeResult | None = None
-    begun: Begun | purge_plan.PurgeResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +103,7 @@ def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]
     return sorted(filter(is_artifact_path, found))
 
 
-def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> RedactResult:
+def preview(workspace: Workspace, paths: Sequence[str]) -> RedactResult:
     """Returns what `redact` would do; writes nothing."""
     found: list[FileRedaction] = []
     left: list[NotRedacted] = []
@@ -119,9 +114,7 @@ def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool =
         elif examined is not None:
             found.append(FileRedaction(path, examined.rules))
             left += _secrets_in_names(workspace, examined)
-    git_state = partial(versions.holds, workspace.root, sorted(paths))
-    begun = purge_plan.preview(workspace, lambda: RedactionJudge(paths, SECRETS), git_state) if purge_history else None
-    return RedactResult(tuple(found), tuple(left), git_state(), None, begun)
+    return RedactResult(tuple(found), tuple(left), versions.holds(workspace.root, sorted(paths)))
 
 
 def redact(
@@ -131,17 +124,9 @@ def redact(
     now_us: int,
     *,
     cleaning: Cleaning = SECRETS,
-    purge_history: bool = False,
     progress: Progress | None = None,
 ) -> RedactResult:
-    """Redacts artifacts, then runs a pass over them. After a crash, the same call continues.
-
-    If the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
-    """
-    note, git_state = {"redacted": why}, partial(versions.holds, workspace.root, sorted(paths))
-    begun = (
-        purge_plan.begin(workspace, lambda: RedactionJudge(paths, cleaning), note, git_state) if purge_history else None
-    )
+    """Redacts artifacts, then runs a pass over them. After a crash, the same call continues."""
     found: list[FileRedaction] = []
     left: list[NotRedacted] = []
     for start in range(0, len(paths), _BATCH):
@@ -156,8 +141,7 @@ def redact(
     touched = frozenset(one.path for one in found)
     if touched or redactions.is_due(workspace.database):
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
-    purged = purge_plan.finish(workspace, begun, note) if begun is not None else None
-    return RedactResult(tuple(found), tuple(left), git_state() if purged is None else purged.history(git_state), purged)
+    return RedactResult(tuple(found), tuple(left), versions.holds(workspace.root, sorted(paths)))
 
 
 def _written(
@@ -338,43 +322,3 @@ def _manifest(
         with workspace.database.transaction(durable=True):
             redactions.record(workspace.database, owner[0], [path], iso(now_us), _summary(seen, why))
         yield FileRedaction(path, seen)
-
-
-# ── the history ──
-
-
-class RedactionJudge:
-    """Redacts the artifacts and our pages in every commit of the history (`RewriteRules`)."""
-
-    def __init__(self, paths: Sequence[str], cleaning: Cleaning) -> None:
-        self._paths = frozenset(paths)
-        self._cleaning = cleaning
-        self.left: set[str] = set()
-
-    def file(self, path: str, raw: bytes) -> bytes | None:
-        """Returns a file's bytes for every commit."""
-        if path in self._paths:
-            return redacted_version(path, raw, self._cleaning)
-        if self._cleaning is SECRETS and (page_agent(path) is not None or purge_plan.is_kept_page(path)):
-            return cleaned(raw)
-        return raw
-
-    def message(self, raw: bytes) -> bytes:
-        """Keeps a message: messages were sanitized when they were written."""
-        return raw
-
-    def unexpected(self, raw: bytes) -> bool:
-        """Accepts everything else: other files belong to people."""
-        return False
-
-
-def redacted_version(path: str, raw: bytes, cleaning: Cleaning) -> bytes:
-    """Redacts a version of an artifact from the history; if it cannot be parsed, its plain text."""
-    name = artifact_name(path.rpartition("/")[2])
-    try:
-        made = rewritten(name.kind, raw, cleaning) if name is not None and name.kind in IMMUTABLE_KINDS else None
-    except (FrontmatterProblem, FieldProblem):
-        made = None
-    if made is not None:
-        return made.raw
-    return cleaned(raw, without_secrets if cleaning is SECRETS else cleaning.body)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from signet_sync.capture import spool
@@ -16,18 +15,15 @@ from signet_sync.formats import managed_block
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_record import TOMBSTONE_VERSION
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.paths import MEMORY, display, head_page, is_signets
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
-from signet_sync.history.git.repository import RepositoryRefused
-from signet_sync.history.purge import Begun
 from signet_sync.memories import text_match
-from signet_sync.memories.store import session_texts
 from signet_sync.memories.store.session_texts import used_elsewhere
-from signet_sync.privacy import past_versions, scrub
+from signet_sync.privacy import scrub
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
 from signet_sync.storage import files, state_dir
@@ -47,17 +43,13 @@ from signet_sync.text.sanitizer import sanitize_line
 
 @dataclass(frozen=True, slots=True)
 class SessionRemoval:
-    """What a removal covers: all or some sessions of one agent's token, and their files.
-
-    `earlier`: they were removed before, and only the history is left to be cleaned.
-    """
+    """What a removal covers: all or some sessions of one agent's token, and their files."""
 
     agent_id: str
     session_token: str
     sessions: tuple[SessionRef, ...]
     all_sessions: bool
     paths: tuple[str, ...]
-    earlier: bool = False
 
     @property
     def session_ids(self) -> tuple[str, ...]:
@@ -76,9 +68,8 @@ class RemoveResult(NamedTuple):
     `foreign` are files that we do not write and that still contain text of the sessions: files of the workspace by
     relative path, and, by absolute path, the harness transcripts from which the sessions were captured.
 
-    `quoted_in` are artifacts of other sessions that quote these. `purged` is what was done to the history, if
-    requested. `memories` are ids that pages of the history name and that are no longer memories: for sessions removed
-    earlier it is unknown which of these came from them. `signet` are those of the foreign files that Signet writes.
+    `git_history` states whether the workspace's repository may still contain them. `quoted_in` are artifacts of other
+    sessions that quote these, `signet` those of the foreign files that Signet writes.
     """
 
     agent_id: str
@@ -90,17 +81,7 @@ class RemoveResult(NamedTuple):
     git_history: str
     foreign: tuple[str, ...]
     quoted_in: tuple[str, ...] = ()
-    purged: purge_plan.PurgeResult | None = None
-    memories: tuple[str, ...] = ()
     signet: tuple[str, ...] = ()
-
-
-RewriteVersion = Callable[[str, bytes], bytes]
-
-
-def unchanged(path: str, raw: bytes) -> bytes:
-    """Returns a version unchanged."""
-    return raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,78 +109,12 @@ def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
         )
 
 
-def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[SessionRemoval]:
+def plan(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Returns what `remove NAME` would cover: an id or path covers its session, a key or token all of the token's.
 
-    With `purge_history`, sessions that were removed earlier come first. Raises `UsageError` if the name matches
-    nothing, or is a prefix of several sessions.
+    Raises `UsageError` if the name matches nothing, or is a prefix of several sessions.
     """
     sessions_live.settle(workspace)  # after the loss of the database, their files may not have been read yet
-    earlier = _earlier(workspace, agent_id, name) if purge_history else []
-    try:
-        return [*earlier, *_present(workspace, agent_id, name)]
-    except UsageError as error:
-        if error.code != "unknown-session" or not purge_history:
-            raise
-        earlier = earlier or _earlier_by_id(workspace, agent_id, name)
-        if not earlier:
-            raise
-        return earlier
-
-
-def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
-    """Returns what a key or token covers of sessions that only tombstone and history still contain."""
-    found = []
-    for tombstone in all_tombstones(workspace):
-        if tombstone.agent_id == agent_id and tombstone.session_token in (name, token_of(agent_id, name)):
-            found.append(_all_of_tombstone(workspace, tombstone))
-    return found
-
-
-def _all_of_tombstone(workspace: Workspace, tombstone: Tombstone) -> SessionRemoval:
-    """Returns everything that a tombstone covers."""
-    refs = tuple(SessionRef(tombstone.agent_id, tombstone.session_token, one, None) for one in tombstone.session_ids)
-    paths = tuple(tombstones_store.gone_paths(workspace.database, tombstone))
-    return SessionRemoval(tombstone.agent_id, tombstone.session_token, refs, not refs, paths, earlier=True)
-
-
-def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
-    """Does the same for a session's id or path; what the tombstone lacks is read from the history."""
-    tombstones = [tombstone for tombstone in all_tombstones(workspace) if tombstone.agent_id == agent_id]
-    was_removed = {tombstone.session_token: _removed_with(workspace, tombstone) for tombstone in tombstones}
-    past = past_versions.HistorySearch(agent_id, lambda path, raw: any(one(path, raw) for one in was_removed.values()))
-    found: list[tuple[str, bytes]] = []
-    if tombstones:
-        with suppress(RepositoryRefused, WorkspaceError, OSError):  # without a readable history the tombstones suffice
-            found = past_versions.search(workspace, past).artifacts
-    removals = []
-    for tombstone in tombstones:
-        named = {
-            (path, past_versions.session_of(raw))
-            for path, raw in found
-            if was_removed[tombstone.session_token](path, raw)
-        }
-        ids = {one for path, one in named if one is not None and name in (path, one)} | {name} & {
-            *tombstone.session_ids
-        }
-        if not found and name in tombstone.removed_paths and len(tombstone.session_ids) < 2:
-            removals.append(_all_of_tombstone(workspace, tombstone))
-        elif ids:
-            paths = tuple(sorted({path for path, one in named if one in ids}))
-            refs = tuple(SessionRef(agent_id, tombstone.session_token, one, None) for one in sorted(ids))
-            removals.append(SessionRemoval(agent_id, tombstone.session_token, refs, False, paths, earlier=True))
-    return removals
-
-
-def _removed_with(workspace: Workspace, tombstone: Tombstone) -> purge_plan.IsOfIt:
-    """Returns a check whether a file of the history was removed with a tombstone."""
-    gone, everyone = tombstones_store.gone_paths(workspace.database, tombstone), not tombstone.session_ids
-    return purge_plan.of_sessions(
-        tombstone.agent_id, tombstone.session_token, tombstone.session_ids, gone, everyone=everyone
-    )
-
-
-def _present(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     database = workspace.database
     derived = token_of(agent_id, name)
     found = sessions.find(database, agent_id, name, sealed=True)
@@ -269,37 +184,25 @@ def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[Sessi
         path = f"{MEMORY}/{name}"
         if carried_token(name) == token and artifact_name(name) is None:
             copy = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-            if isinstance(copy, Found) and past_versions.session_of(copy.raw) in ids:
+            if isinstance(copy, Found) and session_of(copy.raw) in ids:
                 found.add(path)
     return sorted(found)
 
 
-def remove(
-    workspace: Workspace,
-    removal: SessionRemoval,
-    reason: str,
-    now_us: int,
-    *,
-    purge_history: bool = False,
-    quoted_in: tuple[str, ...] = (),
-    rewrite: RewriteVersion = unchanged,
-) -> RemoveResult:
-    """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable.
+def session_of(raw: bytes) -> str | None:
+    """Returns the session id in an artifact's frontmatter."""
+    try:
+        found = parse(raw).fields.get("session_id")
+    except FrontmatterProblem:
+        return None
+    return found if isinstance(found, str) else None
 
-    `rewrite` removes quotes of the sessions from versions of other files in the history. If the history is to be purged
-    and cannot be, the sessions are removed all the same, and the answer says why.
-    """
-    if removal.earlier:
-        return _purge_earlier(workspace, removal, now_us)
+
+def remove(
+    workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int, *, quoted_in: tuple[str, ...] = ()
+) -> RemoveResult:
+    """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable."""
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
-    note, begun = _note(removal), None
-    if purge_history:
-        begun = purge_plan.begin(
-            workspace,
-            lambda: _verdicts(workspace, removal, needles, rewrite),
-            note,
-            partial(_git_history, workspace, removal),
-        )
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
             # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
@@ -323,8 +226,6 @@ def remove(
             workspace.events.append(f"a kept copy of a page may still contain removed text: {error}")
     after = _count(workspace.database, removal)
     pending = tuple(artifact for artifact in removal.paths if files.status_of(workspace.root, artifact) is not None)
-    purged = None if begun is None else purge_plan.finish(workspace, begun, note)
-    git_state = partial(_git_history, workspace, removal)
     foreign = text_match.foreign_files(workspace, needles, path)
     return RemoveResult(
         removal.agent_id,
@@ -333,11 +234,10 @@ def remove(
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
         before - after,
-        git_state() if purged is None else purged.history(git_state),
+        _git_history(workspace, removal),
         tuple(sorted({*foreign, *transcripts})),
         quoted_in,
-        purged,
-        signet=_signets(workspace, foreign),
+        _signets(workspace, foreign),
     )
 
 
@@ -370,111 +270,6 @@ def _is_left_out(workspace: Workspace, removal: SessionRemoval) -> bool:
     """Returns whether the repository's ignore rules exclude every file of the sessions."""
     paths = {*removal.paths}
     return bool(paths) and versions.ignored(workspace.root, sorted(paths)) >= paths
-
-
-def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -> RemoveResult:
-    """Cleans the history of sessions that were removed earlier."""
-    needles, past = _needles(workspace, removal), past_versions.HistorySearch(removal.agent_id)
-
-    def judged() -> purge_plan.PurgeRules:
-        nonlocal needles, past
-        verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
-        return verdicts
-
-    note, git_state = _note(removal), partial(_git_history, workspace, removal)
-    done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, git_state), note)
-    unknown = past_versions.unknown_memories(workspace, past)
-    foreign = text_match.foreign_files(workspace, needles, tombstones_files.path_of(*removal.scope[:2]))
-    # Without artifacts their words are unknown, and pages may show them.
-    unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
-    tombstone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(git_state)
-    return RemoveResult(
-        removal.agent_id,
-        removal.session_token,
-        tombstone,
-        (),
-        (),
-        0,
-        "unknown" if unsure and history == "clean" else history,
-        tuple(foreign),
-        purged=done,
-        memories=unknown,
-        signet=_signets(workspace, foreign),
-    )
-
-
-def _judged_earlier(
-    workspace: Workspace, removal: SessionRemoval, now_us: int
-) -> tuple[purge_plan.PurgeRules, set[bytes], past_versions.HistorySearch]:
-    """Derives verdicts and needles from the sessions' artifacts in the history, indexed again in memory."""
-    agent_id, token = removal.agent_id, removal.session_token
-    tombstone = next(one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
-    past = past_versions.search(workspace, past_versions.HistorySearch(agent_id, _removed_with(workspace, tombstone)))
-    with past_versions.with_removed(workspace, past.artifacts, now_us) as then:
-        refs = removal.sessions
-        if removal.all_sessions:
-            sql = f"select distinct session_id from memory_artifacts where {_MINE}"
-            rows = then.database.execute(sql, (agent_id, token))
-            refs = tuple(SessionRef(agent_id, token, row[0], None) for row in rows)
-        seen = replace(removal, sessions=refs)
-        needles = _needles(then, seen)
-        return _verdicts(then, seen, needles), needles, past
-
-
-def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun | purge_plan.PurgeResult:
-    """Returns what `--purge-history` would rewrite, or why it would not."""
-
-    def judged() -> purge_plan.PurgeRules:
-        if removal.earlier:
-            return _judged_earlier(workspace, removal, now_us)[0]
-        return _verdicts(workspace, removal, _needles(workspace, removal))
-
-    return purge_plan.preview(workspace, judged, partial(_git_history, workspace, removal))
-
-
-def _verdicts(
-    workspace: Workspace, removal: SessionRemoval, needles: set[bytes], rewrite: RewriteVersion = unchanged
-) -> purge_plan.PurgeRules:
-    """Decides what to change in the history, while the sessions' rows still exist."""
-    agent_id, token, ids = removal.scope
-    scopes = [removal.scope]
-    shared = {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
-    everyone = _is_alone(workspace.database, removal) and not _lingers(workspace, removal)
-    names = set(ids) - used_elsewhere(workspace.database, scopes, ids)
-    if everyone:
-        names |= shared
-    else:
-        needles = needles - {word.encode("utf-8", "replace") for word in shared}
-    return purge_plan.PurgeRules(
-        needles | text_match.on_pages(workspace.database, scopes),
-        session_texts.handles(workspace.database, scopes),
-        names,
-        purge_plan.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
-        rewrite,
-    )
-
-
-def _lingers(workspace: Workspace, removal: SessionRemoval) -> bool:
-    """Returns whether the history still contains artifacts of another session of the token, removed earlier.
-
-    Its words are derived from them if it is purged as well.
-    """
-    ids = removal.session_ids
-    for tombstone in all_tombstones(workspace):
-        if (tombstone.agent_id, tombstone.session_token) == (
-            removal.agent_id,
-            removal.session_token,
-        ) and tombstone.session_ids:
-            past = past_versions.search(
-                workspace, past_versions.HistorySearch(tombstone.agent_id, _removed_with(workspace, tombstone))
-            )
-            return any(past_versions.session_of(raw) not in ids for _, raw in past.artifacts)
-    return False
-
-
-def _note(removal: SessionRemoval) -> dict[str, str]:
-    ids = () if removal.all_sessions else removal.session_ids
-    return purge_plan.note_of_sessions(removal.agent_id, removal.session_token, ids)
 
 
 def tombstone_of(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:

@@ -15,11 +15,10 @@ from signet_sync.capture.spool import Job
 from signet_sync.entities import erase
 from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
-from signet_sync.formats import managed_block
 from signet_sync.formats.filename import artifact_name, ignored_code
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.managed_block import lines_without, without_lines
+from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_of
@@ -28,7 +27,7 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, session_texts
 from signet_sync.memories.store.session_texts import names, used_elsewhere
-from signet_sync.pages import conflict_copies, dreams_page_writer, kept_copies, notes, page_files
+from signet_sync.pages import conflict_copies, dreams_page_writer, kept_copies, page_files
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
@@ -39,7 +38,7 @@ from signet_sync.storage.database import wipe
 from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Pass
-from signet_sync.sync.store import artifacts, counts, line_index, passes, redactions
+from signet_sync.sync.store import artifacts, line_index, passes, redactions
 from signet_sync.sync.tombstones import handles as tombstones_handles
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import path_of
@@ -171,7 +170,7 @@ def _delete_damaged_databases(database: str) -> None:
 
 
 def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, rows_are_made: bool = False) -> None:
-    """Deletes lines of removed sessions and forgotten memories from kept copies of displaced pages, and from digests.
+    """Deletes lines of removed sessions and forgotten memories from kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
     later by the digests of handles, and of lines that could not be deleted then. Where a removed session never had
@@ -179,7 +178,7 @@ def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, 
     """
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
-    if (tombstones or handles) and (copies := _copies(workspace.root)):
+    if (tombstones or handles) and (copies := kept_copies.copies(workspace.root)):
         lines = tombstones_store.remembered_lines(workspace.database)
         needles = (_needles(workspace, tombstones) if tombstones else set()) | handles
         unknown = _agents_with_unknown_removals(workspace.database) if rows_are_made else ()
@@ -187,29 +186,21 @@ def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone], *, 
 
 
 def redact_copies(workspace: Workspace) -> None:
-    """Applies redactions to kept copies, to digests in notes, and to conflict copies of artifacts.
+    """Applies redactions to kept copies and to conflict copies of artifacts.
 
     A copy of an artifact's earlier version becomes its redacted version; in other copies only secrets are replaced, and
     a person's words stay. Raises `OSError`, `WorkspaceError`.
     """
-    for path in (*_copies(workspace.root), *_copies_of_artifacts(workspace)):
+    for path in (*kept_copies.copies(workspace.root), *_copies_of_artifacts(workspace)):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
         original = _ARTIFACT.match(path.rpartition("/")[2])
         seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
         sealed = unpack(seal.packed) if seal is not None else None
-        if notes.may_be_note(path):
-            text = managed_block.generated(found.raw)
-            clean = found.raw if text is None else managed_block.merge(found.raw, _cleaned(text)).data
-        else:
-            clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
+        clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
         if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
             raise page_files.changed_meanwhile(path)
-
-
-def _cleaned(text: str) -> str:
-    return cleaned(text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
 def _copies_of_artifacts(workspace: Workspace) -> list[str]:
@@ -229,7 +220,7 @@ def lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> s
     """
     sieve = Sieve(_needles(workspace, tombstones))
     found: set[str] = set()
-    for path in (*page_states(workspace.database), *_copies(workspace.root)):
+    for path in (*page_states(workspace.database), *kept_copies.copies(workspace.root)):
         page = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(page, Found):
             found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.caught(line))
@@ -283,14 +274,9 @@ def _pending_scopes(database: Database, tombstones: Sequence[Tombstone]) -> list
 
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
-    """Cleans kept copies and digests by words, for callers that still know them. Raises `OSError`, `WorkspaceError`."""
-    if copies := _copies(workspace.root):
+    """Cleans kept copies by words, for callers that still know them. Raises `OSError`, `WorkspaceError`."""
+    if copies := kept_copies.copies(workspace.root):
         _delete_lines(workspace, copies, needles)
-
-
-def _copies(root: str) -> list[str]:
-    """Returns the files that repeat lines of pages: kept copies, and notes with a digest."""
-    return [*kept_copies.copies(root), *notes.copies(root), *notes.recorded(root)]
 
 
 def _delete_lines(
@@ -305,15 +291,12 @@ def _delete_lines(
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
-        is_note = notes.may_be_note(path)
+        agent_id = _agent_of(path)
         caught = sieve.caught(found.raw)
-        # Of a note, the path does not say whose digest it contains.
-        for agent_id in counts.agents(workspace.database) if is_note else (_agent_of(path),):
-            caught.update(tombstones_handles.removed_in(workspace.database, agent_id, found.raw))
-            if agent_id in unknown:
-                caught.update(tombstones_handles.rowless_in(workspace.database, agent_id, found.raw))
-        goes = partial(_goes, caught, digests)
-        left = without_lines(found.raw, goes) if is_note else b"\n".join(lines_without(found.raw.split(b"\n"), goes))
+        caught.update(tombstones_handles.removed_in(workspace.database, agent_id, found.raw))
+        if agent_id in unknown:
+            caught.update(tombstones_handles.rowless_in(workspace.database, agent_id, found.raw))
+        left = b"\n".join(lines_without(found.raw.split(b"\n"), partial(_goes, caught, digests)))
         if left == found.raw:
             continue
         if files.replace(workspace.root, path, left, found.raw).displaced is not None:

@@ -24,7 +24,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.pages.store import beside_signet
 from signet_sync.storage import files
 from signet_sync.storage.database import foreign
-from signet_sync.sync.planner import Cliff, judge_tombstone
+from signet_sync.sync.planner import Cliff, CliffRule, judge_tombstone
 from signet_sync.sync.request import Pass
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -174,8 +174,8 @@ def cliff_of(workspace: Workspace, news: Iterable[Tombstone]) -> Cliff | None:
         if agent_id in tokens and not tokens[agent_id].isdisjoint({token, *others}):
             gone.add(session)
             would_remove += rows
-    settings = workspace.settings
-    if len(gone) < settings.cliff_minimum or len(gone) <= settings.cliff_fraction * len(sessions):
+    rule = CliffRule()
+    if len(gone) < rule.minimum or len(gone) <= rule.fraction * len(sessions):
         return None
     message = f"Signet's database says that {len(gone)} of {len(sessions)} sessions were removed"
     hint = "if that database is damaged or of another workspace, move it away; if it is right"

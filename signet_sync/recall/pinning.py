@@ -46,7 +46,7 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
         if LETTERS[found[0]] in KINDS:
             raise UsageError(
                 f"{found} is an entity file, which cannot be pinned to MEMORY.md",
-                hint=f"signet-sync entity pin {found} prevents agents from changing it",
+                hint=f"signet-sync entity protect pin {found} prevents agents from changing it",
                 code="not-pinnable",
             )
         if references.is_left_out(workspace.database, agent_id, found):

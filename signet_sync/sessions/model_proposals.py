@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from signet_sync.errors import ConfigError
 from signet_sync.sessions.states import FlowKind, Proposals, Propose
-from signet_sync.settings.model import Settings, may_ask_model
+from signet_sync.settings.model import Settings
+from signet_sync.settings.model_choice import may_ask_model
 
 
 def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:

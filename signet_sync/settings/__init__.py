@@ -1,5 +1,4 @@
 """Declares each setting once, with its type, default and help; finds the value that is in effect.
 
-Owns `config.toml` of the user and `signet-sync.toml` of a workspace, which it only reads. docs/settings.md is generated
-from it.
+Owns `config.toml` of the user and `signet-sync.toml` of a workspace. docs/settings.md is generated from it.
 """

@@ -8,8 +8,8 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from signet_sync.errors import PathEscape, WorkspaceError
@@ -20,8 +20,8 @@ from signet_sync.storage import displaced as storage_displaced
 from signet_sync.storage import durable
 from signet_sync.storage.durable import CREATE, READ, create, sync_descriptor
 from signet_sync.storage.locations import process_alive
-from signet_sync.storage.remote import RemoteFolder, RemoteRoot
-from signet_sync.storage.safe_paths import folder, reading, split_path
+from signet_sync.storage.safe_paths import checked_parts, folder, no_folder, split_path
+from signet_sync.storage.vault import Root, Vault
 
 if TYPE_CHECKING:
     import ctypes
@@ -54,10 +54,8 @@ def signature_of(status: os.stat_result) -> Signature:
     return tuple.__new__(Signature, found if max(found) <= LARGEST and min(found) >= -LARGEST else map(storable, found))
 
 
-def read_at(descriptor: int | RemoteFolder, name: str, limit: int) -> Found | Trouble:
+def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
     """Reads a regular file of an open folder; never blocks, never follows a link, never reads beyond `limit` bytes."""
-    if isinstance(descriptor, RemoteFolder):
-        return descriptor.read(name, limit)
     try:
         handle = os.open(name, READ, dir_fd=descriptor)
     except OSError as error:
@@ -93,12 +91,79 @@ def _open_trouble(error: OSError) -> Trouble:
     return Trouble("unreadable", f"it cannot be opened: {error.strerror}")
 
 
-def read(root: str, path: str, limit: int) -> Found | Trouble:
+class DiskVault:
+    """An open folder of this machine, by its descriptor: no link is followed, whatever is renamed meanwhile."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def names(self) -> list[str]:
+        """Returns every name, without a look at it."""
+        return os.listdir(self._descriptor)
+
+    def list(self) -> Iterator[tuple[str, os.stat_result | OSError]]:
+        """Yields names with one stat each; one that is gone by then is left out."""
+        with os.scandir(self._descriptor) as entries:
+            for entry in entries:
+                try:
+                    yield entry.name, entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    yield entry.name, error
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Returns the status of a name."""
+        return status_at(self._descriptor, name)
+
+    def read(self, name: str, limit: int) -> Found | Trouble:
+        """Reads a file, again a few times if it changes meanwhile."""
+        return read_settled(self._descriptor, name, limit)
+
+    @contextmanager
+    def inside(self, name: str) -> Iterator[DiskVault | None]:
+        """Opens a folder in this one."""
+        try:
+            inner = os.open(name, durable.FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
+            yield None
+            return
+        try:
+            yield DiskVault(inner)
+        finally:
+            os.close(inner)
+
+
+@contextmanager
+def reading(root: Root, path: str) -> Iterator[Vault]:
+    """Yields a folder of a workspace, to be read; raises as `folder` does."""
+    if isinstance(root, str):
+        with folder(root, path) as descriptor:
+            yield DiskVault(descriptor)
+        return
+    with ExitStack() as stack:
+        place = root
+        for part in checked_parts(path) if path else []:
+            inner = stack.enter_context(place.inside(part))
+            if inner is None:
+                status = place.status(part)
+                if status is None:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+                raise no_folder(path, link=stat.S_ISLNK(status.st_mode))
+            place = inner
+        yield place
+
+
+def read(root: Root, path: str, limit: int) -> Found | Trouble:
     """Reads one workspace-relative path safely."""
     try:
         where, name = split_path(path)
-        with reading(root, where) as descriptor:
-            return read_settled(descriptor, name, limit)
+        with reading(root, where) as vault:
+            return vault.read(name, limit)
     except FileNotFoundError:
         return Trouble("gone", "it is not there")
     except PathEscape as error:
@@ -109,7 +174,7 @@ def read(root: str, path: str, limit: int) -> Found | Trouble:
         return Trouble("unreadable", f"its folder cannot be opened: {error.strerror}")
 
 
-def read_settled(descriptor: int | RemoteFolder, name: str, limit: int) -> Found | Trouble:
+def read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
     """Reads a file of an open folder, again a few times if it changes while it is read: a save takes a moment."""
     found = read_at(descriptor, name, limit)
     for _ in range(2):
@@ -119,18 +184,12 @@ def read_settled(descriptor: int | RemoteFolder, name: str, limit: int) -> Found
     return found
 
 
-def read_ahead(root: str, paths: Sequence[str], limit: int) -> None:
-    """Begins to read files, or all files of folders, that are read next: many at once from a remote workspace."""
-    if isinstance(root, RemoteRoot):
-        root.reader.read_ahead(paths, limit)
-
-
-def status_of(root: str, path: str) -> os.stat_result | None:
+def status_of(root: Root, path: str) -> os.stat_result | None:
     """Returns the status of a path, links not followed; None if nothing is there, or the path leaves the workspace."""
     try:
         where, name = split_path(path)
-        with reading(root, where) as descriptor:
-            return status_at(descriptor, name)
+        with reading(root, where) as vault:
+            return vault.status(name)
     except (FileNotFoundError, NotADirectoryError, WorkspaceError):
         return None
 
@@ -141,16 +200,16 @@ def is_later(root: str, path: str, other: str) -> bool:
     return one is not None and two is not None and one.st_ctime_ns > two.st_ctime_ns
 
 
-def listing(root: str, path: str, prefix: str) -> list[str]:
+def listing(root: Root, path: str, prefix: str) -> list[str]:
     """Lists the names in a folder that start with a prefix, sorted; empty if there is no such folder."""
     try:
-        with reading(root, path) as descriptor:
-            return sorted(name for name in names_at(descriptor) if name.startswith(prefix) and name.isprintable())
+        with reading(root, path) as vault:
+            return sorted(name for name in vault.names() if name.startswith(prefix) and name.isprintable())
     except (OSError, WorkspaceError):
         return []
 
 
-def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
+def signatures(root: Root, paths: Iterable[str]) -> dict[str, Signature]:
     """Returns the signatures of those paths that are regular files; each folder is opened once."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:
@@ -159,9 +218,9 @@ def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
     found: dict[str, Signature] = {}
     for where, names in by_folder.items():
         try:
-            with reading(root, where) as descriptor:
+            with reading(root, where) as vault:
                 for name in names:
-                    status = status_at(descriptor, name)
+                    status = vault.status(name)
                     if status is not None and stat.S_ISREG(status.st_mode):
                         found[f"{where}/{name}" if where else name] = signature_of(status)
         except (FileNotFoundError, WorkspaceError):
@@ -422,35 +481,8 @@ def is_being_written(root: str, path: str) -> bool:
     return False
 
 
-def names_at(descriptor: int | RemoteFolder) -> Iterable[str]:
-    """Returns the names in an open folder. Raises `OSError`."""
-    return descriptor.statuses() if isinstance(descriptor, RemoteFolder) else os.listdir(descriptor)
-
-
-@contextmanager
-def inside(descriptor: int | RemoteFolder, name: str) -> Iterator[int | RemoteFolder | None]:
-    """Opens a folder of an open folder; yields None if there is no folder of that name. Raises `OSError`."""
-    if isinstance(descriptor, RemoteFolder):
-        status = descriptor.status(name)
-        yield descriptor.inside(name) if status is not None and stat.S_ISDIR(status.st_mode) else None
-        return
-    try:
-        inner = os.open(name, durable.FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-            raise
-        yield None
-        return
-    try:
-        yield inner
-    finally:
-        os.close(inner)
-
-
-def status_at(descriptor: int | RemoteFolder, name: str) -> os.stat_result | None:
+def status_at(descriptor: int, name: str) -> os.stat_result | None:
     """Returns the status of a name in an open folder, links not followed; None if nothing is there."""
-    if isinstance(descriptor, RemoteFolder):
-        return descriptor.status(name)
     try:
         return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 from signet_sync.formats.paths import SETTINGS, WORKSPACE_ID
-from signet_sync.storage.remote import RemoteRoot
 
 TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class StateFolder:
 
     __slots__ = (
         "backups", "database", "harnesses", "heartbeat", "injected", "journal", "key", "live", "locks", "logs",
-        "obsidian", "path", "settings", "spool",
+        "path", "settings", "spool",
     )  # fmt: skip
 
     def __init__(self, path: str, key: str) -> None:
@@ -44,7 +43,6 @@ class StateFolder:
         self.database = os.path.join(path, "signet-sync.db")
         self.heartbeat = os.path.join(path, "heartbeat.json")
         self.harnesses = os.path.join(path, "harnesses.json")
-        self.obsidian = os.path.join(path, "obsidian.json")
         self.settings = os.path.join(path, "settings.json")
         self.backups = os.path.join(path, "backups")
         self.injected = os.path.join(path, "injected")
@@ -101,12 +99,7 @@ def _platform_folder(environ: Mapping[str, str], variable: str, usual: str) -> s
 
 
 def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
-    """Returns the state folder of a workspace, by its id, else by its real path. Writes nothing.
-
-    That of a remote workspace never exists: all its state is elsewhere.
-    """
-    if isinstance(root, RemoteRoot):
-        return by_path(base(environ), root)
+    """Returns the state folder of a workspace, by its id, else by its real path. Writes nothing."""
     real = os.path.realpath(root)
     where = base(environ)
     folder = identified(where, real)

@@ -10,14 +10,10 @@ from contextlib import contextmanager
 
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.storage.durable import FOLDER, sync_descriptor
-from signet_sync.storage.remote import RemoteFolder, RemoteRoot
 
 
 def require_root(root: str) -> None:
     """Raises `WorkspaceError` unless the root is a folder that can be listed."""
-    if isinstance(root, RemoteRoot):
-        _require_remote(root)
-        return
     if not os.path.isdir(root):
         if os.path.exists(root):
             raise WorkspaceError("the workspace is not a folder", path=root, hint="name a folder with --workspace")
@@ -25,17 +21,6 @@ def require_root(root: str) -> None:
         raise WorkspaceError("the workspace does not exist", path=root, hint=hint)
     if not os.access(root, os.R_OK | os.X_OK):
         raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")
-
-
-def _require_remote(root: RemoteRoot) -> None:
-    try:
-        root.reader.entries("")
-    except PermissionError:
-        hint = "check the rights of the credentials in use"
-        raise WorkspaceError("the workspace cannot be read", path=root, hint=hint) from None
-    except OSError:
-        hint = "check its address; a place without files counts as missing"
-        raise WorkspaceError("the workspace does not exist", path=root, hint=hint) from None
 
 
 def checked_parts(path: str) -> list[str]:
@@ -60,10 +45,8 @@ def folder(root: str, path: str, *, create: bool = False) -> Iterator[int]:
     """Yields a descriptor of a folder below the root (`""`: the root itself), opened part by part without symlinks.
 
     With `create`, missing folders are made (0700) and their parents synced. Raises `FileNotFoundError`, `PathEscape`,
-    `WorkspaceError`, which it also does for a remote root: such a workspace is only read, with `reading`.
+    `WorkspaceError`.
     """
-    if isinstance(root, RemoteRoot):
-        raise WorkspaceError("a remote workspace is only read", path=root, hint="change it where it is kept")
     descriptor = os.open(root, FOLDER)
     try:
         for part in checked_parts(path) if path else []:
@@ -89,34 +72,16 @@ def folder(root: str, path: str, *, create: bool = False) -> Iterator[int]:
         os.close(descriptor)
 
 
-@contextmanager
-def reading(root: str, path: str) -> Iterator[int | RemoteFolder]:
-    """Yields a folder of any root to the functions of `files` that read: as `folder`, without `create`."""
-    if not isinstance(root, RemoteRoot):
-        with folder(root, path) as descriptor:
-            yield descriptor
-        return
-    place = RemoteFolder(root.reader, "")
-    for part in checked_parts(path) if path else []:
-        status = place.status(part)
-        if status is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        if not stat.S_ISDIR(status.st_mode):
-            raise _no_folder(path, link=stat.S_ISLNK(status.st_mode))
-        place = place.inside(part)
-    place.statuses()
-    yield place
-
-
 def _not_a_folder(part: str, path: str, parent: int) -> WorkspaceError:
     try:
         link = stat.S_ISLNK(os.stat(part, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:
         link = False
-    return _no_folder(path, link=link)
+    return no_folder(path, link=link)
 
 
-def _no_folder(path: str, *, link: bool) -> WorkspaceError:
+def no_folder(path: str, *, link: bool) -> WorkspaceError:
+    """Returns the error for a path on which something else stands instead of a folder."""
     if link:
         return PathEscape(
             "a folder on this path is a symlink",

@@ -34,9 +34,7 @@ FEW_SOURCES = 1_000
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
     """Runs a pass over everything or over given paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
     with state_dir.workspace_lock(workspace.state, request.patience):
-        outcome = run_locked(workspace, request)
-        _maintain(Pass(workspace, request, outcome), workspace.pipeline.closing)
-        return outcome
+        return run_locked(workspace, request)
 
 
 def run_locked(workspace: Workspace, request: Request) -> Outcome:

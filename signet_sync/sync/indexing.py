@@ -16,6 +16,7 @@ from signet_sync.formats.snapshot import Snapshot
 from signet_sync.formats.temporary_sessions import NoiseRule
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.vault import Root
 from signet_sync.sync import deriving, outbox, planner, scan
 from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine
@@ -23,7 +24,7 @@ from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
 from signet_sync.sync.removals import InForce, covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
-from signet_sync.sync.store import artifacts, bodies, counts, passes, redactions, violations
+from signet_sync.sync.store import artifacts, counts, passes, redactions, violations
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import digest_mark
@@ -50,7 +51,8 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     Writes nothing over a vault that may not be written: a check calls only this before it judges.
     """
     workspace, database, request = run.workspace, run.database, run.request
-    require_root(workspace.root)
+    if workspace.vault == workspace.root:
+        require_root(workspace.root)
     snapshot = _look(workspace, request)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
     asked = None if snapshot.everything else snapshot.asked
@@ -69,7 +71,7 @@ def look(run: Pass, *, from_scratch: bool = False) -> Looked:
     run.outcome.tombstones = len(removals.tombstones.tombstones)
     plan = _plan(run, snapshot, known, removals.tombstones, reread | removals.aliases)
     plan.cliff = plan.cliff or run.cliff
-    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
+    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= CliffRule().minimum):
         # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = replace(request, paths=None)
         return look(run)
@@ -96,11 +98,6 @@ def index(run: Pass) -> None:
         others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
         plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
         run.outcome.unchanged = 0
-        moved = [
-            path for path, before in known.items() if snapshot.files.get(path, before.signature) != before.signature
-        ]
-        if moved:
-            bodies.keep_texts(database, moved, run.now_iso)
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = [path for path in violations.sealed_paths(database) if path not in present]
@@ -123,7 +120,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     known = artifacts.known_files(database, wanted)
     judging = _judge_context(run, Tombstones(tombstones_store.mirrored(database)))
     quarantine = Quarantine(run.workspace.state.path, records_crashes=inner.records_crashes)
-    seen = scan.glance(run.workspace.root, wanted)
+    seen = scan.glance(run.workspace.vault, wanted)
     present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
     writing = Pass(run.workspace, inner, moved, run.workers)
@@ -154,7 +151,7 @@ def is_artifact(path: str) -> bool:
 def building(run: Pass) -> Iterator[None]:
     """Builds a first index of many files without a journal on disk."""
     first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
-    names = len(scan.names(run.workspace.root) or ()) if first else 0
+    names = len(scan.names(run.workspace.vault) or ()) if first else 0
     begun = names > BULK_FROM and run.database.begin_build()
     try:
         if begun and names > WORKERS_FROM:
@@ -169,7 +166,7 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
     """Scans the requested paths, after deleting temporary files of processes that died."""
 
     def look() -> Snapshot:
-        return scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
+        return scan.scan(workspace.vault) if request.paths is None else scan.glance(workspace.vault, request.paths)
 
     snapshot = look()
     strays = any(path.startswith(_STRAY) for path in snapshot.files)
@@ -181,7 +178,6 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
 def _plan(
     run: Pass, snapshot: Snapshot, known: dict[str, Known], tombstones: Tombstones, reread: frozenset[str]
 ) -> Plan:
-    settings = run.workspace.settings
     some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
     return planner.plan(
         snapshot,
@@ -190,7 +186,7 @@ def _plan(
         reread=reread,
         covered_rows=covered(run.workspace, tombstones, known, snapshot),
         indexed=None if snapshot.everything or not some_gone else counts.indexed_count(run.database),
-        rule=None if run.request.accept_removals else CliffRule(settings.cliff_fraction, settings.cliff_minimum),
+        rule=None if run.request.accept_removals else CliffRule(),
     )
 
 
@@ -369,11 +365,11 @@ def _links(run: Pass, change: Change, *, whole: bool) -> None:
     if not run.outcome.full and not whole:
         targets = change.paths | artifacts.targets_of(run.database, sorted(change.paths))
     missing = artifacts.unresolved_targets(run.database, targets)
-    broken = [target for target in missing if not _exists(run.workspace.root, target)]
+    broken = [target for target in missing if not _exists(run.workspace.vault, target)]
     artifacts.mark_broken(run.database, broken, targets)
 
 
-def _exists(root: str, target: str) -> bool:
+def _exists(root: Root, target: str) -> bool:
     with suppress(OSError, WorkspaceError):
         return files.status_of(root, target) is not None
     return False

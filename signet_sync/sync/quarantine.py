@@ -11,6 +11,7 @@ import apsw
 
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files, state_dir
+from signet_sync.storage.vault import Root
 
 # Deaths in a row while the same file was processed, after which the file is skipped.
 MOST = 2
@@ -88,7 +89,7 @@ class Quarantine:
         else:
             self._lay_down()
 
-    def left_alone(self, root: str, path: str) -> Trouble | None:
+    def left_alone(self, root: Root, path: str) -> Trouble | None:
         """Returns why a file is skipped, as long as it is unchanged."""
         known = self._deaths.get(path)
         if known is None or known[0] < MOST:
@@ -139,7 +140,7 @@ def account(root: str, folder: str) -> str | None:
     return path
 
 
-def _state(root: str, path: str) -> list[int] | None:
+def _state(root: Root, path: str) -> list[int] | None:
     """Returns size and time of a file; None if it is gone."""
     signature = files.signatures(root, [path]).get(path)
     return [signature.size, signature.mtime_ns] if signature is not None else None

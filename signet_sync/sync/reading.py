@@ -12,13 +12,12 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature, Trouble
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files
-from signet_sync.storage.remote import RemoteFolder, RemoteRoot
-from signet_sync.storage.safe_paths import reading
+from signet_sync.storage.vault import Vault
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
-from signet_sync.sync.store import artifacts, bodies, redactions
+from signet_sync.sync.store import artifacts, redactions
 from signet_sync.sync.validation import FileJudge, is_unsettled, judge_and_pack, read
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
@@ -91,11 +90,11 @@ def judged(
             run.request.progress(taken, len(paths))
 
     with ExitStack() as stack:
-        descriptor = None
+        vault = None
         with suppress(FileNotFoundError):
-            descriptor = stack.enter_context(reading(run.workspace.root, MEMORY))
-        spread = len(paths) > WORKERS_FROM and not isinstance(run.workspace.root, RemoteRoot)
-        reader = _JudgementReader(run, judging, quarantine, descriptor, run.workers if spread else Workers(0))
+            vault = stack.enter_context(files.reading(run.workspace.vault, MEMORY))
+        spread = len(paths) > WORKERS_FROM
+        reader = _JudgementReader(run, judging, quarantine, vault, run.workers if spread else Workers(0))
         for batch, judgements in reader.batches(sorted(paths), alive):
             yield judgements
             taken += len(batch)
@@ -110,18 +109,18 @@ class _JudgementReader:
         run: Pass,
         judging: JudgeContext,
         quarantine: Quarantine,
-        descriptor: int | RemoteFolder | None,
+        vault: Vault | None,
         workers: Workers,
     ) -> None:
         self._run = run
         self._workspace = run.workspace
         self._judge_context = judging
         self._quarantine = quarantine
-        self._descriptor = descriptor
+        self._vault = vault
         self._workers = workers
         self._judge = FileJudge(run.workspace.root, judging)
         self._any_seals = artifacts.seals_exist(run.database)
-        self._ahead = _AHEAD if workers or isinstance(run.workspace.root, RemoteRoot) else 0
+        self._ahead = _AHEAD if workers else 0
 
     def batches(
         self, paths: Sequence[str], alive: Alive
@@ -137,10 +136,9 @@ class _JudgementReader:
             yield ahead[0][0], self._taken(*ahead.popleft(), alive)
 
     def _given(self, batch: Sequence[str]) -> Given[str, Judgement]:
-        """Gives a batch to the workers, without quarantined files; of a remote workspace begins to read it."""
+        """Gives a batch to the workers, without quarantined files."""
         seals = artifacts.seals_of(self._workspace.database, batch) if self._workers and self._any_seals else {}
-        root = self._workspace.root
-        files.read_ahead(root, batch, self._workspace.settings.max_file_bytes)
+        root = self._workspace.vault
         asked = ((path, (path, seals.get(path))) for path in batch if self._quarantine.left_alone(root, path) is None)
         return self._workers.give(self._judge, asked)
 
@@ -160,8 +158,8 @@ class _JudgementReader:
 
     def _judged_here(self, path: str) -> Judgement | None:
         self._quarantine.hold(path)
-        root, limit = self._workspace.root, self._workspace.settings.max_file_bytes
-        found = self._quarantine.left_alone(root, path) or read(self._descriptor, path, limit)
+        root, limit = self._workspace.vault, self._workspace.settings.max_file_bytes
+        found = self._quarantine.left_alone(root, path) or read(self._vault, path, limit)
         if is_unsettled(found):
             return None
         try:
@@ -242,8 +240,6 @@ class VerdictWriter:
             if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest" and self._moved(j))
         ]
         stale = [j.path for j in changed if j.path in before]
-        replaced = [(before[j.path], j.row) for j in changed if j.path in before]
-        bodies.keep_replaced(database, replaced, iso(self._request.now_us))
         artifacts.delete_rows(database, stale)
         for path in stale:
             self._touch(before[path])

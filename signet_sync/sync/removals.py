@@ -47,16 +47,15 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
             judged.append(planner.judge_tombstone(path, Trouble("not-a-file", f"a {what} stands under its name"))[0])
             if parts not in mirrored:
                 unreadable.append(parts)
-    stones = [path for path in snapshot.files if path.startswith(f"{TOMBSTONES}/")]
-    files.read_ahead(workspace.root, stones, TOMBSTONE_LIMIT)
-    for path in stones:
-        signature = snapshot.files[path]
+    for path, signature in snapshot.files.items():
+        if not path.startswith(f"{TOMBSTONES}/"):
+            continue
         name = path.rpartition("/")[2]
         before = known.get(path)
         parts = tombstone_name(name)
         if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
             continue
-        judgement, tombstone = planner.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+        judgement, tombstone = planner.judge_tombstone(path, files.read(workspace.vault, path, TOMBSTONE_LIMIT))
         judged.append(judgement)
         if tombstone is not None:
             fresh[tombstone.agent_id, tombstone.session_token] = tombstone
@@ -73,7 +72,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     # Whether a file that cannot be read is the removal that was lifted or another one, nobody knows: its name decides.
     broken = {judgement.path for judgement in judged if judgement.code == "tombstone-invalid"}
     for tombstone in tombstones_files.lifted(
-        workspace.root,
+        workspace.vault,
         [one for key, one in {**mirrored, **fresh}.items() if tombstones_files.path_of(*key) not in broken],
     ):
         path = _let_go(workspace, tombstone)

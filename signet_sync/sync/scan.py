@@ -9,18 +9,18 @@ from collections.abc import Iterable
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
 from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
-from signet_sync.storage.files import kind_of, names_at, signature_of, status_at
-from signet_sync.storage.remote import RemoteFolder
-from signet_sync.storage.safe_paths import checked_parts, reading, split_path
+from signet_sync.storage.files import kind_of, reading, signature_of
+from signet_sync.storage.safe_paths import checked_parts, split_path
+from signet_sync.storage.vault import Root, Vault
 
 
-def scan(root: str) -> Snapshot:
+def scan(root: Root) -> Snapshot:
     """Lists everything in `memory/` and `memory/tombstones/`: one scandir and one stat per file, nothing opened."""
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
-        with reading(root, MEMORY) as descriptor:
-            _collect(descriptor, MEMORY, files, odd)
+        with reading(root, MEMORY) as vault:
+            _collect(vault, MEMORY, files, odd)
     except FileNotFoundError:
         return Snapshot(True, "missing", "there is no folder `memory/`")
     except (PathEscape, WorkspaceError) as error:
@@ -28,8 +28,8 @@ def scan(root: str) -> Snapshot:
     except OSError as error:
         return Snapshot(True, "refused", f"`memory/` cannot be read: {error.strerror}")
     try:
-        with reading(root, TOMBSTONES) as descriptor:
-            _collect(descriptor, TOMBSTONES, files, odd)
+        with reading(root, TOMBSTONES) as vault:
+            _collect(vault, TOMBSTONES, files, odd)
     except (FileNotFoundError, WorkspaceError):
         pass  # another kind of entry under this name was seen in `memory/`
     except OSError as error:
@@ -37,21 +37,12 @@ def scan(root: str) -> Snapshot:
     return Snapshot(True, "present", "", files, odd)
 
 
-def _collect(descriptor: int | RemoteFolder, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
-    if isinstance(descriptor, RemoteFolder):
-        for name, status in descriptor.statuses().items():
-            _sort(f"{where}/{name}", status, files, odd)
-        return
-    with os.scandir(descriptor) as entries:
-        for entry in entries:
-            path = f"{where}/{entry.name}"
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                odd[display(path)] = f"it cannot be looked at: {error.strerror}"
-                continue
+def _collect(vault: Vault, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    for name, status in vault.list():
+        path = f"{where}/{name}"
+        if isinstance(status, OSError):
+            odd[display(path)] = f"it cannot be looked at: {status.strerror}"
+        else:
             _sort(path, status, files, odd)
 
 
@@ -64,7 +55,7 @@ def _sort(path: str, status: os.stat_result, files: dict[str, Signature], odd: d
         odd[display(path)] = kind_of(status.st_mode)
 
 
-def glance(root: str, paths: Iterable[str]) -> Snapshot:
+def glance(root: Root, paths: Iterable[str]) -> Snapshot:
     """Returns the state of some paths only: one stat each. A path outside the two folders is left out."""
     asked = frozenset(p for p in paths if p.rpartition("/")[0] in (MEMORY, TOMBSTONES) and _names_something(p))
     files: dict[str, Signature] = {}
@@ -81,8 +72,8 @@ def glance(root: str, paths: Iterable[str]) -> Snapshot:
     for path in asked:
         where, name = split_path(path)
         try:
-            with reading(root, where) as descriptor:
-                status = status_at(descriptor, name)
+            with reading(root, where) as vault:
+                status = vault.status(name)
         except (FileNotFoundError, NotADirectoryError, WorkspaceError):
             continue
         except OSError as error:
@@ -101,13 +92,13 @@ def _names_something(path: str) -> bool:
     return True
 
 
-def names(root: str) -> set[str] | None:
+def names(root: Root) -> set[str] | None:
     """Returns the paths in `memory/` and `memory/tombstones/` without a stat; None if `memory/` cannot be listed."""
     found: set[str] = set()
     for where in (MEMORY, TOMBSTONES):
         try:
-            with reading(root, where) as descriptor:
-                found.update(display(f"{where}/{name}") for name in names_at(descriptor))
+            with reading(root, where) as vault:
+                found.update(display(f"{where}/{name}") for name in vault.names())
         except (OSError, WorkspaceError):
             if where == MEMORY:
                 return None

@@ -214,15 +214,12 @@ class Pipeline:
         erasers: Iterable[str | Eraser] = (),
         maintenance: Iterable[str | InFull | Maintenance] = (),
         publishers: Iterable[str | Publisher] = (),
-        closing: Iterable[str | Maintenance] = (),
     ) -> None:
         self._registered = tuple(derivers)
         self.recoveries = _Lazy[Recovery](recoveries)
         self.erasers = _Lazy[Eraser](erasers)
         self.maintenance = _Lazy[Maintenance](maintenance)
         self.publishers = _Lazy[Publisher](publishers)
-        # Stages that must not run inside an operation that starts a pass itself.
-        self.closing = _Lazy[Maintenance](closing)
 
     @cached_property
     def derivers(self) -> tuple[Deriver, ...]:

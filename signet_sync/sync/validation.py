@@ -9,18 +9,18 @@ from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.storage import files
-from signet_sync.storage.remote import RemoteFolder
 from signet_sync.storage.safe_paths import folder
+from signet_sync.storage.vault import Vault
 from signet_sync.sync import planner
 from signet_sync.sync.index_records import Seal
 from signet_sync.sync.planner import JudgeContext, Judgement
 
 
-def read(descriptor: int | RemoteFolder | None, path: str, limit: int) -> Found | Trouble:
+def read(vault: Vault | None, path: str, limit: int) -> Found | Trouble:
     """Reads a file of the open folder `memory/`; if it changes meanwhile, reads it again, a few times."""
-    if descriptor is None:
+    if vault is None:
         return Trouble("gone", "its folder is gone")
-    return files.read_settled(descriptor, path.rpartition("/")[2], limit)
+    return vault.read(path.rpartition("/")[2], limit)
 
 
 def is_unsettled(found: Found | Trouble) -> bool:
@@ -44,15 +44,15 @@ class FileJudge:
     def __init__(self, root: str, judging: JudgeContext) -> None:
         self._root = root
         self._judge_context = replace(judging, seal_of=_no_seal)
-        self._descriptor: int | None = None
+        self._vault: Vault | None = None
 
     def __call__(self, asked: tuple[str, Seal | None]) -> Judgement | None:
         """Returns None if the pass itself has to look: the file is unsettled, or has to be redacted again."""
         path, seal = asked
-        if self._descriptor is None:
+        if self._vault is None:
             with folder(self._root, MEMORY) as descriptor:
-                self._descriptor = os.dup(descriptor)  # open as long as the worker runs
-        found = read(self._descriptor, path, self._judge_context.max_file_bytes)
+                self._vault = files.DiskVault(os.dup(descriptor))  # open as long as the worker runs
+        found = read(self._vault, path, self._judge_context.max_file_bytes)
         if is_unsettled(found):
             return None
         judging = self._judge_context if seal is None else replace(self._judge_context, seal_of=lambda _: seal)

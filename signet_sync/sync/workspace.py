@@ -28,12 +28,16 @@ from signet_sync.storage.database.connection import (
 )
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.storage.durable import private_folder
+from signet_sync.storage.vault import Root
 from signet_sync.sync.stages import Pipeline
 
 
 @dataclass(slots=True)
 class Workspace:
-    """Holds everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`)."""
+    """Holds everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`).
+
+    `vault` is where its files are read, which a workspace elsewhere has; that one is never written.
+    """
 
     root: str
     settings: Settings
@@ -43,6 +47,11 @@ class Workspace:
     own_place: bool = True
     events: list[str] = field(default_factory=list)
     pipeline: Pipeline = field(default_factory=Pipeline)
+    vault: Root = ""
+
+    def __post_init__(self) -> None:
+        """Reads where it writes, unless told otherwise."""
+        self.vault = self.vault or self.root
 
     @property
     def noise(self) -> NoiseRule:

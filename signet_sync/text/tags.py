@@ -2,7 +2,7 @@
 
 Candidates, in this order: terms of the glossary, tokens joined by `. _ / -`, words after UAX #29. Each is normalized or
 refused; the first different ones are the tags. Where we deviate from the original, a comment names the correction;
-`docs/conformance.md` lists them all.
+`docs/internals/conformance.md` lists them all.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.web.link_targets import LinkTarget, of_names
 from signet_sync.web.request import ViewRequest
 
+_ANSWERS = 20
 _KINDS = {"curated": "entity", "node": "summary"}
 _FILES = ("transcript", "node")  # tiers whose hits are read in their file
 
@@ -27,11 +28,9 @@ class Answer(NamedTuple):
     source: LinkTarget | None
 
 
-def answers(
-    database: Database, request: ViewRequest, words: str, limit: int, meaning: Meaning | None = None
-) -> list[Answer]:
-    """Returns what the agent remembers that answers some words, the best first; with `meaning` similar texts, too."""
-    hits = recall_operations.recall(database, words, agent_id=request.agent, limit=limit, meaning=meaning)
+def answers(database: Database, request: ViewRequest, words: str, meaning: Meaning) -> list[Answer]:
+    """Returns what the agent remembers that answers some words, the best first."""
+    hits = recall_operations.recall(database, words, agent_id=request.agent, limit=_ANSWERS, meaning=meaning)
     named = {name for hit in hits for name in (handle_of(hit.id), hit.path) if name}
     targets = of_names(database, request.agent, named)
     return [_answer(hit, targets) for hit in hits]

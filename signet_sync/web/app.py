@@ -27,7 +27,6 @@ from signet_sync.web.acting import Acting, Redirect
 from signet_sync.web.form_tokens import FormTokens
 from signet_sync.web.layout import Frame
 from signet_sync.web.links import Links
-from signet_sync.web.live_updates import Events
 from signet_sync.web.request import Site, View, ViewRequest, WebPage
 from signet_sync.web.security import FORMS, TOKEN, BrowserGuard, Keys, query_of
 
@@ -55,11 +54,11 @@ def make(
     listed: list[Listed] | None = None,
     read_only: bool = False,
 ) -> ASGIApp:
-    """Returns the application behind its guard; `ending` ends the streams when set, `listed` replaces our views."""
+    """Returns the application behind its guard; `ending` stops long actions when set, `listed` replaces our views."""
     keys = Keys(token) if isinstance(token, str) else token
     ending = ending or asyncio.Event()
     acting = None if read_only else Acting(FormTokens(keys.cookie), ending.is_set)
-    pages = _Pages(site, collected() if listed is None else listed, ending, acting)
+    pages = _Pages(site, collected() if listed is None else listed, acting)
     return BrowserGuard(pages.app, keys, port, read_only=read_only)
 
 
@@ -74,19 +73,18 @@ def collected() -> list[Listed]:
 class _Pages:
     """Answers requests for one site."""
 
-    def __init__(self, site: Site, listed: list[Listed], ending: asyncio.Event, acting: Acting | None) -> None:
+    def __init__(self, site: Site, listed: list[Listed], acting: Acting | None) -> None:
         self._site = site
         self._templates = formatting.environment(os.path.join(_HERE, "templates"))
         self._limiter = CapacityLimiter(_AT_ONCE)
         self._waiting = CapacityLimiter(_AT_ONCE)  # forms wait for their action, and must not keep views waiting
-        self._paths = {"static": "/static/{path}", "events": "/events"}
+        self._paths = {"static": "/static/{path}"}
         if acting is not None:
             listed = [*listed, (f"{FORMS}{{action}}", "do", acting.confirm), ("/done/{once}", "done", acting.result)]
         self._paths |= {name: path for path, name, _ in listed}
         routes: list[BaseRoute] = [Route(path, self._endpoint(view), name=name) for path, name, view in listed]
         if acting is not None:
             routes.append(Route(f"{FORMS}{{action}}", self._form_endpoint(acting), methods=["POST"]))
-        routes.append(Route("/events", Events(site.place, ending).answer, name="events"))
         routes.append(Mount("/static", _Static(directory=os.path.join(_HERE, "static")), name="static"))
         self.app = Starlette(
             routes=routes,

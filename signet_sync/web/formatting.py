@@ -101,7 +101,7 @@ def ago(context: Context, value: int | str | None) -> str:
     instant = _instant(value)
     if instant is None:
         return "never"
-    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
         iso(instant), _local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["request"].now_us - instant)
     )
 

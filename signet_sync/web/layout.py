@@ -13,22 +13,15 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
 from signet_sync.web.request import Site
 
-# The view's name, its label, the key that follows `g`.
+# The view's name and its label.
 NAVIGATION = (
-    ("overview", "Overview", "o"),
-    ("sessions", "Sessions", "s"),
-    ("graph", "Graph", "g"),
-    ("violations", "Problems", "v"),
-    ("recall", "Recall", "r"),
-    ("entities", "Entities", "e"),
+    ("overview", "Overview"),
+    ("sessions", "Sessions"),
+    ("threads", "Threads"),
+    ("violations", "Problems"),
+    ("recall", "Recall"),
+    ("entities", "Entities"),
 )
-# What can be done from a view, by its name: words to find it by.
-DOES = {
-    "sessions": "open or remove a session",
-    "violations": "restore or accept changed files",
-    "recall": "pin, unpin or forget a memory",
-    "entities": "pin or lock an entity, approve or reject a proposal",
-}
 _WELL = ("watching", "polling", "reconciling", "starting")
 
 
@@ -39,7 +32,7 @@ class Frame:
     site: Site
     section: str = ""  # the view of the navigation that is shown, or contains what is shown
     version: str = __version__
-    navigation: tuple[tuple[str, str, str], ...] = NAVIGATION
+    navigation: tuple[tuple[str, str], ...] = NAVIGATION
 
     @property
     def root(self) -> str:

@@ -1,4 +1,4 @@
-"""Maps the links of a generated page to views: sessions, days, entities, nodes of the graph."""
+"""Maps the links of a generated page to views: sessions, days, entities, nodes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from signet_sync.web import formatting
 
 TOKEN = "token"  # noqa: S105 - what the parameter is called
 _CSP = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {

@@ -1,4 +1,4 @@
-"""Says in plain words what the index calls by its own terms: problems, levels of the graph, entities, events. Pure."""
+"""Says in plain words what the index calls by its own terms: problems, levels of nodes, entities, events. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cause_of(code: str, message: str = "") -> Cause:
     return CAUSES.get(code) or Cause(code, message)
 
 
-# ── the graph ──
+# ── nodes ──
 
 _LEVELS = {"arc": "week", "epoch": "quarter", "chunk": "part of a transcript"}
 _LEVEL = re.compile(rf"({'|'.join(_LEVELS)})(?= \d{{4}}-)")

@@ -255,23 +255,6 @@ def test_a_full_spool(vault: Vault) -> None:
     assert "was processed" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
 
 
-# ── 8 ──
-
-
-def test_a_clock_in_the_future(vault: Vault) -> None:
-    state_dir.write_json(str(vault.state / "last-pass.json"), {"last_full_pass": "2093-01-01T00:00:00.000Z"})
-    remedy = told(vault, "clock", "last pass", "2093-01-01", "days ahead")["remedy"]
-    left_alone(vault, "clock")
-    set_clock, _, rest = remedy.partition(" && ")
-    assert set_clock.startswith("sudo ")
-    do(rest)
-    assert "clock" not in ailing(look(vault))
-
-    vault.session(2, captured_at="2093-01-01T10:00:00.000Z", ended_at="2093-01-01T10:00:00.000Z")
-    vault.call("reindex")
-    assert "2093" in told(vault, "clock", "memory/2093-", "dated in the future")["message"]
-
-
 # ── 9 ──
 
 

@@ -9,14 +9,13 @@ import shutil
 import stat
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from workbench import ROOT, Answer, Vault, call, contents
 
-from signet_sync.host.harness_settings import claude_code, files
+from signet_sync.host.harness_settings import files, registry
 from signet_sync.host.harness_settings.condition import Edit
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
@@ -115,7 +114,7 @@ def test_auto_means_what_is_here_and_leaves_no_trace(home: Path, vault: Vault) -
     for name in (".claude", ".codex", ".config/opencode/plugins", ".openclaw/hooks"):
         put(home / name / "neighbour", "x")
     before = contents(home, but=[".agents"])
-    document = good(call("hooks", "install", "auto", "--trust", "--json")).json
+    document = good(call("hooks", "install", "auto", "--json")).json
     assert [entry["harness"] for entry in document["harnesses"]] == list(HARNESSES)
     assert all(entry["events"] and entry["error"] is None for entry in document["harnesses"])
     assert fed(vault).keys() == set(HARNESSES)
@@ -137,17 +136,6 @@ def test_auto_without_any_harness(vault: Vault) -> None:
     assert "no harness was found" in answer.err
     assert "claude-code, codex, gemini, opencode, openclaw" in answer.err
     assert "not found on this machine" in good(call("hooks", "status")).out
-
-
-def test_a_named_harness_gets_its_folder_and_loses_it_again(home: Path, vault: Vault) -> None:
-    good(call("hooks", "install", "gemini"))
-    path = home / ".gemini/settings.json"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    hooks = json.loads(path.read_bytes())["hooks"]
-    assert list(hooks) == ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"]
-    assert {group["hooks"][0]["timeout"] for groups in hooks.values() for group in groups} == {10_000, 5_000}
-    good(call("hooks", "uninstall", "gemini"))
-    assert not path.parent.exists()
 
 
 def test_the_environment_moves_the_folders(home: Path, vault: Vault, tmp_path: Path, monkeypatch: Any) -> None:
@@ -275,19 +263,48 @@ def test_a_link_is_followed_and_kept(home: Path, vault: Vault) -> None:
     link.symlink_to("../dotfiles/claude.json")
     good(call("hooks", "install", "claude-code"))
     assert link.is_symlink() and "signet_sync" in target.read_text()
-    assert [entry.name for entry in target.parent.iterdir()] == ["claude.json"]
+    names = sorted(entry.name for entry in target.parent.iterdir())
+    assert names == ["claude.json", "claude.json.signet-sync.bak"]
     good(call("hooks", "uninstall", "claude-code"))
     assert link.is_symlink() and target.read_text() == SETTINGS
+
+
+def test_a_copy_from_before_the_first_change_is_kept_and_never_put_back(home: Path, vault: Vault) -> None:
+    path = put(home / ".claude/settings.json", SETTINGS)
+    path.chmod(0o640)
+    copy = path.with_name("settings.json.signet-sync.bak")
+    good(call("hooks", "install", "claude-code", "--dry-run"))
+    assert not copy.exists()
+    good(call("hooks", "install", "claude-code"))
+    assert copy.read_text() == SETTINGS and stat.S_IMODE(copy.stat().st_mode) == 0o640
+    path.write_text(path.read_text().replace("opus", "other").replace("10", "7"))
+    good(call("hooks", "install", "claude-code"))
+    assert copy.read_text() == SETTINGS
+    good(call("hooks", "uninstall", "claude-code"))
+    assert path.read_text() == SETTINGS.replace("opus", "other") and copy.read_text() == SETTINGS
+    path.write_text(SETTINGS)
+    good(call("hooks", "install", "claude-code"))
+    good(call("hooks", "uninstall", "claude-code"))
+    assert path.read_text() == SETTINGS and not copy.exists(), "a copy of what is there is of no use"
+
+
+def test_settings_with_comments_are_edited(home: Path, vault: Vault) -> None:
+    text = '{\n  // mine\n  "model": "opus", /* also */\n  "hooks": {\n    // none yet\n  },\n}\n'
+    path = put(home / ".claude/settings.json", text)
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    there = path.read_text()
+    assert "// mine" in there and "/* also */" in there and "// none yet" in there
+    assert conditions()["claude-code"]["installed"] and conditions()["claude-code"]["problems"] == []
+    good(call("hooks", "uninstall", "claude-code"))
+    assert path.read_text() == text
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (b'{\n  // mine\n  "model": "opus"\n}\n', "line 2: a comment"),
-        (b'{\n  "model": "opus",\n}\n', "line 3"),
+        (b'{\n  "model": "opus"\n  "x": 1}\n', "line 3"),
         (b'{"model": "caf\xe9"}', "not UTF-8"),
         (b"", "empty"),
-        (b'{"hooks": []}', '"hooks" is not an object'),
     ],
 )
 def test_settings_that_cannot_be_edited_stay_as_they_are(home: Path, vault: Vault, text: bytes, told: str) -> None:
@@ -317,30 +334,30 @@ def test_dry_run_shows_a_diff_and_writes_nothing(home: Path, vault: Vault) -> No
     all_harnesses(home)
     put(home / ".claude/settings.json", SETTINGS.rstrip("\n"))
     before = contents(home.parent)
-    out = good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
+    out = good(call("hooks", "install", "auto", "--dry-run")).out
     assert contents(home.parent) == before
     assert f"--- {home}/.claude/settings.json\n+++ {home}/.claude/settings.json\n" in out
-    assert f"--- /dev/null\n+++ {home}/.codex/config.toml\n" in out
+    assert f"--- /dev/null\n+++ {home}/.codex/hooks.json\n" in out
     assert "\\ No newline at end of file\n" in out
     if shutil.which("patch") is None:
         pytest.skip("patch is not on this machine")
     patched = subprocess.run(["patch", "-p0", "-d", "/"], input=out, capture_output=True, text=True, check=False)
     assert patched.returncode == 0, patched
-    assert "nothing would change" in good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
+    assert "nothing would change" in good(call("hooks", "install", "auto", "--dry-run")).out
     out = good(call("hooks", "uninstall", "claude-code", "--dry-run")).out
     assert '-\t\t"SessionStart": [' in out
 
 
 def test_who_disables_hooks_is_named(home: Path, vault: Vault, tmp_path: Path, monkeypatch: Any) -> None:
     managed = put(tmp_path / "managed.json", '{"allowManagedHooksOnly": true}')
-    monkeypatch.setattr(claude_code, "MANAGED", str(managed))
+    monkeypatch.setattr(registry, "MANAGED", str(managed))
     put(home / ".claude/settings.json", '{"disableAllHooks": true}')
-    put(home / ".codex/config.toml", "[features]\nhooks = false\n[[hooks.Stop]]\n")
+    put(home / ".codex/config.toml", "[features]\nhooks = false\n")
     put(home / ".gemini/settings.json", '{"hooksConfig": {"enabled": false, "disabled": ["signet-sync"]}}')
     good(call("hooks", "install", "auto"))
     found = conditions()
     assert codes(found["claude-code"]) == ["hooks-disabled", "hooks-disabled"]
-    assert codes(found["codex"]) == ["hooks-disabled", "two-places", "untrusted"]
+    assert codes(found["codex"]) == ["hooks-disabled"]
     assert codes(found["gemini"]) == ["hooks-disabled", "hooks-disabled"]
     assert str(managed) in good(call("hooks", "status", "claude-code")).out
 
@@ -348,96 +365,15 @@ def test_who_disables_hooks_is_named(home: Path, vault: Vault, tmp_path: Path, m
 # ── Codex ──
 
 
-def test_codex_trusts_only_when_asked(home: Path, vault: Vault) -> None:
+def test_codex_asks_the_person_and_its_trust_is_not_written(home: Path, vault: Vault) -> None:
     config = put(home / ".codex/config.toml", 'model = "gpt"\n')
-    answer = good(call("hooks", "install", "codex"))
-    assert "run /hooks inside Codex" in answer.out
-    assert config.read_text() == 'model = "gpt"\n'
-    condition = conditions()["codex"]
-    assert condition["trusted"] is False and codes(condition) == ["untrusted"]
-    told = call("hooks", "status", "codex").out
-    assert "hooks are installed, not trusted yet" in told.splitlines()[0]
-
-    answer = good(call("hooks", "install", "codex", "--trust"))
-    state_of = tomllib.loads(config.read_text())["hooks"]["state"]
-    path = home / ".codex/hooks.json"
-    assert set(state_of) == {
-        f"{path}:{event}:0:0"
-        for event in ("session_start", "user_prompt_submit", "post_compact", "stop", "session_end")
-    }
-    for entry in state_of.values():
-        assert entry["enabled"] is True and entry["trusted_hash"] in answer.out
-    assert conditions()["codex"]["trusted"] is True
-    assert "by hand" not in good(call("hooks", "install", "codex")).out
-
+    asks = "Codex asks you once, at its next start"
+    assert asks in good(call("hooks", "install", "codex")).out
+    assert asks in call("hooks", "status", "codex").out
+    found = conditions()["codex"]
+    assert asks in found["asks"] and found["problems"] == []
     good(call("hooks", "uninstall", "codex"))
-    assert config.read_text() == 'model = "gpt"\n'
-    assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    ("harness", "file", "older"),
-    [
-        ("claude-code", ".claude/settings.json", 10),
-        ("codex", ".codex/hooks.json", 10),
-        ("gemini", ".gemini/settings.json", 10_000),
-    ],
-)
-def test_a_prompt_hook_of_an_earlier_version_is_outdated(
-    home: Path, vault: Vault, harness: str, file: str, older: int
-) -> None:
-    good(call("hooks", "install", harness, *(["--trust"] if harness == "codex" else [])))
-    path = home / file
-    document = json.loads(path.read_bytes())
-    document["hooks"]["BeforeAgent" if harness == "gemini" else "UserPromptSubmit"][0]["hooks"][0]["timeout"] = older
-    path.write_text(json.dumps(document))
-    problems = {one["code"]: one for one in conditions()[harness]["problems"]}
-    assert problems["outdated" if harness != "codex" else "untrusted"]["hint"]
-    if harness != "codex":
-        assert (
-            "prompts" in problems["outdated"]["message"] and f"hooks install {harness}" in problems["outdated"]["hint"]
-        )
-    good(call("hooks", "install", harness, *(["--trust"] if harness == "codex" else [])))
-    assert conditions()[harness]["problems"] == []
-
-
-def test_codex_session_end_takes_three_seconds(home: Path, vault: Vault) -> None:
-    good(call("hooks", "install", "codex"))
-    hooks = json.loads((home / ".codex/hooks.json").read_bytes())["hooks"]
-    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == {
-        "SessionStart": 10,
-        "UserPromptSubmit": 5,
-        "PostCompact": 10,
-        "Stop": 10,
-        "SessionEnd": 3,
-    }
-
-
-def test_codex_asks_again_for_hooks_that_move_up(home: Path, vault: Vault) -> None:
-    good(call("hooks", "install", "codex"))
-    path = home / ".codex/hooks.json"
-    document = json.loads(path.read_bytes())
-    document["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "say done"}]})
-    path.write_text(json.dumps(document))
-    assert "came after ours: Stop" in good(call("hooks", "uninstall", "codex")).out
-    assert commands(path) == {"Stop": ["say done"]}
-
-
-def test_trust_is_for_codex(home: Path, vault: Vault) -> None:
-    answer = call("hooks", "install", "claude-code", "--trust")
-    assert answer.code == 2
-    assert "Codex only" in answer.err
-
-
-def test_a_broken_config_of_codex_stops_only_the_trust(home: Path, vault: Vault) -> None:
-    config = put(home / ".codex/config.toml", "model = \n")
-    answer = call("hooks", "install", "codex", "--trust")
-    assert answer.code == 2
-    assert "line 1" in answer.err and not (home / ".codex/hooks.json").exists()
-    good(call("hooks", "install", "codex"))
-    assert "settings-unparsable" in codes(conditions()["codex"])
-    good(call("hooks", "uninstall", "codex"))
-    assert config.read_text() == "model = \n"
+    assert config.read_text() == 'model = "gpt"\n' and conditions()["codex"]["asks"] is None
 
 
 # ── harnesses with scripts ──
@@ -472,28 +408,12 @@ def test_openclaw_has_to_be_told(home: Path, vault: Vault) -> None:
     assert not (home / ".openclaw").exists()
 
 
-# ── the door ──
-
-
 def test_a_change_in_between_is_noticed(tmp_path: Path) -> None:
-    path = put(tmp_path / "settings.json", "{}")
-    edit = Edit(str(path), b"{}", b'{"ours": 1}')
-    path.write_text('{"theirs": 1}')
-    for late in (edit, Edit(str(path), None, b"{}"), Edit(str(path), b"{}", None)):
+    path = put(tmp_path / "settings.json", '{"theirs": 1}')
+    for late in (Edit(str(path), b"{}", b"[]"), Edit(str(path), None, b"{}"), Edit(str(path), b"{}", None)):
         with pytest.raises(files.Changed):
             files.apply(late)
-    assert path.read_text() == '{"theirs": 1}'
-    assert [entry.name for entry in tmp_path.iterdir()] == ["settings.json"]
-
-
-def test_what_a_crash_left_is_swept(tmp_path: Path) -> None:
-    path = put(tmp_path / "settings.json", "{}")
-    stray = put(tmp_path / f".settings.json.signet-{'0' * 32}.tmp")
-    fresh = put(tmp_path / f".settings.json.signet-{'1' * 32}.tmp")
-    foreign = put(tmp_path / ".settings.json.swp")
-    os.utime(stray, (1, 1))
-    files.apply(Edit(str(path), b"{}", b"[]"))
-    assert not stray.exists() and fresh.exists() and foreign.exists()
+    assert path.read_text() == '{"theirs": 1}' and [one.name for one in tmp_path.iterdir()] == ["settings.json"]
 
 
 def test_without_a_workspace_nothing_is_installed(home: Path) -> None:

@@ -10,16 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 from test_hooks import PYTHON, all_harnesses, codes, conditions, good, put
-from test_hooks_text import CONFIGS, ODD, texts
 from workbench import Vault, call, contents
 
 from signet_sync.admin.doctor.checks import harness as checks_harness
 from signet_sync.admin.doctor.installation import Installation
-from signet_sync.host.harness_settings import gemini, mcp_server_json, mcp_server_toml, opencode
-from signet_sync.host.harness_settings.mcp_server import Access, is_ours
-from signet_sync.host.harness_settings.program import Program
+from signet_sync.host.harness_settings.mcp_server import is_ours
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {
@@ -56,8 +52,8 @@ def registered(home: Path) -> dict[str, Any]:
 
 def test_the_server_stands_beside_the_hooks_and_goes_with_them(home: Path, vault: Vault) -> None:
     all_harnesses(home)
-    put(home / ".claude.json", '{\n  "numStartups": 34,\n  "mcpServers": {},\n  "projects": {"/x": {}}\n}')
-    put(home / ".codex/config.toml", '# mine\n[mcp_servers.docs]\ncommand = "npx"')
+    put(home / ".claude.json", '{\n  "numStartups": 34,\n  "mcpServers": {"docs": {}},\n  "projects": {"/x": {}}\n}')
+    put(home / ".codex/config.toml", '# mine\n[mcp_servers.docs]\ncommand = "npx"\n')
     put(home / ".gemini/settings.json", '{\n\t"mcpServers": {\n\t\t"docs": {"command": "npx"}\n\t}\n}\n')
     put(home / ".config/opencode/opencode.jsonc", '{\n  // mine\n  "theme": "dark",\n}\n')
     before = contents(home, but=[".agents"])
@@ -70,11 +66,11 @@ def test_the_server_stands_beside_the_hooks_and_goes_with_them(home: Path, vault
         "claude-code": {"type": "stdio", **parts},
         "codex": parts | handed_on,
         "gemini": parts,
-        "opencode": {"type": "local", "command": words, "enabled": True},
+        "opencode": {"type": "local", "command": words},
     }
     for name, condition in conditions().items():
         mcp = condition["mcp"]
-        assert condition["installed"] and (name == "codex" or condition["problems"] == [])
+        assert condition["installed"] and condition["problems"] == []
         assert mcp == (
             {"path": str(home / LISTS[name]), "command": words, "agent_id": "nova", "scope": "shared"}
             if name in LISTS
@@ -87,9 +83,9 @@ def test_the_server_stands_beside_the_hooks_and_goes_with_them(home: Path, vault
 
 def test_installed_again_without_it_the_server_stays_as_it_is(home: Path, vault: Vault) -> None:
     all_harnesses(home)
-    good(call("hooks", "install", "auto", "--mcp", "--trust"))
+    good(call("hooks", "install", "auto", "--mcp"))
     there = contents(home, but=[".agents"])
-    assert "nothing would change" in good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
+    assert "nothing would change" in good(call("hooks", "install", "auto", "--dry-run")).out
     good(call("hooks", "install", "auto"))
     assert contents(home, but=[".agents"]) == there
     good(call("hooks", "install", "codex", "--mcp", "--agent", "nova", "--tools", "all"))
@@ -99,13 +95,6 @@ def test_installed_again_without_it_the_server_stays_as_it_is(home: Path, vault:
     assert "--tools need --mcp" in call("hooks", "install", "codex", "--tools", "all").err
     good(call("hooks", "uninstall", "auto"))
     assert not (home / ".claude.json").exists() and not (home / ".codex").exists()
-
-
-def test_a_dry_run_shows_the_server_and_writes_nothing(home: Path, vault: Vault) -> None:
-    before = contents(home.parent)
-    out = good(call("hooks", "install", "claude-code", "--mcp", "--dry-run")).out
-    assert f"+++ {home}/.claude.json\n" in out and '+    "signet-sync": {' in out
-    assert contents(home.parent) == before
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -226,7 +215,7 @@ def test_a_harness_that_writes_over_us_is_noticed(home: Path, vault: Vault, monk
         assert answer.code == 3 and "close the programs that write it" in answer.err and path.read_text() == text
 
 
-@pytest.mark.parametrize(("name", "text"), [("claude-code", '{"a": 1,}'), ("codex", "a ="), ("opencode", "// x\n{}")])
+@pytest.mark.parametrize(("name", "text"), [("claude-code", '{"a": 1 2}'), ("codex", "a ="), ("opencode", "[]")])
 def test_a_list_that_cannot_be_edited_stops_only_the_server(home: Path, vault: Vault, name: str, text: str) -> None:
     path = put(home / LISTS[name], text)
     answer = call("hooks", "install", name, "--mcp")
@@ -239,7 +228,7 @@ def test_a_list_that_cannot_be_edited_stops_only_the_server(home: Path, vault: V
 def test_without_the_extra_it_is_registered_and_told(home: Path, vault: Vault, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     out = good(call("hooks", "install", "gemini", "--mcp")).out
-    assert "the extra `mcp` is missing: signet-sync extras add mcp" in out
+    assert "the extra `mcp` is missing: pip install 'signet-sync[mcp]'" in out
     assert registered(home)["gemini"] and codes(conditions()["gemini"]) == ["server-extra"]
 
 
@@ -262,7 +251,7 @@ def test_doctor_knows_a_server_whose_program_is_gone(home: Path, vault: Vault) -
 def test_a_server_that_a_person_has_switched_off_is_told(home: Path, vault: Vault) -> None:
     all_harnesses(home)
     put(home / ".gemini/settings.json", '{"mcp": {"excluded": ["signet-sync"], "allowed": ["docs"]}}')
-    good(call("hooks", "install", "auto", "--mcp", "--trust"))
+    good(call("hooks", "install", "auto", "--mcp"))
     config = home / ".codex/config.toml"
     config.write_text(config.read_text() + "enabled = false\n")
     found = conditions()
@@ -285,72 +274,31 @@ def test_flags_that_mean_nothing_are_refused(home: Path, vault: Vault, flags: tu
     assert answer.code == 2 and answer.err and not (home / ".claude").exists()
 
 
-# ── the texts ──
-
-PROGRAM = Program(tuple(WORDS[:4]), "/home/mira/vault é")
-
-
-def in_json(text: str, harness: Any) -> str:
-    shape = getattr(harness, "_SHAPE", None) or harness._OLDER
-    there = mcp_server_json.merged(text, shape, PROGRAM, Access("nova"), path="settings.json", search=None)
-    assert there is not None and mcp_server_json.stripped(there, shape, "settings.json") == text
-    return there
-
-
-@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
-def test_odd_formatting_survives(text: str) -> None:
-    for harness in (gemini, opencode):
-        assert "/home/mira/vault é" in in_json(text, harness)
-
-
-@given(texts())
-def test_any_document_gets_its_bytes_back(text: str) -> None:
-    there = json.loads(in_json(text, gemini))
-    assert there.pop("mcpServers") == {"signet-sync": mcp_server_json.split(PROGRAM.server(["--agent", "nova"]))}
-    assert there == json.loads(text)
-
-
-@pytest.mark.parametrize("text", [*CONFIGS, None, "[mcp_servers]\n", '["mcp_servers".docs]\ncommand = "x"\n\n\n'])
-def test_a_table_comes_and_goes(text: str | None) -> None:
-    there = mcp_server_toml.merged(text, PROGRAM, Access(), passed=["SIGNET_DB"], path="config.toml", search=None)
-    assert there is not None
-    assert mcp_server_toml.entry(tomllib.loads(there)) == {
-        "command": PYTHON, "args": [*WORDS[1:4], "--workspace", "/home/mira/vault é", "mcp"], "env_vars": ["SIGNET_DB"]
-    }  # fmt: skip
-    assert mcp_server_toml.without(there, "config.toml") == (text or "")
-    behind = there + "\n# theirs\n[later]\nx = 1\n"
-    assert tomllib.loads(mcp_server_toml.without(behind, "config.toml")) == tomllib.loads(text or "") | {
-        "later": {"x": 1}
-    }
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("text", "left"),
     [
-        f'mcp_servers = {{signet-sync = {{command = "{PYTHON}", args = ["-P", "-m", "signet_sync", "mcp"]}}}}\n',
-        '[mcp_servers.signet-sync]\ncommand = "signet-sync"\nargs = [\n  "mcp",\n]\n',
-        '[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\n',
+        ('mcp_servers = {signet-sync = {command = "signet-sync", args = ["mcp"]}}\n', "mcp_servers = {}\n"),
+        ('[mcp_servers.signet-sync]\ncommand = "signet-sync"  # c\nargs = [\n  "mcp",\n]\n', ""),
+        ('[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\nx = 1\n', "[mcp_servers]\nx = 1\n"),
     ],
 )
-def test_a_server_that_cannot_be_edited_safely_is_refused(home: Path, vault: Vault, text: str) -> None:
+def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, text: str, left: str) -> None:
     path = put(home / ".codex/config.toml", text)
-    answer = call("hooks", "install", "codex", "--mcp", "--agent", "nova")
-    assert answer.code == 2 and "cannot be edited safely" in answer.err and "codex mcp remove" in answer.err
-    assert path.read_text() == text and not (home / ".codex/hooks.json").exists()
+    good(call("hooks", "install", "codex", "--mcp", "--agent", "nova"))
+    assert registered(home)["codex"] == {"command": PYTHON, "args": [*WORDS[1:], "--agent", "nova"]}
+    good(call("hooks", "uninstall", "codex"))
+    assert path.read_text() == left
 
 
 @pytest.mark.parametrize(
     ("words", "ours"),
     [
-        (PROGRAM.server([]), True),
+        (WORDS, True),
         (["signet-sync", "mcp"], True),
         (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),
-        (["uvx", "signet-sync[mcp]", "mcp"], True),
         (["npx", "signet-sync-mcp"], False),
-        (["npx", "signet-sync-of-others", "mcp"], False),
         (["npx", "un-signet-sync", "mcp"], False),
         (["signet-sync", "hook", "codex"], False),
-        (["npx", "mcp"], False),
         ([], False),
     ],
 )

@@ -42,7 +42,7 @@ def long_lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """One agent that the tests of this group share, in a machine of its own."""
     folder = tmp_path_factory.mktemp("shared")
     places = {"SIGNET_STATE": str(folder / "state"), "SIGNET_CONFIG": str(folder / "config.toml")}
-    environ = {"SIGNET_RECONCILE_SETTLE_SECONDS": "0.5", "SIGNET_WATCH_SWEEP_INTERVAL": "1"}
+    environ = {"SIGNET_RECONCILE_SETTLE_SECONDS": "0.5"}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in places.items():
             patch.setenv(name, value)

@@ -29,7 +29,9 @@ from workbench import Vault
 
 from signet_sync.app import scheduler
 from signet_sync.storage import state_dir
-from signet_sync.sync import engine
+from signet_sync.storage.database.connection import Database, is_suspect
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync import engine, workspace
 
 Start = Any
 vault, start, quick = agents.vault, agents.start, agents.quick
@@ -293,6 +295,72 @@ def test_no_error_of_a_pass_ends_the_agent(vault: Vault, monkeypatch: pytest.Mon
         agent.wait("watching")
         assert not left
         assert vault.hits(new.word)
+
+
+def failing_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """The second pass of the agent raises an error; every other one is as usual."""
+    really, calls = engine.run_pass, itertools.count()
+
+    def failing(workspace: Any, request: Any) -> Any:
+        if next(calls) == 1:
+            raise error
+        return really(workspace, request)
+
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
+    monkeypatch.setattr(engine, "run_pass", failing)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("error", "rebuilds"), [(ValueError("a bug"), True), (OSError(5, "disk"), False)])
+def test_after_an_error_that_nobody_thought_of_all_derived_rows_are_built_anew(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch, error: Exception, rebuilds: bool
+) -> None:
+    failing_once(monkeypatch, error)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "indexed by the pass after the one that failed")
+        first, failed, after = agent.passes[:3]
+        assert not first.rebuild and not failed.rebuild
+        assert (after.paths, after.rebuild) == (None, rebuilds)
+        agent.settled()
+        assert not any(request.rebuild for request in agent.passes[3:]), "once is enough"
+
+
+@pytest.mark.usefixtures("quick")
+def test_after_an_error_that_may_come_from_damage_every_page_of_the_database_is_checked(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, checks = workspace._examine, list[Any]()
+
+    def examine(database: Database, tables: Any) -> None:
+        checks.append(tables)
+        really(database, tables)
+
+    monkeypatch.setattr(workspace, "_examine", examine)
+    failing_once(monkeypatch, apsw.ConstraintError("an index that disagrees with its table"))
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        assert TABLES not in checks
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "at work again")
+        assert checks.count(TABLES) == 1
+        assert not is_suspect(str(vault.db)), "it was found sound"
+
+
+def test_what_only_a_scan_of_everything_needs_is_given_back_once_it_is_quiet(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[str] = []
+    monkeypatch.setattr(scheduler, "SPARE_AFTER", 0.1)
+    monkeypatch.setattr(Database, "shrink", lambda _: given_back.append("of the database"))
+    monkeypatch.setattr(scheduler, "_give_memory_back", lambda: given_back.append("of the process"))
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        until(lambda: len(given_back) >= 2, "released")
+        assert "spare" not in agent.work._due, "and not again before the next scan"
+    assert given_back == ["of the database", "of the process"]
 
 
 def test_it_tries_again_with_growing_patience(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,8 @@ def test_reading_content_anew_is_no_change(vault: Vault, monkeypatch: pytest.Mon
     monkeypatch.setattr(scheduler, "MOST_REREAD", 2)
     with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
-        agent.work.workspace.settings = Settings(interval=1.0, reread_days=0.00001)
+        monkeypatch.setattr(scheduler, "REREAD_AFTER", 1_000_000)
+        agent.work.workspace.settings = Settings(interval=1.0)
         agent.settled()
         watcher = agent.work.watcher
         watches, passes = watcher._watches, agent.full_passes
@@ -194,10 +195,11 @@ def test_a_full_pass_over_a_file_in_the_making_is_no_reason_to_doubt_the_watch(v
 
 
 @pytest.mark.usefixtures("quick")
-def test_changes_without_an_end_starve_nothing(vault: Vault) -> None:
+def test_changes_without_an_end_starve_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "LONGEST_WAIT", 0.3)
     doomed = Session().write(vault)
     note = vault / "memory" / "note.md"
-    with Inside(vault, flags={"debounce": 0.1, "longest_wait": 0.3, "settle_seconds": 0.5}) as agent:
+    with Inside(vault, flags={"debounce": 0.1, "settle_seconds": 0.5}) as agent:
         agent.wait("watching")
         agent.settled()
         (vault / doomed.path("summary")).unlink()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,8 +20,7 @@ from workbench import ROOT, Vault, spawn
 
 import signet_sync
 from signet_sync import __version__
-from signet_sync.app import upgrade
-from signet_sync.app.upgrade import EXIT_CODE, Upgrade
+from signet_sync.app.upgrade import EXIT_CODE, Upgrade, is_restarted
 from signet_sync.errors import DatabaseNewer
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import VERSION
@@ -37,74 +34,25 @@ SYSTEMD, LAUNCHD = {"NOTIFY_SOCKET": "/run/notify"}, {"XPC_SERVICE_NAME": "dev.s
 TERMINALS = ({}, {"XPC_SERVICE_NAME": "0"}, {"XPC_SERVICE_NAME": "application.com.apple.Terminal.1"})
 
 
-class Installed:
-    """An installation of which only the file with the version is there."""
-
-    def __init__(self, folder: Path) -> None:
-        self.version_file = folder / "__init__.py"
-        self.now = 1000.0
-        self.put("0.1.0")
-
-    def put(self, version: str) -> None:
-        """Replaces the file as an installer does."""
-        new = self.version_file.with_suffix(".new")
-        new.write_text(f'__version__ = "{version}"\n')
-        new.replace(self.version_file)
-
-    def passes(self, seconds: float, of: Upgrade, step: float = 15.0) -> bool:
-        """Lets time go by in beats of the agent; whether it is to end by then."""
-        end = self.now + seconds
-        while self.now < end:
-            self.now += step
-            if of.is_due(self.now):
-                return True
-        return False
-
-
-@pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
-    made = Installed(tmp_path)
-    monkeypatch.setattr(signet_sync, "__file__", str(made.version_file))
-    return made
-
-
-def test_while_nothing_is_installed_the_agent_stays(there: Installed) -> None:
-    ours = Upgrade(there.now, SYSTEMD)
-    assert not there.passes(3600, ours)
-    os.utime(there.version_file, ns=(0, there.version_file.stat().st_mtime_ns))  # read
-    os.link(there.version_file, there.version_file.with_name("kept by a cache"))
-    assert not there.passes(3600, ours) and ours.trouble == ""
-
-
-@pytest.mark.parametrize("environ", [SYSTEMD, LAUNCHD])
-def test_the_agent_of_a_service_ends_within_two_minutes_once_no_file_changes_any_more(
-    there: Installed, environ: dict[str, str]
+def test_another_version_on_the_disk_is_a_reason_to_end_and_a_missing_one_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = Upgrade(there.now, environ)
-    there.passes(120, ours)
-    for part in range(30):
-        there.put(f"0.2.{part}")
-        assert not there.passes(6, ours, step=3)
-    assert there.passes(60, ours) and ours.trouble == ""
+    version_file = tmp_path / "__init__.py"
+    version_file.write_text('__version__ = "0.1.0"\n')
+    monkeypatch.setattr(signet_sync, "__file__", str(version_file))
+    ours = Upgrade()
+    os.utime(version_file, ns=(0, version_file.stat().st_mtime_ns))  # read
+    os.link(version_file, version_file.with_name("kept by a cache"))
+    assert not ours.is_due()
+    version_file.unlink()
+    assert not ours.is_due()
+    version_file.write_text('__version__ = "0.2.0"\n')
+    assert ours.is_due()
 
 
-@pytest.mark.parametrize("environ", TERMINALS)
-def test_an_agent_that_nothing_restarts_continues_and_reports_the_upgrade(
-    there: Installed, environ: dict[str, str]
-) -> None:
-    ours = Upgrade(there.now, environ)
-    there.put("0.2.0")
-    assert not there.passes(3600, ours)
-    assert ours.trouble == f"signet-sync was upgraded; the agent continues as {__version__} until it is restarted"
-
-
-def test_one_that_was_removed_is_no_reason_to_end(there: Installed) -> None:
-    ours = Upgrade(there.now, SYSTEMD)
-    there.version_file.unlink()
-    assert not there.passes(300, ours)
-    assert ours.trouble == f"signet-sync was removed; the agent continues as {__version__} until it is restarted"
-    there.put("0.2.0")
-    assert there.passes(300, ours)
+def test_only_what_a_service_manager_started_is_started_again() -> None:
+    assert is_restarted(SYSTEMD) and is_restarted(LAUNCHD)
+    assert not any(map(is_restarted, TERMINALS))
 
 
 # ── a program beside a database that another version took over ──
@@ -160,8 +108,8 @@ def dumped(path: Path) -> bytes:
 # ── processes ──
 
 QUICK = """\
-from signet_sync.app import scheduler, upgrade
-scheduler.BEAT, upgrade.EVERY, upgrade.STILL = 0.2, 0.2, 0.3
+from signet_sync.app import scheduler
+scheduler.BEAT = 0.2
 from signet_sync.__main__ import main
 main()
 """
@@ -264,7 +212,7 @@ def test_a_newer_command_beside_an_older_agent_loses_nothing(vault: Vault, tmp_p
         place.put_version("2.0.0")
         answer = spawn(*newer, "remember", said[1], environ=place.environ, cwd=place.folder)
         assert answer.code == 0, answer
-        until(lambda: "was upgraded" in agent.output(), "reported")
+        until(lambda: status(vault)["state"].startswith("degraded: the database has schema"), "reported")
         assert agent.end()[0] == 0
     with running(vault, place) as agent:
         until(lambda: status_of(newer, place)["state"] == "watching", "the newer one runs")
@@ -285,52 +233,3 @@ def status_of(words: list[str], place: Place) -> dict[str, Any]:
     answer = spawn(*words, "status", "--json", environ=place.environ, cwd=place.folder)
     assert answer.code == 0, answer
     return dict(answer.json)
-
-
-@pytest.mark.slow
-def test_a_signal_while_the_agent_ends_for_another_version_ends_it_orderly(vault: Vault, tmp_path: Path) -> None:
-    place = Place(tmp_path / "site")
-    for number, wait in enumerate((0.0, 0.1, 0.3)):
-        with running(vault, place, NOTIFY_SOCKET="/nowhere") as agent:
-            of_version(agent, f"{number}.0.0" if number else __version__)
-            place.put_version(f"{number + 1}.0.0")
-            until(lambda: "is installed now" in agent.output(), "it ends")
-            time.sleep(wait)
-            agent.send(signal.SIGTERM)
-            assert agent.process.wait(20) in (0, EXIT_CODE)
-
-
-# ── what it is made of ──
-
-
-IMPORT = re.compile(r"^( *)from (signet_sync[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
-OF_TYPES = re.compile(r"^( *)if TYPE_CHECKING:\n(?:\1 +.*\n|\n)+", re.MULTILINE)
-# Asked for by commands and by processes beside the agent, each of which is of one version from its start.
-OF_PROCESSES: set[str] = set()
-
-
-def test_an_agent_loads_all_of_its_version_while_that_is_the_one_on_the_disk() -> None:
-    """What is imported inside of functions that the agent may call is loaded at its first quiet moment."""
-    loaded: set[str] = set()
-    late: dict[str, str] = {}
-    waiting = ["signet_sync.app.daemon", "signet_sync.app.upgrade"]
-    waiting += [name for name in upgrade._LOADED_LATE if name.startswith("signet_sync.")]
-    while waiting:
-        module = waiting.pop()
-        if module not in loaded and (source := source_of(module)):
-            loaded.add(module)
-            for indent, package, names in IMPORT.findall(OF_TYPES.sub("", source)):
-                targets = [package, *(f"{package}.{name}" for name in re.findall(r"\w+", names))]
-                if indent:
-                    late.update({target: module for target in targets if source_of(target)})
-                else:
-                    waiting += targets
-    assert {target: module for target, module in late.items() if target not in loaded | OF_PROCESSES} == {}
-
-
-def source_of(module: str) -> str:
-    """A module's text; empty for a package's, and for what is no module."""
-    try:
-        return (ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""

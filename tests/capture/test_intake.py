@@ -600,7 +600,7 @@ def test_a_workspace_names_no_program(vault, talk, tmp_path):
     program = tmp_path / "evil.py"
     program.write_text(f"open({str(mark)!r}, 'w')")
     block = f'provider = "command"\ncommand = ["{sys.executable}", "{program}"]\n'
-    (vault / "signet-sync.toml").write_text(f"[extraction]\n{block}\n[synthesis]\n{block}")
+    (vault / "signet-sync.toml").write_text(f"[llm]\n{block}\n[llm.synthesis]\n{block}")
     (vault / "agent.yaml").write_text(
         f"memory:\n  pipelineV2:\n    extraction:\n      provider: command\n      command: {program}\n"
     )
@@ -691,10 +691,10 @@ def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(
 ) -> None:
     person = Path(os.environ["SIGNET_CONFIG"])
     person.parent.mkdir(parents=True, exist_ok=True)
-    person.write_text("[extraction]\nprovidre = 'ollama'\n")
+    person.write_text("[llm]\nprovidre = 'ollama'\n")
     assert vault.call("reindex").code == 2
     put(vault, talk)
     start("--interval", "3600")
     captured(vault)
-    assert "unknown setting extraction.providre" in agents.status(vault)["trouble"]
+    assert "unknown setting llm.providre" in agents.status(vault)["trouble"]
     assert "> [!warning]" not in page(vault), "the page is the same one on all machines of this vault"

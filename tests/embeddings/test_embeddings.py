@@ -27,6 +27,7 @@ from signet_sync.mcp_server.schemas import RecallArguments
 from signet_sync.memories.store import memories
 from signet_sync.recall import operations as recall_operations
 from signet_sync.settings import model
+from signet_sync.settings.model_choice import has_embeddings
 from signet_sync.sync.read_only import IndexPlace
 
 SECRET = "ghp_" + some(Random(8), 36)
@@ -438,7 +439,7 @@ def test_without_the_key_words_answer(garage: Vault, server: EmbeddingServer) ->
 
 def test_without_numpy_the_remedy_is_named(garage: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
-    assert "signet-sync extras add embeddings" in recall(garage, "automobile").err
+    assert "pip install 'signet-sync[embeddings]'" in recall(garage, "automobile").err
 
 
 # ── what goes with what ──
@@ -580,7 +581,7 @@ def test_a_workspace_names_no_model(tmp_path: Path, server: EmbeddingServer) -> 
     filled(vault)
     assert server.asked == [] and count(vault) == 0
     settings, remarks = model.load(str(vault.root))
-    assert not model.has_embeddings(settings) and len(remarks) == 5
+    assert not has_embeddings(settings) and len(remarks) == 5
     assert all("a workspace may not set this" in str(remark) for remark in remarks)
 
 

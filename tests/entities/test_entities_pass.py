@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import agents
 import pytest
@@ -348,17 +347,3 @@ def test_a_removal_leaves_the_entities_of_other_agents_alone(vault):
     assert vault.call("remove", "--yes", "--json", "--reason", "asked for", numbered(1)["session_id"]).code == 0
     assert CANARY in (vault / path).read_text(encoding="utf-8")
     assert "erase" not in operations_of(vault, "scout")
-
-
-def test_a_purge_takes_lines_of_entities_out_of_the_history(vault):
-    pytest.importorskip("pygit2")
-    Path(os.environ["SIGNET_CONFIG"]).write_text("[history]\nenabled = true\n", encoding="utf-8")
-    path = with_evidence(vault)
-    assert vault.call("checkpoint", "--json", "--now", NOW, "all of it").json["ok"]
-    answer = vault.call(
-        "remove", "--yes", "--json", "--reason", "asked for", "--purge-history", numbered(2)["session_id"]
-    )
-    assert answer.code == 0, answer
-    assert answer.json["git_history"] == "clean", answer
-    assert "It was calm all week." in (vault / path).read_text(encoding="utf-8")
-    assert verified(vault) == []

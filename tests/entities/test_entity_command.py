@@ -49,7 +49,7 @@ class EntityVault(Vault):
         return {section["name"]: section for section in self.done("show", ref)["sections"]}
 
 
-ATEMPORAL = ("log", "verify", "replay", "drift")
+ATEMPORAL = ("log",)
 
 
 @pytest.fixture
@@ -143,30 +143,30 @@ def test_one_document_in_one_document_out(vault: EntityVault, monkeypatch: pytes
 
 
 def test_agents_leave_pinned_and_locked_sections_alone(vault: EntityVault, critic: str) -> None:
-    assert vault.done("lock", critic, "identity")["event_id"]
-    vault.done("pin", critic, "needs")
+    assert vault.done("protect", "lock", critic, "identity")["event_id"]
+    vault.done("protect", "pin", critic, "needs")
     assert vault.refused("set", critic, "identity", "--text", "Mine.") == (2, "section-locked")
     assert vault.refused("append", critic, "needs", "--text", "Mine.") == (2, "section-pinned")
-    assert vault.refused("unlock", critic, "identity", "--actor", "agent") == (2, "actor-refused")
+    assert vault.refused("protect", "unlock", critic, "identity", "--actor", "agent") == (2, "actor-refused")
     shown = vault.done("show", critic)
     assert (shown["pins"], shown["locks"]) == (["needs"], ["identity"])
     vault.done("set", critic, "identity", "--text", "A person's words.", "--actor", "person")
-    vault.done("unlock", critic, "identity")
+    vault.done("protect", "unlock", critic, "identity")
     vault.done("set", critic, "identity", "--text", "Mine.")
-    vault.done("lock", critic)
+    vault.done("protect", "lock", critic)
     assert vault.refused("rename", critic, "Other") == (2, "section-locked")
 
 
 def test_what_is_proposed_waits_for_a_person(vault: EntityVault, critic: str) -> None:
-    vault.done("lock", critic, "identity")
+    vault.done("protect", "lock", critic, "identity")
     first, second = (vault.done("propose", critic, "identity", "--text", text) for text in ("Softer.", "Harder."))
     assert [p["id"] for p in vault.done("show", critic)["proposals"]] == [first["event_id"], second["event_id"]]
-    assert vault.refused("approve", first["event_id"], "--actor", "agent") == (2, "actor-refused")
-    vault.done("approve", first["event_id"])
-    vault.done("reject", second["event_id"], "--reason", "too hard")
+    assert vault.refused("review", "approve", first["event_id"], "--actor", "agent") == (2, "actor-refused")
+    vault.done("review", "approve", first["event_id"])
+    vault.done("review", "reject", second["event_id"], "--reason", "too hard")
     assert vault.done("show", critic)["proposals"] == []
     assert vault.shown(critic)["identity"]["text"].strip() == "Softer."
-    assert vault.refused("approve", second["event_id"]) == (2, "unknown-proposal")
+    assert vault.refused("review", "approve", second["event_id"]) == (2, "unknown-proposal")
 
 
 def test_a_proposal_says_what_approving_it_does(vault: EntityVault, critic: str) -> None:
@@ -193,7 +193,7 @@ def test_a_proposal_says_what_approving_it_does(vault: EntityVault, critic: str)
         (("propose", "inner-critic", "evidence", "--text", '"W" — y'), "evidence-missing"),
         (("prune", "inner-critic", "highlights", "1"), "usage"),
         (("create", "planet", "Mars"), "usage"),
-        (("schema", "promote", "Colour", "--actor", "agent"), "actor-refused"),
+        (("promote", "Colour", "--actor", "agent"), "actor-refused"),
     ],
 )
 def test_what_cannot_be_done_is_refused(vault: EntityVault, critic: str, arguments: tuple[str, ...], code: str) -> None:
@@ -210,7 +210,7 @@ def test_a_key_is_of_one_request(vault: EntityVault, critic: str) -> None:
 def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault: EntityVault, critic: str) -> None:
     vault.session()
     vault.reindex()
-    assert vault.call("status", "--json").json["entity_drift"] == 0 and "entity drift" not in vault.page()
+    assert vault.call("status", "--json").json["entity_drift"] == 0 and "entity check" not in vault.page()
     profile = vault / vault.done("show", critic)["path"]
     profile.write_bytes(b"\x00garbage \xff that is no profile\n")
     document = vault.reindex()
@@ -218,16 +218,15 @@ def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault:
     assert told["path"] == profile.relative_to(vault.root).as_posix() and told["message"] and told["hint"]
     for _ in range(2):  # the first pass finds it; every later one and every look tell of it again
         assert len(vault.reindex()["entity_drift"]) == 1
-        assert "1 entity file is not what was recorded: signet-sync entity drift" in vault.page()
-    assert "signet-sync entity drift" in vault.call("reindex").out
+        assert "1 entity file is not what was recorded: signet-sync entity check" in vault.page()
+    assert "signet-sync entity check" in vault.call("reindex").out
     assert vault.reindex("--strict", code=1)
     assert vault.call("status", "--json").json["entity_drift"] == 1
-    assert "1 entity file not as recorded → signet-sync entity drift" in vault.call("status").out
-    assert "signet_sync_entity_drift" in vault.call("status", "--prometheus").out
+    assert "1 entity file not as recorded → signet-sync entity check" in vault.call("status").out
     doctor = vault.call("doctor")
-    assert doctor.code == 1 and profile.name in doctor.out and "entity drift" in doctor.out
+    assert doctor.code == 1 and profile.name in doctor.out and "entity check" in doctor.out
     vault.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
-    assert "entity drift" not in vault.page()  # the page follows at once
+    assert "entity check" not in vault.page()  # the page follows at once
     assert vault.reindex()["entity_drift"] == [] and vault.call("status", "--json").json["entity_drift"] == 0
 
 
@@ -309,12 +308,11 @@ def test_what_happened_is_logged_verified_and_told_again(vault: EntityVault, cri
     log = vault.entity("log", critic, "--json").json
     assert log["ok"] and [event["op"] for event in log["events"]][:3] == ["rename", "status", "set"]
     assert {event["state"] for event in log["events"]} == {"committed"}
-    for command in (("verify",), ("replay", critic, "--check"), ("drift",), ("lint", critic)):
+    for command in (("check",), ("check", critic), ("check", "--log")):
         assert vault.entity(*command, "--json").json == {"ok": True, "findings": []}
     profile = (vault / renamed["path"]).read_text("utf-8")
-    assert vault.entity("replay", critic).out == profile
     assert "dormant" in profile and "## Change Log" in profile
-    vault.done("deprecate", critic, "--reason", "one voice with the planner")
+    vault.done("status", critic, "deprecated", "--reason", "one voice with the planner")
     assert vault.done("show", critic)["status"] == "deprecated"
 
 
@@ -322,10 +320,10 @@ def test_a_changed_ledger_is_found(vault: EntityVault, critic: str) -> None:
     vault.done("set", critic, "identity", "--text", "Reads every draft.")
     page = next((vault.root / "entities/ledger").glob("*.jsonl"))
     page.write_bytes(page.read_bytes().replace(b"every draft", b"many drafts"))
-    answer = vault.entity("verify", "--json")
+    answer = vault.entity("check", "--json")
     assert answer.code == 1 and not answer.json["ok"]
     assert {"id", "code", "message", "hint"} <= answer.json["findings"][0].keys()
-    assert "payload-changed" in vault.entity("verify").out
+    assert "payload-changed" in vault.entity("check").out
 
 
 def test_a_persons_edit_counts_and_a_broken_file_waits_for_a_maintainer(vault: EntityVault, critic: str) -> None:
@@ -337,20 +335,20 @@ def test_a_persons_edit_counts_and_a_broken_file_waits_for_a_maintainer(vault: E
     broken = path.read_text("utf-8").replace(critic, critic[:-1] + ("a" if critic[-1] != "a" else "b"))
     path.write_text(broken, encoding="utf-8")
     assert vault.refused("set", critic, "identity", "--text", "Mine.") == (2, "entity-drifted")
-    queue = vault.entity("drift", "--json")
+    queue = vault.entity("check", "--json")
     assert queue.code == 1 and queue.json["findings"][0]["id"] == critic
     assert path.read_text("utf-8") == broken
     assert vault.refused("resolve", critic, "--keep", "events", "--actor", "agent") == (2, "actor-refused")
     vault.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
-    assert vault.entity("drift").code == 0 and "Reads my drafts." in path.read_text("utf-8")
+    assert vault.entity("check").code == 0 and "Reads my drafts." in path.read_text("utf-8")
 
 
 def test_a_field_becomes_a_section_of_the_schema(vault: EntityVault, critic: str) -> None:
     vault.done("set", critic, "extensions", "--text", "### Triggers\n\nAn empty page.")
-    done = vault.done("schema", "promote", "Triggers", "--actor", "maintainer")
+    done = vault.done("promote", "Triggers", "--actor", "maintainer")
     assert (done["section"], done["kind"], done["schema_version"]) == ("triggers", "part", 2) and done["event_id"]
     assert vault.shown(critic)["triggers"]["text"].strip() == "An empty page."
-    assert vault.entity("lint", critic).code == 0
+    assert vault.entity("check", critic).code == 0
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -358,7 +356,7 @@ def test_the_demo_has_a_garden_that_is_whole_however_often_it_is_made(tmp_path: 
     root = tmp_path / "demo"
     for again in range(times):
         assert "4 entities, files to read and edit" in call("demo", str(root), "--yes", "--all").out
-        for command in (("verify",), ("lint",), ("replay", "jo", "--check"), ("drift",)):
+        for command in (("check",), ("check", "jo")):
             assert call("--workspace", root, "entity", *command).code == 0, (again, command)
         assert call("--workspace", root, "entity", "set", "mira", "preferences", "--text", "Mine.").code == 2
         shutil.rmtree(root)
@@ -378,7 +376,7 @@ def test_every_decision_has_a_row_and_every_row_a_test() -> None:
 
 def test_every_command_is_in_the_page_and_its_help_fits() -> None:
     page = (ROOT / "docs/entities.md").read_text("utf-8")
-    for words in (*((name,) for name in entity.commands), ("schema", "promote")):
+    for words in ((name,) for name in entity.commands):
         assert f"entity {words[0]}" in page or f"`{words[0]}`" in page, words
         answer = call("entity", *words, "--help")
         assert answer.code == 0 and all(len(line) <= 100 for line in answer.out.splitlines()), words
@@ -390,12 +388,12 @@ def test_every_command_is_in_the_page_and_its_help_fits() -> None:
 def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: str) -> None:
     vault.done("set", critic, "identity", "--text", "Reads every draft.")
     vault.done("append", critic, "open-questions", "--text", "Since when?")
-    vault.done("lock", critic, "identity")
+    vault.done("protect", "lock", critic, "identity")
     proposal = vault.done("propose", critic, "identity", "--text", "Softer.")
     shown = vault.entity("show", critic).out
     assert shown.startswith(f"Inner Critic\n  person · active · {critic}\n")
     assert "\nIdentity\n  Reads every draft.\n" in shown and "  1. Since when?" in shown
-    assert "locked: identity" in shown and f"entity approve {proposal['event_id']}" in shown
+    assert "locked: identity" in shown and f"entity review approve {proposal['event_id']}" in shown
     assert "empty: role, concerns" in shown and "<!--" not in shown
     lines = vault.entity("log", critic).out.splitlines()
     assert lines[0] == "2026-03-29 12:00  agent       propose identity"

@@ -83,7 +83,10 @@ def test_what_recall_and_the_page_name_can_be_expanded(vault: Vault, pair: tuple
 
 
 def test_entity_files_are_neither_pinned_to_the_page_nor_forgotten(vault: Vault, pair: tuple[str, str, str]) -> None:
-    for command, code, hint in (("pin", "not-pinnable", "entity pin"), ("forget", "not-a-memory", "entity deprecate")):
+    for command, code, hint in (
+        ("pin", "not-pinnable", "entity protect pin"),
+        ("forget", "not-a-memory", "entity status"),
+    ):
         answer = vault.call(command, f"^{pair[0]}", "--json")
         assert (answer.code, answer.json["error"]["code"]) == (2, code)
         assert f"{hint} {pair[0]}" in answer.json["error"]["hint"]
@@ -103,6 +106,6 @@ def test_on_the_page_an_entity_ranks_like_what_was_remembered_of_a_person() -> N
             EntityEntry("p-aaaaaaaaaaaa", "part", "Jo", None, "active", "Reviews.", now - 90 * DAY, "entities/x.md")
         ],
     )
-    fact, memory, entity = candidates(seen, now, {"person": 180.0, "node": 1.0})
+    fact, memory, entity = candidates(seen, now)
     assert entity.score == memory.score == pytest.approx(2**-0.5) and fact.score < entity.score
     assert {fact.section, memory.section, entity.section} == {"people"}

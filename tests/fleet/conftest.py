@@ -7,15 +7,11 @@ from typing import Any
 
 import fsspec
 import pytest
-from memory_store import MemoryStore
-
-from signet_sync.fleet.removal import object_store
 
 
 @pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """fsspec's file system, empty; sessions can be removed from it."""
-    monkeypatch.setitem(object_store.STORES, "memory", MemoryStore)
+def memory() -> Iterator[Any]:
+    """fsspec's file system, empty."""
     system = fsspec.filesystem("memory")
     yield system
     system.store.clear()

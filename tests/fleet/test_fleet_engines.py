@@ -24,8 +24,7 @@ from workbench import ROOT
 
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.fleet import engines
-from signet_sync.fleet.engines import Engine
-from signet_sync.fleet.finished import DIED, OUT_OF_MEMORY
+from signet_sync.fleet.engines import DIED, Engine
 
 SUPPORT = str(ROOT / "tests/support")
 LOCAL = Engine("local", workers=2)
@@ -171,64 +170,6 @@ def test_no_code_of_the_current_folder_is_run(engine: Engine, tmp_path: Path, mo
     assert not (tmp_path / "run").exists()
 
 
-_CLUSTER = """
-import ray
-from ray.cluster_utils import Cluster
-import fleet_functions as given
-from signet_sync.fleet import engines
-if __name__ == "__main__":
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    others = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    items = [str(number) for number in range(15)]
-    for done, one in enumerate(engines.run(given.node_of, items, engines.Engine("ray", cluster.address)), 1):
-        print(*one, flush=True)
-        if done == 6:
-            here = ray.get_runtime_context().get_node_id()  # without it the driver would be lost as well
-            cluster.remove_node(next(node for node in others if node.node_id != here), allow_graceful=False)
-    cluster.shutdown()
-"""
-
-
-@pytest.mark.slow
-def test_a_node_is_lost(tmp_path: Path) -> None:
-    """What was in work there is done by the others; and Ray prints nothing between what we print."""
-    script = tmp_path / "cluster.py"
-    script.write_text(_CLUSTER)
-    environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    done = subprocess.run([sys.executable, str(script)], env=environ, capture_output=True, text=True, timeout=200)
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert sorted(item for item, _ in lines) == sorted(map(str, range(15))), done
-    before, after = ({node for _, node in lines[part]} for part in (slice(6), slice(9, None)))
-    assert len(before) == 3 and len(after) == 2
-
-
-_GREEDY = """
-import fleet_functions as given
-from signet_sync.fleet import engines
-if __name__ == "__main__":
-    for one in engines.run(given.greedy_at_seven, [str(n) for n in range(10)], engines.Engine("ray", workers=2)):
-        print(one.item, one.failure)
-"""
-
-
-@linux
-@pytest.mark.slow
-def test_an_item_needs_more_memory_than_there_is(tmp_path: Path) -> None:
-    """Ray ends its worker before the machine has none left, tries it again, and the rest goes on."""
-    memory = {line.split(":")[0]: int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines()}
-    total, free = memory["MemTotal"], memory["MemAvailable"]
-    if free < 8 << 20:
-        pytest.skip("needs 8 GB")
-    script = tmp_path / "greedy.py"
-    script.write_text(_GREEDY)
-    limit = {"RAY_memory_usage_threshold": f"{(total - free + (2 << 20)) / total:.3f}"}
-    environ = {**os.environ, **limit, "RAY_memory_monitor_refresh_ms": "100"}
-    done = subprocess.run([sys.executable, str(script)], env=environ, capture_output=True, text=True, timeout=300)
-    found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert found.pop("7") == OUT_OF_MEMORY, done
-    assert found == {one: "" for one in NUMBERS[:10] if one != "7"}
-
-
 def listening(pids: set[int]) -> set[str]:
     """The addresses, in hexadecimal, at which processes wait for connections."""
     sockets: set[str] = set()
@@ -290,7 +231,7 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError) as raised:
         list(engines.run(given.upper, ["a"], RAY))
-    assert "--engine local" in raised.value.hint and "extras add fleet" in raised.value.hint
+    assert "--engine local" in raised.value.hint and "signet-sync[fleet]" in raised.value.hint
 
 
 @pytest.mark.slow

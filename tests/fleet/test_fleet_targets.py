@@ -86,49 +86,12 @@ def test_lists(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         targets.workspaces(["@gone"])
 
 
-def test_fleet_files(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = fleet / "agents/fleet.toml"
-    file.write_text('targets = ["a*", "/srv/x", "s3://bucket/cay"]\ntables = "tables"\n')
-    monkeypatch.chdir("/")
-    assert targets.workspaces([str(file)]) == sorted(["/srv/x", f"{fleet}/agents/ada", "s3://bucket/cay"])
-    assert targets.tables([str(file), "s3://bucket/x"]) == f"{fleet}/agents/tables"
-    assert targets.tables(["/srv/x"]) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('targets = ["a"]\nrun = "sh"\n', "line 2: run is no key of a fleet file"),
-        ('\ntargets = "a"\n', "line 2: targets must be a list of texts"),
-        ("targets = []\n", "line 1: targets must be a list of texts"),
-        ('tables = "x"\n', "line 1: targets must be a list of texts"),
-        ('targets = ["a"]\ntables = 1\n', "line 2: tables must be a text"),
-        (
-            'targets = ["a"]\ntables = "s3://elsewhere/x"\n',
-            "line 2: tables must be a folder: a fleet file sends nothing",
-        ),
-        ("targets = ]\n", "line 1"),
-        ('targets = ["none*"]\n', "this finds no workspace: none*"),
-    ],
-)
-def test_faulty_fleet_files(fleet: Path, text: str, message: str) -> None:
-    (fleet / "fleet.toml").write_text(text)
-    with pytest.raises(ConfigError) as raised:
-        targets.workspaces(["fleet.toml"])
-    assert message in raised.value.message
-    assert raised.value.path == "fleet.toml"
-    assert raised.value.hint
-
-
 def test_urls_without_secrets() -> None:
-    assert targets.workspaces(["git+ssh://git@example.org/ada/lantern.git@main#agents"]) == [
-        "git+ssh://git@example.org/ada/lantern.git@main#agents"
-    ]
-    assert targets.workspaces(["git+https://example.org/ada/lantern.git@v1.0"])
+    assert targets.workspaces(["git:///srv/lantern:main@agents"]) == ["git:///srv/lantern:main@agents"]
+    assert targets.workspaces(["sftp://ada@example.org/srv"])
     for secret in (
         "s3://key:hunter2@bucket/ada",
-        "git+https://hunter2@example.org/ada.git",
-        "git+ssh://git:hunter2@example.org/ada.git",
+        "sftp://ada:hunter2@example.org/srv",
         "zip://ada::https://hunter2@example.org/build.zip",
     ):
         with pytest.raises(UsageError) as raised:
@@ -137,7 +100,7 @@ def test_urls_without_secrets() -> None:
         assert raised.value.code == "secret-in-url"
 
 
-@pytest.mark.parametrize("target", ["", "s3://", "git+https://example.org/*", "zip:///srv/*.zip"])
+@pytest.mark.parametrize("target", ["", "s3://", "git:///srv/*", "zip:///srv/*.zip"])
 def test_what_is_no_target(target: str) -> None:
     with pytest.raises(UsageError) as raised:
         targets.workspaces([target])

@@ -24,11 +24,12 @@ from signet_sync.app.workspace import opened
 from signet_sync.capture import intake
 from signet_sync.formats.fact import Item
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.graph.enrichment import MOST, enrich, rederive, store_items, without_synthesis
+from signet_sync.graph.enrichment import MOST, enrich, rederive, store_items
 from signet_sync.graph.store import wordings
 from signet_sync.llm import prompts
 from signet_sync.llm.prompts import facts_prompt, merge_items, paragraph_prompt, read_facts, read_paragraph
-from signet_sync.settings.model import Settings, resolve
+from signet_sync.settings.model import Settings
+from signet_sync.settings.model_choice import resolve_facts
 from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.removal import drop_artifacts
 from signet_sync.sync import outbox
@@ -407,10 +408,10 @@ class Model(ThreadingHTTPServer):
     def settings(self) -> dict[str, Any]:
         url = f"http://127.0.0.1:{self.server_port}/v1"
         return {
-            "extraction_provider": "vllm",
-            "extraction_model": "small",
-            "extraction_endpoint": url,
-            "extraction_timeout": 5.0,
+            "llm_provider": "vllm",
+            "llm_model": "small",
+            "llm_endpoint": url,
+            "llm_timeout": 5.0,
         }
 
 
@@ -476,7 +477,7 @@ def test_facts_of_a_model_stand_beside_the_others(vault, model, log):
 def test_a_program_may_be_the_model(vault, tmp_path):
     program = tmp_path / "model.py"
     program.write_text(f"import sys\nsys.stdin.read()\nprint({GRACE!r})\n")
-    given = {"extraction_provider": "command", "extraction_command": (sys.executable, str(program))}
+    given = {"llm_provider": "command", "llm_command": (sys.executable, str(program))}
     with workspace(vault, **given) as found:
         ask(found)
         rows = dict(found.database.execute("select items, model from extractions"))
@@ -499,9 +500,9 @@ def test_a_condensation_gets_words_once(vault, model):
     "given",
     [
         {},
-        {"extraction_provider": "none"},
-        {"extraction_enabled": False, "synthesis_enabled": False},
-        {"extraction_enabled": False, "synthesis_provider": "none"},
+        {"llm_provider": "none"},
+        {"llm_provider": "none", "synthesis_enabled": False},
+        {"llm_provider": "none", "synthesis_provider": "none"},
     ],
 )
 def test_where_nobody_is_to_be_asked_nothing_changes(vault, model, given):
@@ -517,13 +518,13 @@ def test_where_nobody_is_to_be_asked_nothing_changes(vault, model, given):
     assert vault.dump() == before
 
 
-def test_facts_are_asked_for_by_extraction_alone(vault, model):
-    other = {name.replace("extraction", "synthesis"): value for name, value in model.settings.items()}
+def test_facts_are_asked_for_by_the_block_itself_alone(vault, model):
+    other = {name.replace("llm", "synthesis"): value for name, value in model.settings.items()}
     with workspace(vault, **other) as found:
         ask(found)
         assert not any("<record-" in prompt for prompt in model.prompts)
     settings = Settings(**model.settings, synthesis_provider="none", synthesis_model="x", synthesis_enabled=False)
-    block = resolve(without_synthesis(settings), None)
+    block = resolve_facts(settings)
     assert (block.kind, block.model, block.timeout) == ("http", "small", 5.0)
 
 
@@ -567,7 +568,7 @@ def test_the_text_of_another_session_is_no_evidence(vault, model):
 
 
 def test_a_dead_server_is_left_alone_for_a_while(vault, model, log):
-    given = model.settings | {"extraction_endpoint": "http://127.0.0.1:9/v1", "synthesis_provider": "none"}
+    given = model.settings | {"llm_endpoint": "http://127.0.0.1:9/v1", "synthesis_provider": "none"}
     vault.session(3)
     vault.reindex()
     with workspace(vault, **given) as found:
@@ -575,7 +576,7 @@ def test_a_dead_server_is_left_alone_for_a_while(vault, model, log):
         assert [text.split(":")[0] for text in log] == ["vllm gave no facts"] * 2
         ask(found, later=300 * SECOND)
         assert len(log) == 2, "it rests"
-    given["extraction_endpoint"] = model.settings["extraction_endpoint"]
+    given["llm_endpoint"] = model.settings["llm_endpoint"]
     with workspace(vault, **given) as found:
         ask(found, later=901 * SECOND)
         assert len(model.prompts) == 1, "the one that was not tried yet"
@@ -612,9 +613,9 @@ def test_a_run_is_bounded(tmp_path, model):
 
 
 def test_a_wrong_setting_is_said_and_harms_nothing(vault, model, log):
-    with workspace(vault, **model.settings | {"extraction_model": ""}, synthesis_provider="none") as found:
+    with workspace(vault, **model.settings | {"llm_model": ""}, synthesis_provider="none") as found:
         ask(found)
-    assert len(log) == 1 and "extraction.model" in log[0]
+    assert len(log) == 1 and "llm.model" in log[0]
 
 
 def test_no_lock_is_held_while_a_model_thinks(vault, model):

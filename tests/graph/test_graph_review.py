@@ -134,17 +134,17 @@ def test_sessions_under_a_removed_ones_key_are_not_written_again_in_every_pass(v
 
 
 @pytest.mark.parametrize("shares", [(0.4, 0.45, 0.15), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)])
-def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault, shares: tuple[float, ...]) -> None:
+def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(
+    vault: Vault, shares: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_page_writer, "SHARES", shares)
     for number in range(1, 29):
         path = vault.session(number)["summary"]
     vault.reindex()
     (vault / path).write_bytes(b"nothing valid")
     vault.reindex()
     for budget in range(500, 8_000, 690):
-        settings = replace(
-            Settings(), budget_tokens=budget, share_head=shares[0], share_ledger=shares[1], share_index=shares[2]
-        )
-        with opened(str(vault.root), settings) as workspace:
+        with opened(str(vault.root), replace(Settings(), budget_tokens=budget)) as workspace:
             page, _, _ = memory_page_writer.compose(workspace, "default", NOW_US)
         assert "[!warning]" in page.text
         assert estimate_tokens(page.text) <= budget

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import threading
@@ -12,24 +11,21 @@ from contextlib import suppress
 import pytest
 from history_vault import HistoryVault, git
 from hostile_repositories import REFUSED, RUN, Traps
-from session_inputs import end
 from workbench import NOW, ROOT, Vault, contents, numbered
 
 from signet_sync.history import commit
-from signet_sync.history.git import lock, objects, packs, repository
+from signet_sync.history.git import lock, objects, repository
 
 pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
 
 SESSION = numbered(1)["session_id"]
-PURGE = ("remove", SESSION, "--reason", "asked", "--yes", "--json", "--purge-history", "--now", NOW)
 COMMANDS = (
     ("checkpoint", "--json", "trapped"),
     ("history", "--json", "--diff"),
     ("history", "restore", "a.md", "--at", "HEAD~2", "--json"),
-    (*PURGE, "--dry-run"),
-    PURGE,
-    ("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--json", "--now", NOW),
+    ("history", "forget", "--yes", "--json", "--now", NOW),
+    ("remove", SESSION, "--reason", "asked", "--yes", "--json", "--now", NOW),
     ("check", "--json"),
 )
 
@@ -102,21 +98,11 @@ def hostile_home(folder, traps):
     }
 
 
-@pytest.mark.parametrize("mode", ["adopted", pytest.param("own", marks=pytest.mark.slow)])
-def test_no_trap_fires_whatever_is_asked(tmp_path, monkeypatch, mode):
+def test_no_trap_fires_whatever_is_asked(vault, tmp_path):
     """All traps at once, those of the repository and those of its user."""
-    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
-    vault = Vault(tmp_path / "vault")
-    if mode == "adopted":
-        monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
-        git(vault.root, "init", "-q", "-b", "main")
-        git(vault.root, "commit", "-q", "--allow-empty", "-m", "a person's")
-    filled(vault)
     traps = Traps(tmp_path / "traps")
-    for name, arm in RUN.items():
-        # A linked folder of hooks takes the place of the other one.
-        if name != "hooks in a linked folder" or mode == "adopted":
-            arm(HistoryVault(vault.root), traps)
+    for arm in RUN.values():
+        arm(HistoryVault(vault.root), traps)
     environ = {**os.environ, **hostile_home(tmp_path, traps), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT}/tests/support"}
     lines = json.dumps([["--workspace", str(vault.root), *command] for command in COMMANDS])
     run = subprocess.run(
@@ -132,8 +118,8 @@ def test_no_trap_fires_whatever_is_asked(tmp_path, monkeypatch, mode):
     assert len(answers) == len(COMMANDS), run
     assert [code for code, _, _ in answers[:-1]] == [0] * (len(COMMANDS) - 1), answers
     told = [json.loads(out) for _, out, _ in answers]
-    assert told[0]["ok"] and told[2]["restored"] and told[4]["git_history"] == "clean"
-    assert told[5]["git_history"] == "contains"  # git itself was asked, and found on the way that is not the trap's
+    assert told[0]["ok"] and told[2]["restored"] and told[3]["ok"]
+    assert told[4]["git_history"] == "contains"  # git itself was asked, and found on the way that is not the trap's
     assert traps.fired() == [] and not (tmp_path / "nowhere").exists()
 
 
@@ -144,19 +130,15 @@ QUICK = ("include of a pipe", ".git file pointing outside")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in REFUSED]
 )
-def test_what_leads_elsewhere_is_refused_whatever_is_asked(vault, tmp_path, monkeypatch, name):
+def test_what_leads_elsewhere_is_refused_whatever_is_asked(vault, tmp_path, name):
     traps = Traps(tmp_path / "traps")
     REFUSED[name](HistoryVault(vault.root), traps)
     before = contents(tmp_path, but=[".signet", "state"])
-    for adopt in ("false", "true"):
-        monkeypatch.setenv("SIGNET_HISTORY_ADOPT", adopt)
-        for command in COMMANDS[:3]:
-            assert refused(vault, *command) == "unsafe-repository"
-        assert "`.git` is not opened" in done(vault, *PURGE, "--dry-run")["purge"][0]["refused"]
+    for command in COMMANDS[:4]:
+        assert refused(vault, *command) == "unsafe-repository"
     after = contents(tmp_path, but=[".signet", "state"])
     assert {path: raw for path, raw in after.items() if path in before} == before and traps.fired() == []
-    answer = vault.call(*PURGE)  # the session goes all the same
-    assert answer.code == 1 and "`.git` is not opened" in answer.json["purged"]["refused"], answer
+    assert done(vault, *COMMANDS[4])["git_history"] in ("unknown", "clean")  # the session goes all the same
     assert len(list(vault.memory.glob("*--summary.md"))) == 1 and traps.fired() == []
 
 
@@ -173,56 +155,6 @@ def test_a_head_that_names_no_branch_leads_nowhere(vault, tmp_path):
         assert refused(vault, "history", "--json") == "damaged-repository", head
         assert contents(vault.root, but=[".signet"]) == before
     assert (tmp_path / "victim").read_text() == "mine\n"
-
-
-def test_a_purge_that_is_held_up_waits_and_holds_up_nothing_else(vault):
-    """By locks of others and by damage; every pass tries again, the last one succeeds."""
-    hindrances = ("packed-refs.lock", "refs/heads/other.lock", "refs/heads/broken", "objects/pack/pack-x.idx")
-    git(vault.root, "branch", "other")
-    for number, name in enumerate(hindrances):
-        place = vault / ".git" / name
-        place.parent.mkdir(exist_ok=True)
-        place.write_text("garbage")
-        if not number:
-            answer = vault.call(*PURGE)
-            assert answer.code == 1 and answer.json["purged"]["waiting"], answer
-            assert answer.json["git_history"] == "contains"
-        vault.reindex()
-        assert (vault / ".git/signet-purge").exists(), name
-        (vault / "a.md").write_text(name)
-        assert done(vault, "checkpoint", "--json", "while it waits")["ok"]
-        place.unlink()
-    vault.reindex()
-    assert not (vault / ".git/signet-purge").exists()
-    assert SESSION not in git(vault.root, "log", "--all", "-p") and git(vault.root, "fsck", "--strict") == ""
-
-
-def test_the_log_of_a_branch_that_nobody_sees_is_purged(vault):
-    """A zero-width space is a fine name for a branch, and no printable one."""
-    git(vault.root, "branch", "a\u200bb")
-    log = vault / ".git/logs/refs/heads/a\u200bb"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    head = git(vault.root, "rev-parse", "HEAD").strip()
-    log.write_text(f"{'0' * 40} {head} a <a@b> 1 +0000\tcommit: session-close: {SESSION}\n")
-    assert done(vault, *PURGE)["git_history"] == "clean"
-    assert not log.exists()
-
-
-def test_nothing_is_purged_while_git_packs_anew(vault):
-    """It would bring back, in a new pack, what is deleted meanwhile."""
-    for sign in ("gc.pid", "objects/maintenance.lock"):
-        place = vault / ".git" / sign
-        place.write_text("1 here\n")
-        answer = vault.call(*PURGE)
-        assert answer.code == 1 and "git is repacking it" in answer.json["purged"]["waiting"], answer
-        vault.reindex()
-        assert SESSION in git(vault.root, "log", "--all", "-p")
-        if sign != "gc.pid":
-            place.unlink()
-        else:
-            os.utime(place, (0, 0))  # left behind long ago
-    vault.reindex()
-    assert SESSION not in git(vault.root, "log", "--all", "-p")
 
 
 # ── somebody else, at the very same moment ──
@@ -305,31 +237,28 @@ def test_folders_that_git_takes_away_while_we_look_are_no_danger(past):
         git_.join()
 
 
-def test_an_object_whose_folder_git_takes_away_is_written_again(past):
+def test_an_object_whose_folder_git_takes_away_is_written_again(past, monkeypatch):
     """Its packing deletes folders of objects that it finds empty: such as one that was made for an object just now."""
 
-    class Packing:
-        left = 3
+    mkdir, left = os.mkdir, [3]
 
-        def __init__(self, git):
-            self.git, self.path = git, git.path
+    def taken(path, *given):
+        mkdir(path, *given)
+        if left[0] and len(os.path.basename(path)) == 2:
+            left[0] -= 1
+            os.rmdir(path)
 
-        def write(self, kind, data):
-            if self.left:
-                self.left -= 1
-                raise OSError("failed to rename lockfile: No such file or directory")
-            return self.git.write(kind, data)
-
+    monkeypatch.setattr(os, "mkdir", taken)
     with past.opened() as place:
-        with packs.NewObjects(Packing(place.git)) as new:
+        with objects.NewObjects(place.git) as new:
             oid = new.add(objects.BLOB, b"mine\n")
             new.flush()
         assert place.git[oid.hex()].data == b"mine\n"
-        Packing.left = 1000
-        with packs.NewObjects(Packing(place.git)) as new:
+        left[0] = 1000
+        with objects.NewObjects(place.git) as new:
             new.flush()
             new.add(objects.BLOB, b"other\n")
-            with pytest.raises(OSError, match="lockfile"):
+            with pytest.raises(FileNotFoundError):
                 new.flush()
 
 
@@ -348,63 +277,6 @@ def test_a_person_at_work_and_we_do_not_lose_a_commit(past):
     assert sum(subject.startswith("ours") for subject in subjects) == outcomes.count("committed")
     assert past.git("fsck", "--strict", "--no-dangling") == ""
     assert past.git("status", "--porcelain", "--", "a.md") in ("", " M a.md\n")
-
-
-# ── a repository of somebody else ──
-
-
-def persons(root):
-    """Everything that is a person's: `.git` but for objects and our ref, and the files of the workspace."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        if path.is_file() and not name.startswith((".git/objects", ".git/refs/signet", ".signet/")):
-            status = path.stat()
-            found[name] = path.read_bytes(), stat.S_IMODE(status.st_mode), status.st_mtime_ns
-    return found
-
-
-def test_an_adopted_repository_keeps_what_is_its_persons(tmp_path, monkeypatch):
-    """Through checkpoint, dream, session end, restore and purge; a submodule, staged and stashed changes in it."""
-    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
-    monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
-    vault = Vault(tmp_path / "vault")
-    for name in ("mine.md", "away.md", "staged.md"):
-        (vault / name).write_text("mine\n")
-    git(vault.root, "init", "-q", "-b", "trunk")
-    git(vault.root, "add", "mine.md", "away.md")
-    git(vault.root, "commit", "-q", "-m", "mine")
-    (vault / "away.md").write_text("put away\n")
-    git(vault.root, "stash")
-    git(vault.root, "tag", "-a", "-m", "x", "v1")
-    git(vault.root, "branch", "other")
-    git(vault.root, "pack-refs", "--all")
-    git(vault.root, "add", "staged.md")
-    git(vault.root, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},linked")
-    (vault / "mine.md").write_text("changed\n")
-    before = persons(vault.root)
-    vault.session(1)
-    vault.session(2)
-    vault.reindex()
-    done(vault, "checkpoint", "--json", "one")
-    (vault / "b.md").write_text("b\n")
-    for query in ("lamp of Ada", "Ada's lamp", "which lamp"):
-        if query == "lamp of Ada":
-            assert vault.call("remember", "Ada keeps a lamp.").code == 0
-        assert vault.call("recall", query, "--json").code == 0
-    assert len(done(vault, "dream", "--json")["promoted"]) == 1
-    end(vault)
-    done(vault, "checkpoint", "--json", "two")
-    (vault / "b.md").unlink()
-    assert done(vault, "history", "restore", "b.md", "--at", "HEAD", "--json")["restored"]
-    done(vault, *PURGE)
-    subjects = [commit["subject"] for commit in done(vault, "history", "--json")["commits"]]
-    assert {subject.split(":")[0] for subject in subjects} >= {"checkpoint", "promote", "session-close"}
-    after = persons(vault.root)
-    assert {name: after.get(name) for name in before} == before
-    new = [name for name in after if name.startswith(".git/") and name not in before]
-    assert new == [] and git(vault.root, "stash", "show", "-p").count("put away") == 1
-    assert git(vault.root, "fsck", "--no-dangling") == ""
 
 
 # ── names ──

@@ -187,6 +187,16 @@ def test_files_left_out_are_named_and_keep_their_committed_version(vault):
     assert (vault / "notes/grows.md").read_text() == "small\n"
 
 
+@pytest.mark.skipif(not git, reason="needs git")
+def test_the_event_log_of_entities_is_committed(vault):
+    """The names of its events look like secrets, and are none."""
+    assert vault.call("entity", "create", "person", "Ada").code == 0
+    assert checkpoint(vault)["skipped_files"] == []
+    pages = [path.relative_to(vault.root).as_posix() for path in vault.root.glob("entities/ledger/*.jsonl")]
+    listed = run_git(vault.root, "ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    assert len(pages) == 1 and pages[0] in listed
+
+
 def test_only_what_moved_is_read_again(vault):
     for number in range(3):
         note(vault, f"{number}\n", f"notes/{number}.md")
@@ -212,7 +222,7 @@ def test_a_damaged_or_foreign_cache_does_no_harm(vault):
 
 
 @pytest.mark.skipif(not git, reason="needs git")
-def test_a_repository_that_was_there_is_left_alone_until_it_is_adopted(vault, monkeypatch):
+def test_a_repository_that_was_there_is_left_alone(vault):
     run_git(vault.root, "init", "-q", "-b", "main")
     note(vault, "mine\n")
     run_git(vault.root, "add", "notes.md")
@@ -222,16 +232,10 @@ def test_a_repository_that_was_there_is_left_alone_until_it_is_adopted(vault, mo
     done = checkpoint(vault)
     assert (done["ok"], done["skipped"], done["reason"]) == (False, True, "existing-repository")
     assert contents(vault / ".git") == before
-    assert "history.adopt" in vault.call("checkpoint").err
-    assert vault.call("history", "--json").json["error"]["code"] == "existing-repository"
-
-    monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
-    done = checkpoint(vault, "adopted")
-    assert done["ok"] and len(done["oid"]) == 7
-    assert run_git(vault.root, "rev-list", "--count", "main").strip() == "1"
-    assert run_git(vault.root, "status", "--porcelain", "notes.md").strip() == "M notes.md"
-    assert run_git(vault.root, "log", "-1", "--format=%s", "refs/signet/history").strip() == "checkpoint: adopted"
-    assert subjects(vault)[0] == "checkpoint: adopted"
+    assert "commit with git" in vault.call("checkpoint").err
+    for command in (("history",), ("history", "forget", "--yes")):
+        assert vault.call(*command, "--json").json["error"]["code"] == "existing-repository"
+    assert contents(vault / ".git") == before
 
 
 def test_without_the_extra_there_is_a_remedy(vault, tmp_path, monkeypatch):
@@ -242,10 +246,10 @@ def test_without_the_extra_there_is_a_remedy(vault, tmp_path, monkeypatch):
     environ = {"PYTHONPATH": f"{absent}{os.pathsep}{ROOT}"}
     answer = vault.spawn("checkpoint", "--json", "a note", environ=environ)
     assert answer.code == 2, answer
-    assert "signet-sync extras add git" in answer.json["error"]["hint"] and not (vault / ".git").exists()
+    assert "pip install 'signet-sync[git]'" in answer.json["error"]["hint"] and not (vault / ".git").exists()
     monkeypatch.setitem(sys.modules, "pygit2", None)
     (finding,) = [one for one in examine(str(vault.root), str(vault.db)) if one.name == "history"]
-    assert finding.level == "problem" and "signet-sync extras add git" in finding.remedy
+    assert finding.level == "problem" and "pip install 'signet-sync[git]'" in finding.remedy
 
 
 def test_doctor_says_where_the_history_stands(vault, monkeypatch):

@@ -1,90 +1,100 @@
-"""Other programs' settings edited as text: what goes in comes out again, to the byte, whatever the formatting."""
+"""Other programs' settings edited as text: what goes in comes out again, and the rest stays, comments included."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
-from signet_sync.host.harness_settings import codex_trust, hook_groups, json_text
+from signet_sync.host.harness_settings import hook_groups
+from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.program import OURS, Program
+from signet_sync.host.harness_settings.toml_text import TomlText
 
 PATH = "/home/mira/.claude/settings.json"
 PROGRAM = Program(("/opt/py thon's/bin/python", "-P", "-m", "signet_sync"))
 HANDLER = {"type": "command", "command": PROGRAM.command("claude-code"), "timeout": 10}
-WANTED = {
-    "SessionStart": {"hooks": [HANDLER]},
-    "Stop": {"hooks": [{**HANDLER, "async": True}]},
-    "SessionEnd": {"hooks": [HANDLER]},
-}
+WANTED = {"SessionStart": HANDLER, "Stop": {**HANDLER, "async": True}, "SessionEnd": HANDLER}
 FOREIGN = {"hooks": [{"type": "command", "command": "say done"}]}
 
 
-def merged(text: str | None) -> str:
-    return hook_groups.merged(text, WANTED, PATH)
+def opened(text: str) -> JsonText:
+    return JsonText(PATH, text.encode())
 
 
-def stripped(text: str) -> str | None:
-    return hook_groups.stripped(text, PATH)
+def merged(text: str, wanted: dict[str, Any] = WANTED) -> str:
+    settings = opened(text)
+    hook_groups.merge(settings, wanted)
+    return settings.text or ""
 
 
-def foreign_part(value: dict) -> dict:
-    """What is not ours in a document, without the lists and objects that stay empty without ours."""
-    hooks = value.get("hooks", {})
-    kept = {event: [g for g in found if g not in WANTED.values()] for event, found in hooks.items()}
+def stripped(text: str) -> str:
+    settings = opened(text)
+    hook_groups.strip(settings)
+    return settings.text or ""
+
+
+def lean(value: dict[str, Any]) -> dict[str, Any]:
+    """A document without the lists and objects of hooks in which nothing is."""
+    hooks = value.get("hooks")
+    kept = {event: groups for event, groups in hooks.items() if groups} if isinstance(hooks, dict) else hooks
     rest = {key: found for key, found in value.items() if key != "hooks"}
-    return rest | {"hooks": {event: found for event, found in kept.items() if found}}
+    return rest | ({"hooks": kept} if kept else {})
 
 
 ODD = {
     "tabs": '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n',
-    "four spaces": '{\n    "hooks": {\n        "Stop": []\n    },\n    "model": "opus"\n}',
     "one line": '{"model":"opus","hooks":{"Stop":[{"hooks":[]}]}}',
-    "one roomy line": '{ "model": "opus", "hooks": { "Stop": [ ] } }\n',
     "crlf": '{\r\n  "model": "opus",\r\n  "hooks": {\r\n  }\r\n}\r\n',
     "unicode escapes": '{\n  "caf\\u00e9": "\\ud83d\\ude00 \\/ ü",\n  "n": 1.50e+02\n}\n',
     "blank lines": '{\n\n\n  "model": "opus"\n\n\n,\n\n  "hooks": { "Stop": [\n\n{"hooks": [ ]}\n\n\n] }\n\n}\n\n\n',
     "empty": "{}",
-    "empty with a line end": "{}\n",
     "empty, on two lines": "{\n}\n",
-    "empty, indented": "{\n  \n}\n",
-    "no hooks yet": '{\n  "model": "opus"\n}\n',
     "empty hooks": '{\n  "hooks": {}\n}\n',
     "byte order mark": '\ufeff{\n  "model": "opus"\n}\n',
-    "a name twice": '{"hooks": {"Stop": 1}, "hooks": {"Stop": []}}',
+    "comments": '{\n  // one\n  "m": "o//pus", // two\n  "hooks": {\n    "Stop": [] /* three, */\n  }\n  // four\n}',
+    "trailing commas": '{\n  "model": "a,]",\n  "hooks": {\n    "Stop": [{"hooks": [],},], // x\n  },\n}\n',
+    "on one line with a comment": '{"model": "opus" /* } */, "hooks": {"Stop": [/* none */]}}',
+    "a comment behind a bracket": '{"hooks": {"Stop": [1] // x\n}}',
     "switches of older Gemini": '{"hooks": {"enabled": true, "disabled": []}}',
 }
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
 def test_odd_formatting_survives(text: str) -> None:
-    there = merged(text)
-    value = json.loads(there.removeprefix("\ufeff"))
-    assert sorted(place.event for place in hook_groups.places(value)) == sorted(WANTED)
-    assert all(WANTED[event] in value["hooks"][event] for event in WANTED)
-    assert merged(there) == there
-    assert stripped(there) == text
+    before, there = opened(text).data, opened(merged(text))
+    assert sorted(place.event for place in hook_groups.places(there.data)) == sorted(WANTED)
+    assert all({"hooks": [WANTED[event]]} in there.data["hooks"][event] for event in WANTED)
+    assert merged(there.text or "") == there.text
+    left = opened(stripped(there.text or ""))
+    assert lean(left.data) == lean(before)
+    for mark in ("// one", "// two", "/* three, */", "// four", "// x", "/* none */", "/* } */", "\ufeff", "1.50e+02"):
+        assert (mark in text) == (mark in (there.text or "")) == (mark in (left.text or ""))
+    assert ("\r\n" in text) == ("\r\n" in (there.text or ""))
 
 
-def test_a_document_of_our_own_goes_again() -> None:
-    text = merged(None)
-    assert json.loads(text) == {"hooks": {event: [group] for event, group in WANTED.items()}}
-    assert merged(text) == text
-    assert stripped(text) is None
-
-
-def test_a_new_group_is_written_like_its_neighbours() -> None:
-    text = '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n'
-    there = hook_groups.merged(text, {"Stop": FOREIGN | {}, "SessionEnd": {"hooks": []}}, PATH)
-    assert there == (
-        '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []},\n\t\t\t{\n\t\t\t\t"hooks": [\n\t\t\t\t\t{\n'
-        '\t\t\t\t\t\t"type": "command",\n\t\t\t\t\t\t"command": "say done"\n\t\t\t\t\t}\n\t\t\t\t]\n\t\t\t}\n\t\t],\n'
-        '\t\t"SessionEnd": [\n\t\t\t{\n\t\t\t\t"hooks": []\n\t\t\t}\n\t\t]\n\t}\n}\n'
-    )
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n',
+        '{\n  "model": "opus"\n}\n',
+        '{\r\n    "a": [\r\n        1\r\n    ],\r\n    "b": {}\r\n}',
+        '{"model": "opus", "hooks": {"Stop": [{"hooks": []}]}}',
+        '{\n  "a": 1, // about a\n  /* about b */\n  "b": 2 // end\n}\n',
+        '{\n  "a": 1,\n  "hooks": {\n    "Stop": [\n      1, // x\n    ],\n  },\n}\n',
+        "{}",
+        "{}\n",
+    ],
+)
+def test_ordinary_files_come_back_to_the_byte(text: str) -> None:
+    assert stripped(merged(text)) == text
 
 
 BLANKS = st.sampled_from(["", "", " ", "  ", "\n", "\n  ", "\n\t", "\r\n    ", "\r", " \n", "\n\n", " \n  "])
@@ -135,35 +145,22 @@ def texts(draw: st.DrawFn) -> str:
 
 
 @given(texts())
-def test_every_document_comes_back_to_the_byte(text: str) -> None:
+def test_every_document_keeps_what_is_not_ours(text: str) -> None:
     there = merged(text)
-    value = json.loads(there)
-    assert sorted(place.event for place in hook_groups.places(value)) == sorted(WANTED)
-    assert foreign_part(value) == foreign_part(json.loads(text))
+    assert sorted(place.event for place in hook_groups.places(opened(there).data)) == sorted(WANTED)
     assert merged(there) == there
-    assert stripped(there) == text
+    assert lean(opened(stripped(there)).data) == lean(json.loads(text))
 
 
 @given(texts())
 def test_a_reinstallation_elsewhere_changes_only_the_command(text: str) -> None:
     moved = Program(("/usr/bin/python3", "-P", "-m", "signet_sync"), "/vaults/my work")
     handler = {"type": "command", "command": moved.command("claude-code"), "timeout": 20}
-    newer = {"SessionStart": {"hooks": [handler]}, "PreCompact": {"hooks": [handler]}}
-    there = hook_groups.merged(merged(text), newer, PATH)
+    there = merged(merged(text), {"SessionStart": handler, "PreCompact": handler})
     found = hook_groups.places(json.loads(there))
     assert sorted(place.event for place in found) == ["PreCompact", "SessionStart"]
     assert all(place.own == handler for place in found)
-    assert merged(there).count("signet_sync") == len(WANTED)
-    assert stripped(there) == text
-
-
-def test_what_was_added_after_ours_stays() -> None:
-    there = json.loads(merged('{"model": "opus"}'))
-    there["hooks"]["Stop"].append(FOREIGN)
-    there["theme"] = "dark"
-    left = stripped(json.dumps(there, indent=2))
-    assert left is not None
-    assert json.loads(left) == {"model": "opus", "hooks": {"Stop": [FOREIGN]}, "theme": "dark"}
+    assert lean(json.loads(stripped(there))) == lean(json.loads(text))
 
 
 def test_a_handler_that_shares_its_group_goes_alone() -> None:
@@ -173,8 +170,16 @@ def test_a_handler_that_shares_its_group_goes_alone() -> None:
     assert there["hooks"]["SessionStart"] == [
         {"matcher": "startup", "hooks": [FOREIGN["hooks"][0], HANDLER, {"type": "prompt"}]}
     ]
-    left = json.loads(stripped(text) or "")
-    assert left == {"hooks": {"SessionStart": [{**shared, "hooks": [FOREIGN["hooks"][0], {"type": "prompt"}]}]}}
+    left = {"hooks": {"SessionStart": [{**shared, "hooks": [FOREIGN["hooks"][0], {"type": "prompt"}]}]}}
+    assert json.loads(stripped(text)) == left
+
+
+def test_what_leads_to_a_comment_is_not_taken_along() -> None:
+    text = '{\n  "hooks": {\n    // mine\n    "Stop": [\n      // also\n    ]\n  }\n}\n'
+    assert stripped(merged(text)) == text
+    entry = '"hooks": [{"command": "signet-sync hook codex"}]'
+    text = f'{{"hooks": {{"Stop": [\n  {{{entry}}}, // ours\n  // theirs\n  {{"hooks": []}}\n]}}}}'
+    assert stripped(text) == '{"hooks": {"Stop": [\n  // ours\n  // theirs\n  {"hooks": []}\n]}}'
 
 
 @pytest.mark.parametrize(
@@ -182,13 +187,13 @@ def test_a_handler_that_shares_its_group_goes_alone() -> None:
     [
         ("", "empty"),
         (" \n", "empty"),
-        ('{\n  // mine\n  "hooks": {}\n}', "line 2: a comment"),
-        ('{\n  "a": 1, /* mine */\n  "hooks": {}\n}', "line 2: a comment"),
-        ('{\n  "a": 1,\n}', "line 3"),
+        ('{\n  "a": 1, /* mine \n}', "line 2"),
+        ('{\n  "a": 1\n  "b": 2}', "line 3"),
         ('{"a": NaN}', "NaN is no JSON"),
         ("[]", "not a JSON object"),
         ('{"hooks": []}', '"hooks" is not an object'),
         ('{"hooks": {"Stop": {}}}', '"hooks.Stop" is not a list'),
+        ('{"hooks": {"Stop": 1}, "hooks": {"Stop": "x"}}', '"hooks.Stop" is not a list'),
         ("[" * 100_000, "line 1"),
     ],
 )
@@ -198,6 +203,12 @@ def test_what_cannot_be_edited_safely_is_refused(text: str, message: str) -> Non
     assert message in caught.value.message
     assert caught.value.path == PATH
     assert "nothing was written" in caught.value.hint
+
+
+def test_of_a_name_that_stands_twice_nothing_is_taken_out() -> None:
+    own = json.dumps([{"hooks": [HANDLER]}])
+    with pytest.raises(ConfigError, match="cannot be edited safely"):
+        stripped(f'{{"hooks": {{"Stop": [1], "Stop": {own}}}}}')
 
 
 @pytest.mark.parametrize(
@@ -216,85 +227,54 @@ def test_our_commands_are_known_again(command: str, ours: bool) -> None:
     assert (OURS.search(command) is not None) is ours
 
 
-def test_the_form_with_arguments_is_known_again() -> None:
-    handler = {"type": "command", "command": "/usr/bin/python3", "args": ["-m", "signet_sync", "hook", "claude-code"]}
-    (place,) = hook_groups.places({"hooks": {"Stop": [{"hooks": [handler]}]}})
-    assert place.words == ["/usr/bin/python3", "-m", "signet_sync", "hook", "claude-code"]
+# ── TOML ──
 
-
-def test_children_are_found_between_any_blanks() -> None:
-    text = '{ "a" :\n[1 , 2] ,"b":{"c":"}"}\r\n}'
-    found = json_text.children(text, 0)
-    assert [(child.key, child.data, text[child.value : child.end]) for child in found] == [
-        ("a", [1, 2], "[1 , 2]"),
-        ("b", {"c": "}"}, '{"c":"}"}'),
-    ]
-
-
-# ── what Codex trusts ──
-
-STATES = {
-    "/home/mira/.codex/hooks.json:session_start:0:0": "sha256:" + "a" * 64,
-    "/home/mira/.codex/hooks.json:stop:1:0": "sha256:" + "b" * 64,
-}
-CONFIGS = [
-    "",
-    "\n",
-    'model = "gpt"',
-    'model = "gpt"\n',
-    'model = "gpt"\r\n\r\n[tui]\r\nx = 1\r\n',
-    "# only a comment",
-    '[hooks.state."/elsewhere/hooks.json:stop:0:0"]\nenabled = true\ntrusted_hash = "sha256:c"\n',
-    '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ncommand = "say done"\n\n\n',
-]
-
-
-@pytest.mark.parametrize("text", CONFIGS)
-def test_trust_comes_and_goes(text: str) -> None:
-    there = codex_trust.written(text, STATES, "config.toml")
-    state = tomllib.loads(there)["hooks"]["state"]
-    assert {key: state[key] for key in STATES} == {
-        key: {"enabled": True, "trusted_hash": value} for key, value in STATES.items()
-    }
-    assert codex_trust.written(there, STATES, "config.toml") == there
-    assert codex_trust.without(there, STATES, "config.toml") == text
-
-
-def test_trust_in_a_file_of_our_own() -> None:
-    there = codex_trust.written(None, STATES, "config.toml")
-    assert there.startswith("[hooks.state.")
-    assert codex_trust.without(there, STATES, "config.toml") == ""
-
-
-def test_a_stale_or_switched_off_trust_is_renewed() -> None:
-    there = codex_trust.written("a = 1\n", dict.fromkeys(STATES, "sha256:old"), "config.toml")
-    off = there.replace("enabled = true", "enabled = false", 1)
-    renewed = codex_trust.written(off + "\n[tui]\nx = 1\n", STATES, "config.toml")
-    assert codex_trust.all_trusted(tomllib.loads(renewed), STATES)
-    assert not codex_trust.all_trusted(tomllib.loads(off), STATES)
-    assert codex_trust.without(renewed, STATES, "config.toml") == "a = 1\n\n[tui]\nx = 1\n"
+WAY = ("mcp_servers", "ours")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        'hooks = {state = {"x" = {enabled = true}}}\n',
-        "[hooks\n",
-        f'[hooks.state]\n"{next(iter(STATES))}" = {{trusted_hash = "sha256:old"}}\n',
+        "",
+        'model = "gpt"\n',
+        'model = "gpt"\r\n\r\n[tui]\r\nx = 1\r\n',
+        "# only a comment\n",
+        '[mcp_servers.docs]  # docs\ncommand = "x"\n\n# about tui\n[tui]\nx = 1\n',
+        "[mcp_servers]\n",
+        '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ncommand = "say done"\n\n\n',
     ],
 )
-def test_trust_that_cannot_be_edited_safely_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"cannot be edited safely|line 1"):
-        codex_trust.written(text, STATES, "config.toml")
+def test_a_table_comes_and_goes(text: str) -> None:
+    settings = TomlText("config.toml", text.encode())
+    settings.put(WAY, {"command": 'é"x', "args": ["a", "b"]})
+    assert (settings.text or "").startswith(text)
+    assert tomllib.loads(settings.text or "")["mcp_servers"]["ours"] == {"command": 'é"x', "args": ["a", "b"]}
+    assert ("\r\n" in text) == ("\r\n" in (settings.text or ""))
+    added = "# theirs\n\n[mcp_servers.ours.tools.x]\na = 1\n\n# of z\n[z]\ny = 1\n"
+    later = TomlText("config.toml", f"{settings.text}{added}".encode())
+    settings.remove(WAY)
+    assert settings.text == text
+    later.put((*WAY, "args"), ["c"])
+    assert later.at(WAY) == {"command": 'é"x', "args": ["c"], "tools": {"x": {"a": 1}}}
+    later.remove(WAY)
+    assert {"mcp_servers": {}} | (tomllib.loads(later.text or "")) == {"mcp_servers": {}} | tomllib.loads(text) | {
+        "z": {"y": 1}
+    }
+    assert (later.text or "").endswith("# of z\n[z]\ny = 1\n") and (later.text or "").startswith(text)
 
 
-def test_the_hash_is_taken_over_canonical_json() -> None:
-    import hashlib
+@pytest.mark.parametrize("text", ["mcp_servers = {docs = {a = 1}}\n", "mcp_servers = 3\n", "[[mcp_servers]]\na = 1\n"])
+def test_a_table_that_cannot_be_added_safely_is_refused(text: str) -> None:
+    settings = TomlText("config.toml", text.encode())
+    with pytest.raises(ConfigError) as caught:
+        settings.put(WAY, {"command": "x"})
+    assert "nothing was written" in caught.value.hint and settings.text == text
 
-    canonical = (
-        '{"event_name":"session_start","hooks":[{"async":false,"command":"é x","timeout":10,"type":"command"}],'
-        '"matcher":"startup"}'
+
+def test_tomlkit_is_not_imported_to_read() -> None:
+    code = (
+        "import sys; from signet_sync.host.harness_settings import registry; "
+        "from signet_sync.host.harness_settings.toml_text import TomlText; TomlText('x', b'a = 1'); "
+        "sys.exit('tomlkit' in sys.modules)"
     )
-    expected = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
-    handler = {"type": "command", "command": "é x", "timeout": 10}
-    assert codex_trust.trusted_hash("SessionStart", {"matcher": "startup", "hooks": [handler]}, handler) == expected
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

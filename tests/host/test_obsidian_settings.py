@@ -1,4 +1,4 @@
-"""What is set in Obsidian's settings: taken out again to the byte, and nothing of a person's with it."""
+"""What is set in Obsidian's settings: only what is missing, beside everything that a person has set."""
 
 import json
 
@@ -7,62 +7,53 @@ import yaml
 
 from signet_sync.errors import ConfigError
 from signet_sync.formats.obsidian_base import TEXT
-from signet_sync.host.obsidian_settings import APP, GRAPH, hides, rewrites_links, with_ours, without_ours
+from signet_sync.host.obsidian_settings import APP, GRAPH, hides, rewrites_links, with_ours
 
 DOCUMENTS = [
-    (APP, "{}"),
-    (APP, '{"userIgnoreFilters":[]}'),
-    (APP, '{\n  "alwaysUpdateLinks": true,\n  "userIgnoreFilters": [\n    "Archive/"\n  ]\n}'),
-    (APP, '\ufeff{"alwaysUpdateLinks" : true ,"z":[1 ,2]}\r\n'),
-    (APP, '{\n\t"attachmentFolderPath": "a\\u0062"\n}\n'),
-    (GRAPH, "{ }"),
-    (GRAPH, '{"search": "", "showTags": true}'),
-    (GRAPH, '{\n  "search": "tag:#\\u0061 OR path:x",\n  "scale": 1.50\n}'),
+    (APP, None),
+    (APP, b"{}"),
+    (APP, b'{"userIgnoreFilters":[]}'),
+    (APP, b'{\n  "alwaysUpdateLinks": true,\n  "userIgnoreFilters": [\n    "Archive/"\n  ]\n}'),
+    (APP, b'\xef\xbb\xbf{"alwaysUpdateLinks" : true ,"z":[1 ,2]}\r\n'),
+    (GRAPH, None),
+    (GRAPH, b"{ }"),
+    (GRAPH, b'{"search": "", "showTags": true}'),
+    (GRAPH, b'{\n  "search": "tag:#\\u0061 OR path:x",\n  "scale": 1.50\n}'),
 ]
 
 
-@pytest.mark.parametrize(("path", "text"), DOCUMENTS)
-def test_what_is_set_can_be_taken_out_to_the_byte(path: str, text: str) -> None:
-    after, marks = with_ours(path, text)
-    data = json.loads(after.removeprefix("\ufeff"))
+@pytest.mark.parametrize(("path", "raw"), DOCUMENTS)
+def test_what_is_missing_is_set_and_everything_else_stays(path: str, raw: bytes | None) -> None:
+    after, changes = with_ours(path, raw)
+    before, data = json.loads((raw or b"{}").decode("utf-8-sig")), json.loads(after)
+    ours = {"alwaysUpdateLinks", "userIgnoreFilters", "search"}
+    assert changes and {key: data[key] for key in data if key not in ours} == {
+        key: before[key] for key in before if key not in ours
+    }
     if path == APP:
         assert "memory/" in data["userIgnoreFilters"] and not rewrites_links(data) and hides(data, "memory/")
+        assert data["userIgnoreFilters"][:-1] == before.get("userIgnoreFilters", [])
     else:
-        assert data["search"].endswith("-path:memory/")
+        assert data["search"].endswith("-path:memory/") and data["search"].startswith(before.get("search", ""))
     assert with_ours(path, after) == (after, [])
-    assert without_ours(path, after, marks) == text
 
 
-@pytest.mark.parametrize("path", [APP, GRAPH])
-def test_nothing_is_left_of_a_file_that_was_not_there(path: str) -> None:
-    after, marks = with_ours(path, None)
-    assert without_ours(path, after, marks) is None
-
-
-def test_what_a_person_had_set_is_not_taken_out() -> None:
-    text = '{"userIgnoreFilters": ["memory/"], "alwaysUpdateLinks": false}'
-    assert with_ours(APP, text) == (text, [])
-    assert without_ours(APP, text, []) == text
-    graph = '{"search": "-path:memory/"}'
-    assert with_ours(GRAPH, graph) == (graph, [])
-
-
-def test_what_obsidian_wrote_again_keeps_its_other_values() -> None:
-    """Obsidian writes its settings anew, in its own form, whenever one of them changes."""
-    after, marks = with_ours(APP, '{"userIgnoreFilters":["x/"]}')
-    again = json.dumps(json.loads(after) | {"vimMode": True}, indent=2)
-    taken = without_ours(APP, again, marks)
-    assert taken is not None and json.loads(taken) == {"userIgnoreFilters": ["x/"], "vimMode": True}
-    assert without_ours(APP, '{"userIgnoreFilters": ["x/"]}', marks) == '{"userIgnoreFilters": ["x/"]}'
+def test_what_a_person_had_set_is_not_written_again() -> None:
+    for path, raw in (
+        (APP, b'{"userIgnoreFilters": ["memory/"], "alwaysUpdateLinks": false}'),
+        (APP, b'{"userIgnoreFilters":["/mem"]}'),
+        (GRAPH, b'{"search": "-path:memory/"}'),
+    ):
+        assert with_ours(path, raw) == (raw, [])
 
 
 @pytest.mark.parametrize(
-    ("path", "text"),
-    [(APP, "// no\n{}"), (APP, "[]"), (APP, '{"userIgnoreFilters": 3}'), (GRAPH, '{"search": 3}'), (GRAPH, "")],
+    ("path", "raw"),
+    [(APP, b"// no\n{}"), (APP, b"[]"), (APP, b'{"userIgnoreFilters": 3}'), (GRAPH, b'{"search": 3}'), (GRAPH, b"")],
 )
-def test_what_cannot_be_edited_safely_is_refused_with_a_remedy(path: str, text: str) -> None:
+def test_what_cannot_be_edited_safely_is_refused_with_a_remedy(path: str, raw: bytes) -> None:
     with pytest.raises(ConfigError) as error:
-        with_ours(path, text)
+        with_ours(path, raw)
     assert error.value.path == path and error.value.hint
 
 
@@ -70,7 +61,7 @@ def test_the_base_is_of_the_published_form() -> None:
     """https://help.obsidian.md/bases/syntax: filters, formulas, properties, views with type, name, order, sort."""
     base = yaml.safe_load(TEXT)
     assert base.keys() <= {"filters", "formulas", "properties", "summaries", "views"}
-    assert [view["name"] for view in base["views"]] == ["Sessions", "Decisions", "Blockers", "Entities"]
+    assert [view["name"] for view in base["views"]] == ["Sessions", "Entities"]
     known = {f"formula.{name}" for name in base["formulas"]} | {"file.name"}
     for view in base["views"]:
         assert view["type"] == "table"

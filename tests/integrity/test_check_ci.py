@@ -1,18 +1,15 @@
-"""`check` in CI: what changed since a revision, annotations on the right lines, JUnit, a summary, a baseline, pages."""
+"""`check` in CI: what changed since a revision, annotations on the right lines, a summary, pages."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import xml.etree.ElementTree as ET
 
 import artifacts_fixture as made
 import pytest
 from history_vault import git
 from workbench import NOW, Vault, numbered
 
-from signet_sync.formats import baseline as formats_baseline
 from signet_sync.formats import locate
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -239,23 +236,6 @@ def spoilt(vault: Vault, number: int = 1) -> str:
     return path
 
 
-def test_junit_is_xml_whatever_is_in_it(vault):
-    path = spoilt(vault)
-    odd = made.summary()[0].replace("--summary.md", "--summary (<&\"']]> conflicted copy 2026-01-01).md")
-    vault.put((odd, b"x"))
-    answer = vault.call("check", "--format", "junit", "--now", NOW)
-    assert answer.code == 1
-    suite = ET.fromstring(answer.out.encode()).find("testsuite")
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "1")
-    (failed,) = [case for case in suite if case.find("failure") is not None]
-    assert failed.get("file") == path and int(failed.get("line")) > 1 and failed.get("classname") == "hash-mismatch"
-
-
-def test_junit_of_a_vault_in_which_nothing_is_wrong_has_a_test_that_passes(vault):
-    suite = ET.fromstring(vault.call("check", "--format", "junit").out.encode()).find("testsuite")
-    assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
-
-
 def test_the_summary_of_a_job_is_a_table(vault, tmp_path):
     path = spoilt(vault)
     page = tmp_path / "summary.md"
@@ -276,65 +256,6 @@ def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, tmp_path):
     answer = vault.call("check", "--strict", "--summary", str(page))
     assert answer.code == 1 and f"note link-broken  {path}" in answer.out and "link\\-broken" in page.read_text()
     assert vault.call("check", "--strict", "--format", "github").out.startswith(f"::error file={path},")
-    assert ET.fromstring(vault.call("check", "--strict", "--format", "junit").out.encode())[0].get("failures") == "1"
-
-
-# ── baseline ──
-
-
-def test_an_old_vault_adopts_the_check_by_a_baseline(vault, tmp_path):
-    old = spoilt(vault)
-    baseline = tmp_path / "known.json"
-    answer = vault.call("check", "--format", "baseline", "--now", NOW)
-    assert answer.code == 0
-    baseline.write_text(answer.out)
-    given = ("check", "--baseline", str(baseline), "--now", NOW)
-    answer = vault.call(*given, "--json")
-    assert answer.code == 0 and answer.json["problems"][0]["known"] and answer.json["problems"][0]["path"] == old
-    assert "1 problem of the baseline left out" in vault.call(*given).out
-    assert vault.call(*given, "--format", "github").out.startswith("::notice ")
-    new = spoilt(vault, 2)
-    answer = vault.call(*given, "--json")
-    assert answer.code == 1 and [p["path"] for p in answer.json["problems"] if "known" not in p] == [new]
-    vault.put(made.summary(**numbered(1)))
-    vault.put(made.summary(**numbered(2)))
-    answer = vault.call(*given, "--json")
-    assert answer.code == 0 and answer.json["mended"] == [{"path": old, "code": "hash-mismatch"}]
-
-
-def test_only_what_was_looked_at_is_told_as_mended(vault, tmp_path):
-    other = vault.paths[1]["transcript"]
-    known = {(other, "hash-mismatch"), ("MEMORY.md", "page-stale"), (vault.paths[2]["summary"], "hash-mismatch")}
-    baseline = tmp_path / "known.json"
-    baseline.write_text(formats_baseline.written(known))
-    os.utime(vault / other, (1, 1))
-
-    def mended(*arguments: str) -> list[str]:
-        document = vault.call("check", "--json", "--baseline", str(baseline), *arguments).json
-        return [entry["path"] for entry in document["mended"]]
-
-    assert mended("--pages") == sorted(path for path, _ in known)
-    assert mended() == sorted(path for path, _ in known if path != "MEMORY.md")
-    assert mended("--changed-since", "HEAD") == [other]
-    assert mended("--agent", "somebody") == []
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"version": 1}', '{"version": 1, "problems": [1]}', "\xff", "[" * 99999]
-)
-def test_what_is_no_baseline_is_refused_with_a_remedy(vault, tmp_path, text):
-    place = tmp_path / "known.json"
-    place.write_text(text, encoding="latin-1")
-    answer = vault.call("check", "--baseline", str(place), "--json")
-    assert answer.code == 2 and "--format baseline" in answer.json["error"]["hint"]
-    assert vault.call("check", "--baseline", str(tmp_path / "none"), "--json").code == 2
-
-
-def test_a_baseline_is_read_as_it_was_written():
-    pairs = {('memory/ü "x".md', "hash-mismatch"), ("MEMORY.md", "page-stale")}
-    text = formats_baseline.written(pairs)
-    assert formats_baseline.read(text.encode()) == pairs and len(text.splitlines()) == 5
-    assert json.loads(formats_baseline.written([])) == {"version": 1, "problems": []}
 
 
 # ── pages ──

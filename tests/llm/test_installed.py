@@ -8,7 +8,8 @@ import pytest
 from workbench import Vault
 
 from signet_sync.llm.installed import installed_models, is_undecided
-from signet_sync.settings.model import Settings, load, resolve
+from signet_sync.settings.model import Settings, load
+from signet_sync.settings.model_choice import resolve
 
 
 @pytest.fixture
@@ -40,9 +41,8 @@ def test_the_lines_are_settings_that_turn_it_on(programs, tmp_path):
         assert not remarks and resolve(settings, None).kind in ("command", "http")
         assert not is_undecided(settings)
     assert is_undecided(Settings())
-    assert not is_undecided(Settings(extraction_enabled=False)) and not is_undecided(
-        Settings(synthesis_provider="none")
-    )
+    for given in ({"llm_provider": "none"}, {"synthesis_enabled": False}, {"synthesis_provider": "none"}):
+        assert not is_undecided(Settings(**given))
 
 
 def test_init_hooks_and_doctor_name_them_and_run_none(programs, tmp_path, monkeypatch):
@@ -50,9 +50,9 @@ def test_init_hooks_and_doctor_name_them_and_run_none(programs, tmp_path, monkey
     told = (vault.call("init"), vault.call("hooks", "install", "claude-code"), vault.call("doctor"))
     for answer in told:
         assert 'command = ["claude", "-p"]' in answer.out and 'provider = "ollama"' in answer.out, answer.out
-        assert "[extraction]" in answer.out and "config.toml" in answer.out
+        assert "[llm]" in answer.out and "config.toml" in answer.out
     findings = [one for one in vault.call("doctor", "--json").json["findings"] if one["name"] == "language-model-found"]
     assert {one["level"] for one in findings} == {"ok"} and len(findings) == 3
     assert not (programs / "ran").exists() and not Path(os.environ["SIGNET_CONFIG"]).exists()
-    monkeypatch.setenv("SIGNET_SYNTHESIS_PROVIDER", "none")
+    monkeypatch.setenv("SIGNET_LLM_PROVIDER", "none")
     assert all("claude" not in vault.call(*words).out.replace("claude-code", "") for words in (("init",), ("doctor",)))

@@ -380,7 +380,7 @@ memory:
 inference:
   accounts: {a: {b: {c: {d: e}}}}
 """
-MINE = Settings(extraction_command=("sh", "-c", "echo mine"))
+MINE = Settings(llm_command=("sh", "-c", "echo mine"))
 
 
 def test_agent_yaml_is_read_for_the_name_alone(root):

@@ -333,22 +333,6 @@ def test_beyond_the_budget_nothing_is_sent(server, budget):  # noqa: F811
     assert len(server.seen) == 1
 
 
-def test_a_second_attempt_counts_again_and_is_not_made_beyond_the_budget(server, budget):  # noqa: F811
-    most = most_tokens(PROMPT, 50)
-    for failure in (answering(500), hang_up):
-        budget.settle(budget.reserve(0), -10_000)
-        server.seen.clear()
-        server.acts = [failure, answering(200, usage(total_tokens=5))]
-        ask(metered(provider(server), budget, 2 * most))
-        assert budget.left() == most - 5 and len(server.seen) == 2
-        budget.settle(budget.reserve(0), -10_000)
-        server.seen.clear()
-        server.acts = [failure]
-        with pytest.raises(BudgetSpent):
-            ask(metered(provider(server), budget, 2 * most - 1))
-        assert len(server.seen) == 1
-
-
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 429])
 def test_what_a_server_refuses_costs_nothing(server, budget, status):  # noqa: F811
     server.acts = [answering(status)]
@@ -382,7 +366,7 @@ def test_a_program_is_estimated(budget):
 @pytest.mark.parametrize(
     "given",
     [{"synthesis_provider": "command", "synthesis_command": ("sh", "-c", "echo x")},
-     {"extraction_provider": "vllm", "extraction_model": "m"}],
+     {"llm_provider": "vllm", "llm_model": "m"}],
 )  # fmt: skip
 def test_every_provider_of_the_settings_has_the_budget_of_the_user(given):
     found = synthesis.provider_for(Settings(**given, llm_daily_tokens=77), "/", {})

@@ -744,7 +744,7 @@ def test_the_command_says_what_is_missing_or_wrong(machine: Machine, monkeypatch
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     answer = vault.call("mcp")
     assert (answer.code, answer.out) == (2, "")
-    assert "signet-sync extras add mcp" in answer.err
+    assert "pip install 'signet-sync[mcp]'" in answer.err
 
 
 def served(machine: Machine, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:

@@ -1,15 +1,13 @@
-"""What rose in a dream and was committed: once removed or forgotten, no byte of it is left, nor in the history."""
+"""What rose in a dream and was committed: once removed or forgotten, no byte is left, nor in a forgotten history."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crash_runner import KILLED, Steps, command, forked
 from session_inputs import end
 from workbench import NOW, Vault
 
@@ -105,66 +103,15 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return made
 
 
-def test_a_memory_that_was_forgotten_earlier_is_purged_by_its_id(scene: Scene) -> None:
-    assert scene.ask("forget", scene.own)["git_history"] == "contains"
-    assert scene.leaks(*OF_MEMORY, scene.own, git=False) == []
-    quoting = scene.vault / "notes.md"
-    quoting.write_text("She said: Ada calls the zxvmemory lantern her own\n")
-    scene.ask("checkpoint", "since then")
-    assert scene.ask("forget", scene.own, code=2)["code"] == "unknown-memory"
-    told = scene.ask("forget", scene.own, "--purge-history")
-    assert (told["git_history"], told["purged"]["left"]) == ("contains", ["notes.md"]), "what people wrote is named"
-    blob = pygit2.Repository(str(scene.vault.root)).head.peel().tree["notes.md"]
-    held = {name.replace("/", "") for name, _ in scene.leaks(*OF_MEMORY, scene.own)}
-    assert all(name.endswith((str(blob.id), "notes.md")) for name in held)
-    scene.sound()
-    assert scene.ask("forget", scene.own, "--purge-history", code=2)["code"] == "unknown-memory"
-
-
-def test_what_is_removed_and_forgotten_is_purged_at_once(scene: Scene) -> None:
-    told = scene.ask("remove", ID, "--reason", "r", "--yes", "--purge-history")
-    assert told["git_history"] == "clean" and "memories" not in told
-    assert scene.leaks(*OF_SESSION, *OF_ITS_MEMORY, scene.of_it) == []
-    assert scene.ask("forget", scene.own, "--purge-history")["git_history"] == "clean"
-    assert scene.leaks(*OF_MEMORY, scene.own) == []
-    scene.sound()
-
-
-@pytest.mark.parametrize(("first_by", "named"), [(KEY, ID), pytest.param(ID, KEY, marks=pytest.mark.slow)])
-def test_a_session_that_was_removed_earlier_is_purged(scene: Scene, first_by: str, named: str) -> None:
-    """Its rows are gone: its artifacts in the history tell its words. Which memories were its own nobody knows."""
-    first = scene.ask("remove", first_by, "--reason", "r", "--yes")
-    assert first["git_history"] == "contains"
+def test_what_is_removed_and_forgotten_leaves_the_history_with_it(scene: Scene) -> None:
+    assert scene.ask("remove", ID, "--reason", "r", "--yes")["git_history"] == "contains"
     assert scene.leaks(*OF_SESSION, *OF_ITS_MEMORY, scene.of_it, git=False) == []
-    scene.ask("checkpoint", "since then")
-    would = scene.ask("remove", named, "--purge-history", "--dry-run")["purge"][0]
-    told = scene.ask("remove", named, "--purge-history", "--yes")
-    assert told["purged"]["commits"] == would["commits"] > 2 and told["purged"]["left"] == []
-    assert told["git_history"] == "unknown" and told["memories"] == [scene.of_it]
-    assert scene.leaks(*OF_SESSION) == []
-    assert scene.ask("forget", scene.of_it, "--purge-history")["git_history"] == "clean"
-    assert scene.leaks(*OF_ITS_MEMORY, scene.of_it) == []
-    assert scene.ask("remove", told["session_token"], "--purge-history", "--yes")["git_history"] == "clean"
+    answer = scene.vault.call("forget", scene.own, "--now", NOW)
+    assert answer.code == 0 and "history forget" in answer.out.splitlines()[-1]
+    assert scene.leaks(*OF_MEMORY, scene.own, git=False) == [] != scene.leaks(*OF_MEMORY)
+    assert scene.ask("history", "forget", "--yes")["subject"] == "checkpoint: history forgotten"
+    assert scene.leaks(*OF_SESSION, *OF_ITS_MEMORY, *OF_MEMORY, scene.own, scene.of_it) == []
     scene.sound()
-
-
-def test_sessions_of_one_key_are_purged_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last one under a key leaves in the history what the words of those before it are told by."""
-    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
-    scene = Scene(tmp_path / "vault")
-    ids = {f"{letter}qz": f"5e55{number}" for number, letter in enumerate("abc")}
-    for number, (word, session_id) in enumerate(ids.items()):
-        decided = f"# {word}\n\n## Decisions\n\n- The {word} lantern shall be lit.\n- {word} wins.\n"
-        at = f"2026-03-2{number}T10:00:00.000Z"
-        end(scene.vault, session_id=session_id, session_key=KEY, captured_at=at, summary=decided, transcript=decided)
-    scene.ask("checkpoint", "all of them")
-    for word in ("aqz", "bqz"):
-        scene.ask("remove", ids[word], "--reason", "r", "--yes")
-    for word, session_id in reversed(ids.items()):
-        scene.ask("remove", session_id, "--reason", "r", "--yes", "--purge-history")
-        held = {told for _, told in scene.leaks(*ids)}
-        assert held == {other for other in ids if other < word}
-    assert scene.leaks(KEY) == []
 
 
 def test_where_only_pages_are_committed_nobody_says_that_the_history_is_clean(
@@ -177,47 +124,8 @@ def test_where_only_pages_are_committed_nobody_says_that_the_history_is_clean(
         scene.vault.session(number)
     scene.ask("reindex")
     scene.ask("checkpoint", "pages")
-    first, second = (f"5e5510{number:02d}-0000-4000-8000-{number:012d}" for number in (1, 2))
+    first = f"5e551001-0000-4000-8000-{1:012d}"
     assert scene.ask("remove", first, "--reason", "r", "--yes")["git_history"] == "unknown"
-    assert scene.ask("remove", first, "--purge-history", "--yes")["git_history"] == "unknown"
-    told = scene.ask("remove", second, "--reason", "r", "--yes", "--purge-history")
-    assert told["git_history"] == "clean" and scene.leaks("number2x") == []
-
-
-@pytest.mark.parametrize("every", [90, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_later_purge_that_is_killed_is_finished_by_the_next_pass(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
-) -> None:
-    scene.ask("remove", ID, "--reason", "r", "--yes")
-    scene.ask("forget", scene.own)
-    scene.ask("forget", scene.of_it, "--purge-history")
-    monkeypatch.chdir(tmp_path)
-    kept = tmp_path / "kept"
-    for name, place in (("vault", scene.vault.root), ("state", scene.vault.state)):
-        shutil.copytree(place, kept / name, symlinks=True)
-    for arguments in (["remove", ID, "--purge-history", "--yes"], ["forget", scene.own, "--purge-history"]):
-        step, code = every // 2 + 1, KILLED
-        while code == KILLED:
-            for name, place in (("vault", scene.vault.root), ("state", scene.vault.state)):
-                shutil.rmtree(place)
-                shutil.copytree(kept / name, place, symlinks=True)
-
-            def killed(last: int = step, asked: list[str] = arguments) -> int:
-                steps = Steps(last)
-                for name in ("link", "replace", "rename", "unlink", "fsync"):
-                    steps.wrap(os, name)
-                return command(str(scene.vault.root), *asked, "--now", NOW)
-
-            code = forked(killed)
-            assert code in (0, KILLED)
-            scene.ask("reindex")
-            assert not (scene.vault / ".git/signet-purge").exists()
-            words = OF_SESSION if arguments[0] == "remove" else OF_MEMORY
-            if scene.leaks(*words):  # it had not begun
-                assert code == KILLED and command(str(scene.vault.root), *arguments, "--now", NOW) == 0
-            assert scene.leaks(*words) == [], (arguments, step)
-            scene.sound()
-            step += every
 
 
 def test_what_only_the_diary_tells_of_is_forgotten_all_the_same(scene: Scene) -> None:

@@ -499,7 +499,7 @@ def test_accesses_are_counted_up_to_each_day_and_up_to_the_one_before() -> None:
 def test_only_ids_are_counted_and_nobody_waits(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "x.db"), wait_ms=10)
     assert access_counts.count_ids(database, "a", ["agent:main:main#3", "memory/x.md", "^m-abcdefghijkl", "m-abc"], "d")
-    assert access_counts.node_accesses(database) == []
+    assert access_counts.totals(database) == (0, 0, 0)
     other = Database(str(tmp_path / "x.db"))
     with other.transaction():
         assert access_counts.count_ids(database, "a", ["m-abcdefghijkl"], "2026-03-28") is False
@@ -507,23 +507,17 @@ def test_only_ids_are_counted_and_nobody_waits(tmp_path: Path) -> None:
     database.close()
 
 
-def test_telemetry_shows_and_resets_nodes_and_leaves_pins(vault: Vault) -> None:
+def test_doctor_shows_the_counters_and_alone_resets_them_and_leaves_pins(vault: Vault) -> None:
     memory = remember(vault, TEXT)["id"]
     assert vault.call("pin", memory, "--now", NOW).code == 0
     with vault.database(readonly=False) as database:
         access_counts.count_ids(database, "default", [memory, "t-aaaaaaaaaaaa"], "2026-03-28")
         access_counts.count_ids(database, "scout", [memory], "2026-03-28")
-    assert vault.call("telemetry", "show", "--agent", "default", "--json").json == {
-        "accesses": [],
-        "nodes": [
-            {"agent_id": "default", "id": memory, "accesses": 1, "last_day": "2026-03-28", "label": TEXT},
-            {"agent_id": "default", "id": "t-aaaaaaaaaaaa", "accesses": 1, "last_day": "2026-03-28", "label": None},
-        ],
-    }
-    shown = vault.call("telemetry", "show").out
-    assert f"^{memory}  Ada lets" in shown and "(deleted)" in shown
-    assert vault.call("telemetry", "reset", "--yes", "--agent", "default", "--json").json == {"reset": 2}
-    assert vault.rows("select agent_id from node_telemetry") == [("scout",)]
+    assert "counters: 0 files of sessions and 3 handles were asked for, 3 times in all" in vault.call("doctor").out
+    assert vault.call("doctor", "--reset-counters", "--fix").code == 2
+    assert vault.rows("select count(*) from node_telemetry") == [(3,)]
+    assert vault.call("doctor", "--reset-counters", "--json").json == {"reset": 3}
+    assert vault.rows("select agent_id from node_telemetry") == []
     assert vault.rows("select id from pins") == [(memory,)]
 
 

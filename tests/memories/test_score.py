@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.score import MOST_ACCESSES, REMEMBERED, WEIGHTS, day_start, decay, rank, score
-from signet_sync.settings import model
+from signet_sync.memories.score import HALF_LIVES, MOST_ACCESSES, REMEMBERED, WEIGHTS, day_start, decay, rank, score
 
-HALF_LIVES = model.half_lives(model.Settings())
 NOW = 20_000 * DAY
 
 KINDS = st.sampled_from([*WEIGHTS, "unheard-of"])
@@ -32,7 +30,7 @@ def of(kind="decision", age=0.0, *, uses=0, last=None, pinned=False, half_lives=
 
 
 def test_every_kind_has_a_weight_and_a_half_life():
-    assert set(WEIGHTS) == set(model.SCORED) == set(HALF_LIVES) == {*SECTION_OF, "thread", "node"}
+    assert set(WEIGHTS) == set(HALF_LIVES) == {*SECTION_OF, "thread", "node"}
     assert all(0 < weight <= REMEMBERED for weight in WEIGHTS.values())
     assert max(WEIGHTS, key=WEIGHTS.__getitem__) == "thread"
 
@@ -124,10 +122,3 @@ def test_the_ranking():
         "the lowest": rank(0.4, 9, "a", pinned=False),
     }
     assert sorted(entries, key=entries.__getitem__) == list(entries)
-
-
-def test_a_workspace_may_set_half_lives(tmp_path):
-    (tmp_path / model.WORKSPACE_FILE).write_text("[score]\nhalf_life_note = 3\nhalf_life_thread = 0.5\n")
-    settings, warnings = model.load(str(tmp_path), environ={"SIGNET_CONFIG": str(tmp_path / "none.toml")})
-    assert warnings == []
-    assert model.half_lives(settings) == HALF_LIVES | {"note": 3.0, "thread": 0.5}

@@ -1,4 +1,4 @@
-"""Migrating from claude-mem, basic-memory, OpenClaw and mem0: each thing once, accounted for, and taken back."""
+"""Migrating from claude-mem, basic-memory, OpenClaw and mem0: each thing once, accounted for, after a backup."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from invented_secrets import some
 from other_memories import SOURCES, Memory, claude_mem
 from workbench import NOW, Vault, contents, tree
 
-from signet_sync.migration import basic_memory, markdown_folder, memories, openclaw_memory, other_programs, store
+from signet_sync.memories.store import memories
+from signet_sync.migration import basic_memory, markdown_folder, openclaw_memory, operations, writer
 from signet_sync.migration.items import LeftFile
+from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import native_tables
 
 SECRET = "ghp_" + some(Random(31), 36)
@@ -65,19 +67,8 @@ def state_of(vault: Vault) -> dict[str, Any]:
     return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
 
 
-def test_what_is_reworded_under_an_id_takes_the_place_of_the_old_words(vault: Vault, tmp_path: Path) -> None:
-    place = tmp_path / "export.json"
-    for words in ("Ada trims the wick at dusk", "Ada trims the wick at dawn"):
-        place.write_text(json.dumps({"results": [{"id": "1", "memory": words}, {"id": "2", "memory": "Bo sails"}]}))
-        done = migrate(vault, "mem0-export", place)
-    assert (done["reworded"], counted(done, "brought"), counted(done, "here")) == (1, 1, 1)
-    assert {one.text for one in remembered(vault)} == {"Ada trims the wick at dawn", "Bo sails"}
-    migrate(vault, "mem0-export", "--undo", "--yes")
-    assert remembered(vault) == set()
-
-
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_everything_is_accounted_for_brought_once_and_taken_back(vault: Vault, tmp_path: Path, program: str) -> None:
+def test_everything_is_accounted_for_and_brought_once(vault: Vault, tmp_path: Path, program: str) -> None:
     source = SOURCES[program]
     place = source.lay(_folder(tmp_path / "theirs"))
     for folder, _, names in os.walk(tmp_path / "theirs"):
@@ -88,7 +79,8 @@ def test_everything_is_accounted_for_brought_once_and_taken_back(vault: Vault, t
     seen = migrate(vault, program, place, "--dry-run")
     assert state_of(vault) == before
     done = migrate(vault, program, place)
-    assert done == seen | {"dry_run": False, "from": str(place)}
+    assert done == seen | {"dry_run": False, "from": str(place), "backup": done["backup"]}
+    assert Path(done["backup"]).exists()
     assert {name: table["rows"] for name, table in done["tables"].items()} == source.rows
     assert counted(done, "brought") + counted(done, "left") == counted(done, "rows")
     assert counted(done, "brought") == len(source.memories)
@@ -101,67 +93,41 @@ def test_everything_is_accounted_for_brought_once_and_taken_back(vault: Vault, t
     page = "".join(path.read_text() for path in vault.root.rglob("MEMORY.md"))
     assert source.memories[-1].text.split("\n")[0] in page
 
-    assert migrate(vault, program, "--undo", "--dry-run")["memories"] == len(source.memories)
-    assert migrate(vault, program, "--undo", "--yes")["memories"] == len(source.memories)
-    vault.reindex()
-    assert state_of(vault) == before
-    assert migrate(vault, program, "--undo", "--yes")["memories"] == 0
-    assert counted(migrate(vault, program, place), "brought") == len(source.memories)
 
-
-def test_an_undo_takes_back_what_came_from_one_program_alone(vault: Vault, tmp_path: Path) -> None:
-    """What a person has said since stays, what was forgotten stays forgotten."""
-    places = {program: SOURCES[program].lay(_folder(tmp_path / program)) for program in PROGRAMS}
-    for program, place in places.items():
-        migrate(vault, program, place)
-    assert vault.call("remember", "Preferences: Short answers", "--now", NOW).code == 0
-    (gone,) = vault.rows("select id from memories where content = 'The lamp smoked.'")[0]
-    assert vault.call("forget", gone, "--now", NOW).code == 0
-    assert migrate(vault, "openclaw-memory", "--undo", "--yes")["memories"] == 4
-    kept = {one.text for program in PROGRAMS if program != "openclaw-memory" for one in SOURCES[program].memories}
-    assert {one.text for one in remembered(vault)} == kept | {"Preferences: Short answers"}
-    done = migrate(vault, "openclaw-memory", places["openclaw-memory"])
-    assert done["tables"]["memory/"]["left"] == {"forgotten here": 1}
-    assert migrate(vault, "signet", "--undo", "--yes")["memories"] == 0
+def test_the_backup_of_before_takes_back_what_came_since(vault: Vault, tmp_path: Path) -> None:
+    vault.call("remember", "Mine stays.", "--now", NOW)
+    source = SOURCES["claude-mem"]
+    place = source.lay(_folder(tmp_path / "theirs"))
+    backup = migrate(vault, "claude-mem", place)["backup"]
+    assert len(remembered(vault)) == len(source.memories) + 1
+    assert vault.call("backup", "restore", backup, "--replace", "--now", NOW).code == 2, "only on a person's word"
+    assert vault.call("backup", "restore", backup, "--replace", "--yes", "--now", NOW).code == 0
+    assert {one.text for one in remembered(vault)} == {"Mine stays."}
+    assert "glass is thin" not in vault.page() and "Mine stays." in vault.page()
+    assert vault.call("recall", "glass", "--json").json["hits"] == []
+    assert counted(migrate(vault, "claude-mem", place), "brought") == len(source.memories)
 
 
 def test_a_run_that_is_cut_off_is_finished_by_the_next(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = SOURCES["openclaw-memory"].lay(tmp_path / "theirs")
-    add, written = store.add_memory, list[str]()
+    add, written = memories.store, list[str]()
 
-    def cut_off(*given: Any) -> None:
+    def cut_off(*given: Any) -> Any:
         if len(written) == 3:
             raise KeyboardInterrupt
-        written.append(given[2])
-        add(*given)
+        written.append(given[1].id)
+        return add(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(memories, "BATCH", 2)
-        patch.setattr(store, "add_memory", cut_off)
+        patch.setattr(writer, "BATCH", 2)
+        patch.setattr(memories, "store", cut_off)
         assert vault.call("migrate", "openclaw-memory", str(place), "--now", NOW).code != 0
     assert len(remembered(vault)) == 2, "a batch that is cut off leaves nothing"
     done = migrate(vault, "openclaw-memory", place)
     assert counted(done, "brought") == 4 and counted(done, "here") == 2
     assert len(remembered(vault)) == 6 == vault.rows("select count(*) from memory_sources")[0][0]
-
-
-def test_what_came_of_a_database_that_changes_meanwhile_is_shown(
-    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = SOURCES["claude-mem"].lay(_folder(tmp_path / "theirs"))
-    said = other_programs.said
-
-    def touched(*given: Any) -> Any:
-        os.utime(place)
-        return said(*given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(other_programs, "said", touched)
-        assert migrate(vault, "claude-mem", place, code=2)["code"] == "database-moved"
-    assert "The glass is thin." in vault.page()
-    assert counted(migrate(vault, "claude-mem", place), "here") == 3
 
 
 # ── what a source may be ──
@@ -189,21 +155,85 @@ def test_memories_of_mem0_with_one_id_are_two_things(vault: Vault, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("line", "observations", "relations"),  # as basic-memory 0.24.1 counts them, but for several links of one line
+    ("line", "observations", "relations"),
     [
-        ("- it's drunk by [[Bob]]", 0, 1), ("- [[Cup]]", 0, 1), ("- a [[B]], [[C]]", 0, 1), ("1. in [[N]]", 0, 1),
-        ("- type [[X]] (a (b) c)", 0, 1), ("- rel [[X]] #bm:links_to", 0, 1), ("- [[X]] #tag", 1, 0),
-        ("- [ ] task [[T]]", 0, 1), ("- [>] task #tag", 1, 0), ("- [x] done #tag", 0, 0), ("[fact] no list", 1, 0),
-        ("- [00:01:02] talk #idea", 1, 0), ("# Head #tag", 1, 0), ("> quote [[C]] #tag", 0, 1), ("- `[[c]]`", 0, 0),
-        ("text [[P]] and [[Q]]", 0, 2), (f"- [{'c' * 120}] long", 1, 0), ("- \\[[e]]", 0, 0), ("- plain", 0, 0),
+        ("- it's drunk by [[Bob]]", 0, 1), ("1. in [[N]]", 0, 1), ("- rel [[X]] #bm:links_to", 0, 1),
+        (f"- [{'c' * 120}] long", 1, 0), ("- [fact] of [[X]] #tag", 1, 0),
+        ("- [[Cup]]", 0, 0), ("- [[X]] #tag", 0, 0), ("- [ ] task [[T]]", 0, 0), ("- [x] done #tag", 0, 0),
+        ("- [00:01:02] talk #idea", 0, 0), ("[fact] no list", 0, 0), ("# Head #tag", 0, 0), ("> - [!info] x", 0, 0),
+        ("- `[[c]]`", 0, 0), ("text [[P]]", 0, 0), ("- \\[[e]]", 0, 0), ("- plain", 0, 0), ("- tags: #a #b", 0, 0),
+        ("- | [blocker] x | [[Y]] |\n  |---|---|\n  | a | b |", 0, 0),
     ],
 )  # fmt: skip
-def test_what_basic_memory_takes_of_a_line_is_accounted_for(
-    tmp_path: Path, line: str, observations: int, relations: int
-) -> None:
+def test_what_basic_memory_states_in_a_list(tmp_path: Path, line: str, observations: int, relations: int) -> None:
     (tmp_path / "note.md").write_text(f"{line}\n")
     found = [one.account for one in basic_memory.read(str(tmp_path), NOW_US) if not isinstance(one, LeftFile)]
     assert (found.count("observations"), found.count("relations")) == (observations, relations)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Relevant Hashtags: #blocked #ops", "Relevant Hashtags #blocked", "#blocked", "**Tags:** #a, #b", "x #a #b #c",
+        "| blocked | #ops |", "|---|---|",
+    ],
+)  # fmt: skip
+def test_no_row_of_a_table_and_no_list_of_hashtags_is_a_memory(vault: Vault, tmp_path: Path, line: str) -> None:
+    notes, claw = _folder(tmp_path / "notes"), _folder(tmp_path / "claw")
+    (notes / "note.md").write_text(f"- [blocker] {line}\n- [blocker] The lamp smokes #ops\n")
+    (claw / "MEMORY.md").write_text(f"{line}\n\n## Tags\n\n{line}\n\n- The wick is short\n  {line}\n- {line}\n")
+    migrate(vault, "basic-memory", notes)
+    migrate(vault, "openclaw-memory", claw)
+    found = {one.text for one in remembered(vault)}
+    assert {"note: The lamp smokes #ops", "Tags: The wick is short"} <= found
+    assert [text for text in found if "ashtags" in text or "|" in text or "#a" in text or "#blocked" in text] == []
+
+
+def test_a_table_without_bars_at_its_ends_is_left(vault: Vault, tmp_path: Path) -> None:
+    claw = _folder(tmp_path / "claw")
+    (claw / "MEMORY.md").write_text("The lamp smokes.\n\nwhat | when\n---|---\nzqxwick | dusk\n")
+    assert counted(migrate(vault, "openclaw-memory", claw), "brought") == 1
+    assert {one.text for one in remembered(vault)} == {"The lamp smokes."}
+
+
+def test_of_many_things_the_newest_come_unless_all_are_asked_for(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "MOST_ITEMS", 3)
+    place = tmp_path / "export.json"
+    rows = [{"memory": f"Thing {day}", "created_at": f"2026-01-0{day}T00:00:00Z"} for day in (5, 1, 4, 2, 3)]
+    place.write_text(json.dumps(rows))
+    for _ in range(2):
+        done = migrate(vault, "mem0-export", place)
+        assert counted(done, "left") == 2 and counted(done, "brought") + counted(done, "here") == 3
+    assert {one.text for one in remembered(vault)} == {"Thing 5", "Thing 4", "Thing 3"}
+    assert counted(migrate(vault, "mem0-export", place, "--all"), "brought") == 2
+
+
+def test_twice_as_many_notes_need_twice_as_many_statements(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve thousand notes take seconds: no step of it looks through what was brought before."""
+    steps = []
+    for number in (200, 400):
+        place = _folder(tmp_path / f"{number}")
+        for one in range(number):
+            (place / f"{one}.md").write_text(f"- [fact] Of {number} things this is number {one}\n")
+        with vault.database() as database:
+            scans = database.execute("explain query plan select * from memories where agent_id = 'a' and id = 'b'")
+            assert not [row for row in scans if str(row[3]).startswith("SCAN")]
+        counter = [0]
+        execute = Database.execute
+
+        def counting(self: Database, *given: Any, counter: list[int] = counter, run: Any = execute) -> Any:
+            counter[0] += 1
+            return run(self, *given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "execute", counting)
+            assert counted(migrate(vault, "basic-memory", place), "brought") == number
+        steps.append(counter[0])
+    assert steps[1] < steps[0] * 2.2, steps
 
 
 def test_a_secret_alone_is_left(vault: Vault, tmp_path: Path) -> None:
@@ -215,48 +245,18 @@ def test_a_secret_alone_is_left(vault: Vault, tmp_path: Path) -> None:
     assert {one.text for one in remembered(vault)} == {"[REDACTED:github] opens the gate"}
 
 
-def test_what_brings_nothing_names_no_undo(vault: Vault, tmp_path: Path) -> None:
+def test_what_brings_nothing_names_no_backup(vault: Vault, tmp_path: Path) -> None:
     place = _folder(tmp_path / "notes")
     (place / "plain.md").write_text("Nothing but prose.\n")
     (place / "coffee.md").write_text("- [fact] It is black\n")
     first, again = (vault.call("migrate", "basic-memory", str(place), "--now", NOW).out for _ in range(2))
-    assert first.startswith("Brought from ") and "--undo" in first
-    assert again.startswith("Nothing new in ") and "--undo" not in again
+    assert first.startswith("Brought from ") and "--replace" in first
+    assert again.startswith("Nothing new in ") and "--replace" not in again
     assert "plain.md was left: no observation or relation in it\n" in first
-    assert "to keep what such a file says: signet-sync remember TEXT" in first
 
 
 def test_the_beginning_of_a_program_is_enough_to_be_told_its_name(vault: Vault) -> None:
     assert "mem0-export" in vault.call("migrate", "mem0").err
-    assert "[PATH]" not in vault.call("migrate", "mem0-export", "--help").out
-
-
-def test_equal_words_of_two_users_are_one_memory(vault: Vault, tmp_path: Path) -> None:
-    place = tmp_path / "export.json"
-    bob: dict[str, Any] = {"id": "2", "memory": "Tea  before code", "user_id": "bob"}
-    ann = {"id": "1", "memory": "Tea before code", "user_id": "ann", "created_at": "2026-01-05T08:00:00Z"}
-    place.write_text(json.dumps([bob, ann | {"metadata": {"category": "preference"}}]))
-    done = migrate(vault, "mem0-export", place)
-    assert (counted(done, "brought"), counted(done, "here")) == (1, 1)
-    place.write_text(json.dumps([bob | {"id": "3"}]))  # of another export
-    assert counted(migrate(vault, "mem0-export", place), "here") == 1
-    (found,) = remembered(vault)
-    assert found[1:4] == ("preference", ("preference", "user-ann", "user-bob"), "2026-01-05")
-    assert migrate(vault, "mem0-export", "--undo", "--yes")["memories"] == 1
-    assert remembered(vault) == set()
-
-
-def test_what_is_left_is_named(vault: Vault, tmp_path: Path) -> None:
-    place = tmp_path / "export.json"
-    strange = [{"text": "Delta zebra"}, 7, {"id": SECRET, "text": "x"}, *({"id": f"n{n}"} for n in range(4))]
-    place.write_text(json.dumps([{"memory": "One"}, {"id": "e", "memory": " "}, *strange]))
-    (table,) = migrate(vault, "mem0-export", place, "--dry-run")["tables"].values()
-    why = "no `memory` in it: not of an export of mem0 that we know"
-    assert table["left"] == {why: 7, "no words in it": 1}
-    mark = "[REDACTED:github]"
-    assert table["left_named"] == {why: ["row 3", "row 4", mark, "n0", "n1"], "no words in it": ["e"]}
-    shown = vault.call("migrate", "mem0-export", str(place), "--now", NOW).out
-    assert f"left: {why} (row 3, row 4, {mark}, n0, n1, …)\n" in shown and "left: no words in it (e)\n" in shown
 
 
 def _folder(path: Path) -> Path:
@@ -329,11 +329,6 @@ def test_a_link_that_a_person_names_is_followed(vault: Vault, tmp_path: Path) ->
     assert counted(migrate(vault, "claude-mem", _linked(tmp_path / "link")), "brought") == 3
 
 
-@pytest.mark.parametrize("words", [(), ("",), ("somewhere", "--undo")])
-def test_a_path_is_needed_but_for_an_undo(vault: Vault, words: tuple[str, ...]) -> None:
-    assert "migrate mem0-export" in migrate(vault, "mem0-export", *words, code=2)["hint"]
-
-
 def test_links_pipes_and_files_of_ours_are_left(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = _folder(tmp_path / "outside")
     (outside / "note.md").write_text("- [fact] outside\n")
@@ -350,7 +345,7 @@ def test_links_pipes_and_files_of_ours_are_left(vault: Vault, tmp_path: Path, mo
     monkeypatch.setattr(markdown_folder, "MOST_BYTES", 1_400)
     done = migrate(vault, "basic-memory", place)
     assert done["tables"]["observations"] == {
-        "rows": 1, "brought": 1, "here": 0, "left": {}, "left_named": {},
+        "rows": 1, "brought": 1, "here": 0, "left": {},
     }  # fmt: skip
     assert done["tables"]["files"]["left"] == {
         "1,500 bytes, more than 1,400": 1, "it is a link": 2, "it is a named pipe": 1, "it is not UTF-8": 1,

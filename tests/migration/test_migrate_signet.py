@@ -1,4 +1,4 @@
-"""Migrating from Signet: each row accounted for, each thing once, found by recall, taken back without a trace."""
+"""Migrating from Signet: each row accounted for, each thing once, found by recall, after a backup."""
 
 from __future__ import annotations
 
@@ -54,12 +54,14 @@ def assert_accounted(document: Any, made: Made) -> None:
     assert {name: told.get(name, 0) for name in made.rows if name not in _ELSEWHERE} == {
         name: number for name, number in made.rows.items() if name not in _ELSEWHERE
     }
-    assert len(document["agents"]) == made.rows.get("agents", 0)
-    assert all(made.rows.get(name, 0) == number for name, number in document["not_read"].items())
 
 
 _LINES = "memory/codex/transcripts/transcript.jsonl"
-_ELSEWHERE = ("agents", "summary_jobs", "memory_entity_mentions")
+# What follows from the rest, or holds nothing that a person would miss.
+_ELSEWHERE = (
+    "agents", "summary_jobs", "memory_entity_mentions", "memory_artifacts", "memory_history",
+    "session_summary_children", "session_summary_memories", "entity_aspects",
+)  # fmt: skip
 
 
 def assert_found(vault: Vault, asked: list[tuple[str, str]]) -> None:
@@ -81,7 +83,7 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
     made = build(vault.root)
     seen = migrate(vault, "--dry-run")
     done = migrate(vault)
-    assert seen == done | {"dry_run": True, "notes": seen["notes"]}
+    assert seen == done | {"dry_run": True, "notes": seen["notes"], "backup": None} and Path(done["backup"]).exists()
     assert_accounted(done, made)
     assert brought(done) == {
         "memory_artifact_tombstones": 3, "session_transcripts": 4, _LINES: 3,
@@ -92,7 +94,7 @@ def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault)
     assert_found(vault, [*made.asked, ("default", word("file", 1)), ("default", word("sum", 2))])
     before = state_of(vault)
     again = migrate(vault)
-    assert brought(again) == {} and again["pinned"] == again["proposals"] == 0
+    assert brought(again) == {} and again["pinned"] == again["proposals"] == 0 and again["backup"] is None
     assert_accounted(again, made)
     assert state_of(vault) == before
 
@@ -117,7 +119,7 @@ def test_an_older_version_lacks_columns_and_tables(vault: Vault) -> None:
     made = build(vault.root, older=True)
     done = migrate(vault)
     assert_accounted(done, made)
-    assert done["tables"]["memories"]["brought"] == 10 and done["agents"] == []
+    assert done["tables"]["memories"]["brought"] == 10
     assert_found(vault, made.asked)
 
 
@@ -130,9 +132,8 @@ def test_a_newer_version_has_more_columns_and_tables(vault: Vault) -> None:
     connection.execute("create virtual table novel_fts using fts5(content)")
     connection.close()
     done = migrate(vault)
-    assert done["not_read"].pop("novelties") == 1
     assert_accounted(done, made)
-    assert brought(done)["memories"] == 10 and not [name for name in done["not_read"] if "novel_fts" in name]
+    assert brought(done)["memories"] == 10
 
 
 def test_a_memory_keeps_type_tags_time_agent_and_who_may_see_it(vault: Vault) -> None:
@@ -152,41 +153,7 @@ def test_a_memory_keeps_type_tags_time_agent_and_who_may_see_it(vault: Vault) ->
     assert word("mem", 6) not in shared
 
 
-def test_undo_leaves_the_index_as_before(vault: Vault) -> None:
-    build(vault.root, tombstones=0, entities=0)
-    vault.call("remember", "Ada trims the wick.", "--now", NOW)
-    vault.reindex()
-    before = state_of(vault)
-    migrate(vault)
-    assert state_of(vault) != before
-    planned = migrate(vault, "--undo", "--dry-run")
-    done = migrate(vault, "--undo", "--yes")
-    assert done == planned | {"dry_run": False} and done["memories"] > 10 and len(done["artifacts"]) == 10
-    vault.reindex()
-    assert state_of(vault) == before
-    assert migrate(vault, "--undo", "--yes")["memories"] == 0
-    assert brought(migrate(vault))["session_transcripts"] == 4
-
-
-def test_undo_keeps_what_was_changed_since(vault: Vault) -> None:
-    build(vault.root, tombstones=0, entities=0, memories=0)
-    migrate(vault)
-    vault.call("remember", "Ada trims the wick.", "--session", "talk-1", "--now", NOW)
-    (changed,) = [path for path in vault.hits(word("talk", 0)) if path.endswith("transcript.md")]
-    (vault / changed).write_text((vault / changed).read_text() + "More.\n")
-    manifests = {path: path.read_text() for path in vault.memory.glob(f"*{token_of('default', 'talk-2')}--manifest.md")}
-    ((mine, text),) = manifests.items()
-    mine.write_text(text + "What I think of it.\n")
-    vault.reindex()
-    done = migrate(vault, "--undo", "--yes")
-    assert done["kept"] == [changed, f"memory/{mine.name}"]
-    assert (vault / changed).read_text().endswith("More.\n") and mine.read_text().endswith("What I think of it.\n")
-    assert vault.rows("select content from memories") == [("Ada trims the wick.",)]
-    assert vault.hits(word("talk", 1)) == vault.hits(word("talk", 2)) == []
-    assert migrate(vault, "--undo", "--yes")["artifacts"] == []
-
-
-def test_undo_lifts_no_removal_and_brings_no_session_back(vault: Vault) -> None:
+def test_a_session_that_signet_removed_is_removed_after_a_question(vault: Vault) -> None:
     removed = vault.session(3)
     token = Path(removed["summary"]).name.split("--")[1]
     database = Database(vault.root / "memory/memories.db")
@@ -198,8 +165,7 @@ def test_undo_lifts_no_removal_and_brings_no_session_back(vault: Vault) -> None:
     done = migrate(vault, "--yes")
     assert done["notes"] == ["removed here, as in Signet: 1 session"]
     assert not (vault / removed["summary"]).exists() and vault.hits("number3x") == []
-    migrate(vault, "--undo", "--yes")
-    assert [*vault.memory.glob("tombstones/*.md")] and vault.hits("number3x") == []
+    assert [*vault.memory.glob("tombstones/*.md")]
     assert vault.rows("select session_token from memory_artifact_tombstones") == [(token,)]
 
 
@@ -288,12 +254,11 @@ def test_sessions_of_one_key_are_told_apart(vault: Vault) -> None:
         "brought": 1,
         "here": 0,
         "left": {"its session was removed": 1},
-        "left_named": {},
     }
     assert vault.hits("zqxlineone") == [] and vault.hits("zqxlinetwo") and vault.hits("zqxshared") == []
 
 
-def test_a_transcript_joins_its_session_and_undo_gives_its_manifest_back(vault: Vault) -> None:
+def test_a_transcript_joins_its_session(vault: Vault) -> None:
     """Of apr: the session has a summary and a manifest, the transcript is in the database and a file of lines."""
     who = {"session_id": "apr-session", "captured_at": "2026-03-20T10:00:00.000Z", "session_key": None}
     vault.put(dict([made.summary(**who, body="# Night\n\nBounded the loop.\n"), made.manifest(**who)]))
@@ -308,31 +273,12 @@ def test_a_transcript_joins_its_session_and_undo_gives_its_manifest_back(vault: 
         turn(session_key="other", session_id="apr-session", role=role.lower(), content=text) for role, text in turns
     ]
     (vault.memory / "codex/transcripts/transcript.jsonl").write_text("\n".join(lines) + "\n")
-    vault.reindex()
-    before = state_of(vault)
-    manifest = next(path for path in before["files"] if f"{token_of('default', 'apr-session')}--manifest" in path)
-    former = (vault / manifest).read_text().splitlines()
     done = migrate(vault)
     assert brought(done) == {"session_transcripts": 1}
     assert done["tables"][_LINES]["here"] == 2
     tokens = vault.rows("select distinct session_token from memory_artifacts where session_id = 'apr-session'")
     assert tokens == [(token_of("default", "apr-session"),)]
     assert_found(vault, [("default", word("talk", 7))])
-    migrate(vault, "--undo", "--yes")
-    vault.reindex()
-    after = state_of(vault)
-    text = (vault / manifest).read_text().splitlines()
-    moved = [line for line in text if line not in former]
-    assert [line.split(":")[0] for line in moved] == ["revision"] and len(text) == len(former)
-    for part in ("files", "dump"):
-        assert _but(after[part], manifest) == _but(before[part], manifest)
-
-
-def _but(part: Any, path: str) -> Any:
-    """Without what a manifest's revision moves."""
-    if isinstance(part, dict):
-        return {name: found for name, found in part.items() if name != path}
-    return [row for row in part if path not in map(str, row)]
 
 
 def test_a_transcript_that_an_artifact_has_is_here_already(vault: Vault) -> None:
@@ -366,21 +312,17 @@ def test_what_was_forgotten_here_does_not_come_back_and_what_was_remembered_stay
     assert vault.call("forget", second, "--now", NOW).code == 0
     assert migrate(vault)["tables"]["memories"]["left"] == {"forgotten here": 1}
     vault.call("remember", f"Ada keeps {word('mem', 3)}.", "--now", NOW)
-    assert migrate(vault, "--undo", "--yes")["memories"] == 0
+    migrate(vault)
     assert {one for (one,) in vault.rows("select id from memories")} == {mine, third}
 
 
-def test_pinned_names_are_proposed_and_taken_back(vault: Vault) -> None:
+def test_pinned_names_are_proposed_once(vault: Vault) -> None:
     build(vault.root, memories=0, tombstones=0, transcripts=0)
     migrate(vault)
     (entity,) = vault.call("entity", "list", "--json").json["entities"]
     shown = vault.call("entity", "show", entity["id"], "--json").json
     assert len(shown["proposals"]) == 2
     assert migrate(vault)["proposals"] == 0
-    assert migrate(vault, "--undo", "--yes")["proposals"] == 2
-    shown = vault.call("entity", "show", entity["id"], "--json").json
-    assert shown["proposals"] == [] and shown["status"] == "deprecated"
-    assert migrate(vault)["proposals"] == 2
 
 
 # ── bad input ──
@@ -397,66 +339,6 @@ def test_another_place(vault: Vault, tmp_path: Path) -> None:
     for place in (tmp_path / "other", made.path):
         found = brought(migrate(vault, "--from", str(place), "--dry-run"))
         assert found["memories"] == 10 and found[str(tmp_path / "other" / _LINES)] == 3
-
-
-def reworded(made: Made, *changes: tuple[str, str]) -> None:
-    connection = apsw.Connection(str(made.path))
-    for name, content in changes:
-        connection.execute("update memories set content = ? where id = ?", (content, name))
-    connection.close()
-
-
-def test_the_new_words_of_a_memory_take_the_place_of_the_old(vault: Vault) -> None:
-    made = build(vault.root, transcripts=0, entities=0)
-    vault.reindex()
-    before = state_of(vault)["rows"]["memories"]
-    migrate(vault)
-    reworded(made, ("mem-1", "In other words, zqxother."), ("mem-5", "Pinned words, zqxpinned."))
-    seen, done = migrate(vault, "--dry-run"), migrate(vault)
-    assert seen == done | {"dry_run": True} and done["reworded"] == 2 and brought(done) == {"memories": 2}
-    assert_found(vault, [("default", "zqxother"), ("default", "zqxpinned")])
-    for number in (1, 5):
-        assert [path for path in _ours(vault) if word("mem", number).encode() in path.read_bytes()] == []
-    pinned = "select content from memories m, pins p where p.id = m.id"
-    assert vault.rows(pinned) == [("Pinned words, zqxpinned.",)]
-    again = migrate(vault)
-    assert brought(again) == {} and again["reworded"] == 0
-    assert "2 worded otherwise since" not in answer_of(vault).out
-    migrate(vault, "--undo", "--yes")
-    assert state_of(vault)["rows"]["memories"] == before
-    assert brought(migrate(vault))["memories"] == 10
-
-
-def _ours(vault: Vault) -> list[Path]:
-    """Every file that we write."""
-    found = [path for top in (vault.root, vault.state) for path in top.rglob("*") if path.is_file()]
-    return [path for path in found if not path.name.startswith("memories.db") and path.suffix != ".jsonl"]
-
-
-def test_what_a_person_did_wins_over_new_words(vault: Vault) -> None:
-    """Forgotten, it does not come back in other words; remembered by the person too, the old words stay."""
-    database = Database(vault.root / "memory/memories.db")
-    for number in (1, 2, 3, 4):
-        database.memory(number, f"Ada keeps {word('mem', min(number, 3))}.", type="fact")
-    made = database.close()
-    migrate(vault)
-    (forgotten,) = vault.rows("select id from memories where content like ?", f"%{word('mem', 1)}%")[0]
-    assert vault.call("forget", forgotten, "--now", NOW).code == 0
-    vault.call("remember", f"Ada keeps {word('mem', 2)}.", "--now", NOW)
-    reworded(made, *((f"mem-{number}", f"Ada has zqxnew{'abc'[number - 1]}.") for number in (1, 2, 3)))
-    done = migrate(vault)
-    assert done["tables"]["memories"] == {
-        "rows": 4,
-        "brought": 2,
-        "here": 1,
-        "left": {"forgotten here": 1},
-        "left_named": {},
-    }
-    said = "Ada keeps {2}. Ada keeps {3}. Ada has zqxnewb. Ada has zqxnewc."
-    said = said.replace("{2}", word("mem", 2)).replace("{3}", word("mem", 3))  # mem-4 still says it
-    assert {one for (one,) in vault.rows("select content from memories")} == set(said.replace(". ", ".|").split("|"))
-    migrate(vault, "--undo", "--yes")
-    assert vault.rows("select content from memories") == [(f"Ada keeps {word('mem', 2)}.",)]
 
 
 def _garbage(path: Path) -> None:
@@ -571,7 +453,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     done = migrate(vault)
     assert_accounted(done, made)
     assert done["tables"]["memories"] == {
-        "rows": 9, "brought": 5, "here": 0, "left_named": {},
+        "rows": 9, "brought": 5, "here": 0,
         "left": {
             "its agent has a name that is not allowed here": 1, "longer than 64,000 characters": 1, "no words in it": 1,
             "nothing but a secret": 1,
@@ -581,7 +463,7 @@ def test_secrets_controls_long_texts_and_odd_values(vault: Vault, tmp_path: Path
     assert done["tables"]["session_transcripts"]["left"] == {"not valid": 1}
     assert done["tables"]["memory_artifact_tombstones"]["left"] == {"not valid": 1}
     assert done["tables"][_LINES] == {
-        "rows": 5, "brought": 1, "here": 0, "left_named": {},
+        "rows": 5, "brought": 1, "here": 0,
         "left": {"no turn of a session": 1, "the line breaks off": 1, "the line is damaged": 2},
     }  # fmt: skip
     assert [note for note in done["notes"] if "pipe.jsonl" in note]
@@ -607,22 +489,11 @@ def test_a_large_database(tmp_path: Path) -> None:
     for number in range(1, 4):
         vault.session(number)
     made = build(vault.root, memories=2000, tombstones=50, transcripts=200, entities=300)
-    vault.reindex()
-    before = state_of(vault)
     done = migrate(vault)
     assert_accounted(done, made)
     asked = Random(24).sample(made.asked, 200)
     assert_found(vault, asked)
     assert brought(migrate(vault)) == {}
-    migrate(vault, "--undo", "--yes")
-    vault.reindex()
-    after = state_of(vault)
-    assert set(map(repr, before["dump"])) <= set(map(repr, after["dump"]))
-    more = set(map(repr, after["dump"])) - set(map(repr, before["dump"]))
-    assert [row for row in more if "tombstone" not in row and "entities/" not in row and "p-" not in row] == []
-    for name in ("memories", "memory_sources", "pins", "seals", "migrated_memories", "migrated_files", "flow_results"):
-        assert after["rows"][name] == before["rows"][name], name
-    assert len(after["rows"]["memory_artifact_tombstones"]) == 50
 
 
 @pytest.mark.slow
@@ -660,6 +531,53 @@ def test_a_person_reads_the_report(vault: Vault) -> None:
     build(vault.root)
     out = answer_of(vault, "--dry-run").out
     assert "Would bring from" in out and "10 brought" in out and "left: forgotten in Signet" in out
-    assert "agent scout (shared): an agent reads only its own here" in out
-    assert answer_of(vault).out.endswith("To take it back: signet-sync migrate signet --undo\n")
-    assert json.loads(vault.call("migrate", "signet", "--undo", "--yes", "--json", "--now", NOW).out)["memories"] == 24
+    assert "backup restore" in answer_of(vault).out
+    again = answer_of(vault).out
+    assert again.startswith("Nothing new in ") and "backup restore" not in again
+
+
+# ── its hooks ──
+
+
+def test_its_hooks_are_taken_out_after_a_question_and_its_daemon_is_named(home: Path) -> None:
+    vault = Vault(home / ".agents")
+    vault.session(1)
+    build(vault.root)
+    settings = home / ".claude/settings.json"
+    settings.parent.mkdir()
+    stop = [{"hooks": [{"type": "command", "command": "say done"}]}]
+    own = [{"hooks": [{"type": "command", "command": "signet hook session-end -H claude-code"}]}]
+    settings.write_text(json.dumps({"model": "opus", "hooks": {"SessionEnd": own, "Stop": stop}}))
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"signet": {"command": "signet", "args": ["mcp"]}}}))
+    (home / ".config/opencode/plugins").mkdir(parents=True)
+    (home / ".config/opencode/plugins/signet.mjs").write_text("")
+    (vault / ".daemon").mkdir()
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        (vault / ".daemon/pid").write_text(str(process.pid))
+        told = answer_of(vault, "--dry-run").out
+        assert "claude-code: Signet's hooks for SessionEnd and MCP servers signet" in told and str(settings) in told
+        assert migrate(vault, code=2)["hint"], "only on a person's word"
+        assert "SessionEnd" in settings.read_text() and not vault.db.exists()
+        done = migrate(vault, "--yes")
+    finally:
+        process.kill()
+        process.wait()
+    assert [line.partition(" in /")[0] for line in done["taken_out"]] == [
+        "claude-code: taken out are Signet's hooks for SessionEnd and MCP servers signet"
+    ]
+    assert json.loads(settings.read_text()) == {"model": "opus", "hooks": {"Stop": stop}}
+    assert any(f"kill {process.pid}" in line for line in done["by_hand"])
+    assert any("plugins/signet.mjs" in line for line in done["by_hand"])
+    assert migrate(vault)["taken_out"] == [] and not vault.reindex()["held"]
+
+
+def test_settings_that_cannot_be_read_are_left_and_said(home: Path) -> None:
+    vault = Vault(home / ".agents")
+    build(vault.root)
+    settings = home / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{ 1 // mine\n}")
+    answer = vault.call("migrate", "signet", "--yes", "--json", "--now", NOW)
+    assert answer.code == 1 and "still there" in answer.json["failed"][0] and brought(answer.json)["memories"]
+    assert settings.read_text() == "{ 1 // mine\n}"

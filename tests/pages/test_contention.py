@@ -28,6 +28,7 @@ from signet_sync.sync.request import Request
 from signet_sync.app.workspace import opened
 from signet_sync.settings.model import Settings
 from signet_sync.formats.timestamps import parse_instant
+from signet_sync.pages import page_lease
 from signet_sync.sync import manifests
 from signet_sync.sync.publishing import publish_pages
 
@@ -44,7 +45,8 @@ sys.addaudithook(stop)
 """
 PAGE = """
 # Without the workspace's lock: the lease alone is what is tried here.
-with opened(root, Settings(lease_seconds=lease)) as workspace:
+page_lease.LEASE_SECONDS = lease
+with opened(root, Settings()) as workspace:
     outcome = publish_pages(workspace, agents={"default"}, now_us=now)
 print(outcome.deferred, outcome.trouble)
 """

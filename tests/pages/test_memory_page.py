@@ -72,7 +72,7 @@ def facts(*aspects_and_texts) -> list[SectionCandidate]:
         FactView(f"f-{number:012d}", aspect, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
         for number, (aspect, text) in enumerate(aspects_and_texts)
     ]
-    return candidates(SectionInputs(facts=views), NOW_US, {})
+    return candidates(SectionInputs(facts=views), NOW_US)
 
 
 def compactions(count) -> list[NodeView]:

@@ -25,13 +25,11 @@ from signet_sync.pages.memory_page import HINT, NodeLineage, NodeView, Projectio
 from signet_sync.pages.sections import SECTIONS, SectionCandidate, SectionInputs
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
-from signet_sync.settings import model
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.token_estimate import estimate_tokens
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW_US = rows.us("2026-03-29T12:00:00Z")
-HALF_LIVES = model.half_lives(model.Settings())
 HANDLE = re.compile(r" \^(m-[a-z2-7]{12}|[skcaetf]-[a-z2-7]{6})$", re.MULTILINE)
 
 
@@ -45,9 +43,9 @@ def database():
 def page(database, *, budget=5000, now_us=NOW_US, agent_id="default", candidates=None) -> Rendered:
     """The page of an agent from rows, as the agent composes it."""
     first, last = window(now_us, 30)
-    seen = candidates_store.section_inputs(database, agent_id, now_us, HALF_LIVES, budget)
+    seen = candidates_store.section_inputs(database, agent_id, now_us, budget)
     if candidates is None:
-        candidates = sections.candidates(seen, now_us, HALF_LIVES)
+        candidates = sections.candidates(seen, now_us)
     else:
         seen = SectionInputs()
     projection = Projection(
@@ -224,7 +222,7 @@ def five_hundred(seed=7) -> list[SectionCandidate]:
             memories.append(sections.MemoryView(one, chance.choice(aspects[:5]), said, at))
         if chance.random() < 0.2:
             uses[one] = Use(chance.randrange(9), NOW_US - 5 * DAY, pinned=chance.random() < 0.1)
-    return sections.candidates(SectionInputs(threads, facts, memories, (), uses), NOW_US, HALF_LIVES)
+    return sections.candidates(SectionInputs(threads, facts, memories, (), uses), NOW_US)
 
 
 def whole(candidate) -> str:
@@ -342,7 +340,7 @@ def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
         sections.MemoryView(one, "decision", f"{one} is so", rows.us("2026-01-01"))
         for one in (*dreamed, "m-" + "d" * 12)
     ]
-    candidates = sections.candidates(sections.SectionInputs(memories=told, dreamed=dreamed), rows.us("2026-03-03"), {})
+    candidates = sections.candidates(sections.SectionInputs(memories=told, dreamed=dreamed), rows.us("2026-03-03"))
     filled = fill(candidates, 400)
     assert [line[:24] for line in filled.lines["dreamed"]] == [
         "### 2026-03-02 03:00 UTC", "", "- m-cccccccccccc is so _", "- m-bbbbbbbbbbbb is so _", "",
@@ -515,7 +513,7 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
         [(at, f"{said} lantern", rows.path_of(2, "2026-03-28"))],
     )  # fmt: skip
     projection = Projection(
-        "default", "", sections.candidates(seen, NOW_US, HALF_LIVES), 0, [], lambda _: [], [],
+        "default", "", sections.candidates(seen, NOW_US), 0, [], lambda _: [], [],
         lambda _: NodeLineage([], [node]), TODAY,
     )  # fmt: skip
     lines = [line for line in render(projection, shares(5000, 0.4, 0.45, 0.15)).text.split("\n") if line]
@@ -574,7 +572,7 @@ def test_what_is_used_or_pinned_is_read_however_old(database):
     rows.pin(database, oldest)
     rows.pin(database, kept)
     most = 50
-    seen = candidates_store.section_inputs(database, "default", NOW_US, HALF_LIVES, most * candidates_store.LEAST_LINE)
+    seen = candidates_store.section_inputs(database, "default", NOW_US, most * candidates_store.LEAST_LINE)
     found = {view.id for views in (seen.threads, seen.facts, seen.memories) for view in views}
     assert {old[0], oldest, kept} <= found and old[1] not in found
     # A memory is worth more than a note, so that the best fifty are memories.
@@ -709,7 +707,7 @@ def test_every_query_goes_by_an_index(database):
         return True
 
     database.connection.exec_trace = note
-    candidates_store.section_inputs(database, "default", NOW_US, HALF_LIVES, 5000)
+    candidates_store.section_inputs(database, "default", NOW_US, 5000)
     lineage_of(database, "default", 10)
     candidates_store.next_change(database, "default", NOW_US)
     database.connection.exec_trace = None
@@ -781,15 +779,12 @@ def test_projects_of_one_name_show_what_tells_them_apart():
         "t-aaaaaaaaaaa2", "/home/ada/old/shop", None, "codex", "done", 1, NOW_US, "It was made.", None, "m/x.md"
     )
     seen = SectionInputs(threads=[thread], facts=views)
-    shown = fill(sections.candidates(seen, NOW_US, HALF_LIVES), 5_000).lines
+    shown = fill(sections.candidates(seen, NOW_US), 5_000).lines
     assert sorted(line for line in shown["decisions"] if line.startswith("#")) == ["### acme/shop", "### old/shop"]
     assert shown["projects"][0].startswith("- **old/shop** (")
-    alone = fill(sections.candidates(SectionInputs(facts=views[:3]), NOW_US, HALF_LIVES), 5_000).lines["decisions"]
+    alone = fill(sections.candidates(SectionInputs(facts=views[:3]), NOW_US), 5_000).lines["decisions"]
     assert "### acme/shop" in alone and any("(old/shop, " in line for line in alone)
-    assert (
-        "### shop"
-        in fill(sections.candidates(SectionInputs(facts=views[:2]), NOW_US, HALF_LIVES), 5_000).lines["decisions"]
-    )
+    assert "### shop" in fill(sections.candidates(SectionInputs(facts=views[:2]), NOW_US), 5_000).lines["decisions"]
 
 
 def test_a_sentence_that_begins_with_its_own_file_is_shown_without_it():
@@ -830,7 +825,7 @@ def test_a_thread_at_rest_and_a_session_without_words_are_not_shown():
         thread_of(id="t-aaaaaaaaaaaa", sample=template, latest_us=then, next_action=None),
         thread_of(id="t-bbbbbbbbbbbb", sample=template, latest_us=at, next_action=None),
     ]
-    shown = sections.candidates(SectionInputs(threads), NOW_US, HALF_LIVES)
+    shown = sections.candidates(SectionInputs(threads), NOW_US)
     assert [one.id for one in shown] == ["t-bbbbbbbbbbbb"]
     pinned = SectionInputs(threads, uses={"t-aaaaaaaaaaaa": Use(pinned=True)})
-    assert len(sections.candidates(pinned, NOW_US, HALF_LIVES)) == 2
+    assert len(sections.candidates(pinned, NOW_US)) == 2

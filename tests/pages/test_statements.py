@@ -104,7 +104,7 @@ def test_ten_thousand_statements_are_compared_in_a_moment():
 
 
 def shown(seen: SectionInputs, budget: int = 5_000) -> str:
-    return "\n".join(line for lines in fill(candidates(seen, NOW_US, {}), budget).lines.values() for line in lines)
+    return "\n".join(line for lines in fill(candidates(seen, NOW_US), budget).lines.values() for line in lines)
 
 
 def path(number: int) -> str:

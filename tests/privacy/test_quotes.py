@@ -272,27 +272,6 @@ def test_a_changed_file_that_quotes_holds_the_removal_up(vault):
     assert not (vault / "memory/tombstones").exists()
 
 
-def test_older_versions_in_the_history_lose_the_passages_too(vault):
-    pygit2 = pytest.importorskip("pygit2")
-    config = Path(os.environ["SIGNET_CONFIG"])
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text("[history]\nenabled = true\ntranscripts = true\n")
-    said_in(vault, 2, SAID)
-    path = said_in(vault, 1, f"It was said once: {SAID} And number1x is mine.")
-    vault.reindex()
-    assert vault.call("checkpoint", "--now", NOW).code == 0
-
-    def told() -> str:
-        git = pygit2.Repository(str(vault.root))
-        return "\n".join(git[oid].read_raw().decode("utf-8", "replace") for oid in git)
-
-    assert "xqlantern" in told()
-    more = ("--quoting", "redact", "--purge-history", "--json", "--now", NOW)
-    done = vault.call("remove", numbered(2)["session_id"], "--reason", "x", "--yes", *more)
-    assert done.code == 0 and done.json["quoted_in"] == [path] and done.json["git_history"] == "clean", done
-    assert "xqlantern" not in told() and "And number1x is mine." in told() and leaks(vault, "xqlantern") == []
-
-
 _PIECES = st.lists(
     st.sampled_from([SAID, "Other words of mine.", "x", "", "- ", "\n", "[REDACTED:github]", "The spare key of"]),
     max_size=8,

@@ -263,7 +263,7 @@ def test_another_machine_follows_by_the_files_alone(vault, tmp_path, monkeypatch
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_the_history_is_purged_where_that_is_asked_for(vault):
+def test_it_says_that_the_history_has_versions_and_how_to_forget_them(vault):
     """What a checkpoint takes up is looked at for secrets; a person, or a rule of today, is ahead of that."""
     pytest.importorskip("pygit2")
     config = Path(os.environ["SIGNET_CONFIG"])
@@ -277,10 +277,11 @@ def test_the_history_is_purged_where_that_is_asked_for(vault):
     ):
         subprocess.run(["git", "-C", str(vault.root), *given_words], check=True)
     assert SECRET in told_by_git(vault)
-    document = redact(vault, "--all")
-    assert document["git_history"] == "contains" and SECRET in told_by_git(vault)
-    document = redact(vault, numbered(1)["session_id"], "--purge-history")
-    assert document["redacted"] == [] and document["git_history"] == "clean" and document["purged"]["commits"]
+    answer = vault.call("redact", "--all", "--reason", "x", "--yes", "--now", NOW)
+    assert answer.code == 0 and "signet-sync" in answer.out.splitlines()[-1], answer
+    assert answer.out.splitlines()[-1].endswith("history forget") and SECRET in told_by_git(vault)
+    (vault / "MEMORY.user-20260328T101010000Z.md").unlink(missing_ok=True)
+    assert vault.call("history", "forget", "--yes", "--now", NOW).code == 0
     assert SECRET not in told_by_git(vault) and "number1x" in told_by_git(vault)
 
 

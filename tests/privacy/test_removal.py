@@ -450,7 +450,9 @@ def test_the_git_history_is_looked_at(vault):
     assert remove(vault, numbered(2)["session_id"])["git_history"] == "clean"
     git("add", "memory")
     git("commit", "--quiet", "--message", "memory")
-    assert remove(vault)["git_history"] == "contains"
+    answer = vault.call("remove", numbered(1)["session_id"], "--reason", "x", "--yes")
+    line = next(line for line in answer.out.splitlines() if "filter-repo" in line)
+    assert line.startswith("    git filter-repo --invert-paths --path memory/") and line.endswith("--path MEMORY.md")
 
 
 # ── asking, dry run, undo ──

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import NamedTuple
 
@@ -178,7 +177,7 @@ HOSTILE = """\
 "::stop-commands::hush" = 1
 [reconcile]
 max_file_bytes = 4000000000
-[extraction]
+[llm]
 command = ["/bin/sh", "-c", "touch sprung"]
 [check]
 ignore = ["*"]
@@ -262,7 +261,6 @@ def test_installing_takes_no_module_from_the_checkout(checkout, tmp_path, monkey
     [
         ({"workspace": '$(touch sprung); "`touch sprung`'}, 3, "the workspace does not exist"),
         ({"workspace": ""}, 0, ""),
-        ({"baseline": "`touch sprung`"}, 2, "the baseline cannot be read"),
         ({"changed_since": "$(touch sprung)"}, 2, "is not the name of a revision"),
         ({"changed_since": "--output=sprung"}, 2, "is not the name of a revision"),
         ({"changed_since": "0" * 40}, 0, ""),
@@ -286,7 +284,6 @@ SETTINGS = {
     "what it may not set": HOSTILE,
     "no TOML": "a = [\n\n b",
     "a wrong value": "[projection]\n\nbudget_tokens = '##[stop-commands]x'\n",
-    "shares that do not add up": "[projection]\nshare_head = 1.0\n",
     "everything noise": '[noise]\nprojects = ["/"]\nsessions = [""]\n',
     "too long": "#" * 70_000,
 }
@@ -314,7 +311,6 @@ def test_no_setting_of_a_workspace_changes_a_verdict(checkout):
     assert told == {
         "no TOML": [("config-invalid", 3)],
         "a wrong value": [("config-invalid", 3)],
-        "shares that do not add up": [("config-invalid", 2)],
         "too long": [("config-invalid", 1)],
     }
 
@@ -358,14 +354,12 @@ def test_nothing_that_a_file_says_is_more_than_text():
     assert len(rows) == len(EVIL) and all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 5 for row in rows)
     bare = re.sub(r"<span>@</span>|\\.", "", "".join(rows))
     assert not re.search(r"[<>`*_\[\]@#$&]|://|(?i:www\.)", bare), bare
-    suite = ET.fromstring(formats_check.junit(document, "").encode("utf-8", "backslashreplace")).find("testsuite")
-    assert suite.get("tests") == suite.get("failures") == str(len(suite)) == str(len(EVIL))
 
 
 def test_a_link_in_the_place_of_a_report_is_not_followed(checkout, tmp_path):
     outside = tmp_path / "outside"
     outside.write_text("mine\n")
-    for option in ("--sarif", "--junit", "--summary"):
+    for option in ("--sarif", "--summary"):
         link = checkout / f"report{option}"
         link.symlink_to(outside)
         answer = checkout.call("check", option, str(link), "--json")
@@ -376,11 +370,10 @@ def test_a_link_in_the_place_of_a_report_is_not_followed(checkout, tmp_path):
 def test_one_run_speaks_in_every_form(checkout, tmp_path):
     with (checkout / checkout.paths[1]["summary"]).open("ab") as file:
         file.write(b"torn\n")
-    junit, sarif = tmp_path / "memory.xml", tmp_path / "memory.sarif"
-    junit.write_text("of an earlier run, and longer than this one is\n" * 99)
-    answer = checkout.call("check", "--junit", str(junit), "--sarif", str(sarif))
+    sarif = tmp_path / "memory.sarif"
+    sarif.write_text("of an earlier run, and longer than this one is\n" * 99)
+    answer = checkout.call("check", "--sarif", str(sarif))
     assert answer.code == 1 and "hash-mismatch" in answer.out
-    assert ET.parse(junit).getroot().find("testsuite").get("failures") == "1"
     (result,) = json.loads(sarif.read_text())["runs"][0]["results"]
     assert result["ruleId"] == "hash-mismatch"
 

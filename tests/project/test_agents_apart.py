@@ -168,7 +168,6 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
         own(vault, agent, "context")
         own(vault, agent, "context", "--scope", "shared")
         own(vault, agent, "context", "--scope", "shared", "--prompt", MINE[OTHER[agent]])
-        own(vault, agent, "graph", "--format", "json", "--limit", "1000")
     assert not set(ids_of(vault, "default")) & set(ids_of(vault, "scout"))
     for agent, other in OTHER.items():
         path = vault.rows("select min(source_path) from memory_artifacts where agent_id = ?", agent)[0][0]
@@ -178,7 +177,7 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
             assert own(vault, agent, "expand", handle)["node"]["agent_id"] == agent
         for name in (*chosen, f"^{chosen[0]}", chosen[1][:9], path, path.removeprefix("memory/"), token,
                      f"[[{path}|summary]]", f"[[MEMORY#^{chosen[2]}]]"):  # fmt: skip
-            for command in (["expand"], ["pin"], ["unpin"], ["forget"], ["graph", "--thread"]):
+            for command in (["expand"], ["pin"], ["unpin"], ["forget"]):
                 refused(vault, other, *command, name)
         for name in (path, token):
             refused(vault, other, "remember", "Of another.", "--session", name)
@@ -187,7 +186,6 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
             for name in filter(None, (who["session_id"], who["session_key"], who["session_id"][:8])):
                 own(vault, agent, "expand", name)
                 own(vault, agent, "open", name)
-                own(vault, agent, "graph", "--thread", name)
 
 
 # ── nothing changes ─────────────────────────────────────────────────────────────────────────────────────────────────

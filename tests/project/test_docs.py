@@ -95,7 +95,7 @@ def test_every_page_is_in_the_index_of_the_readme() -> None:
 
 
 def test_the_map_of_the_code_names_what_is_there() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
     product = ROOT / "signet_sync"
     rooms = {path.stem for path in product.iterdir() if path.suffix in ("", ".py") and "__" not in path.name}
     assert [room for room in sorted(rooms) if not re.search(rf"`{room}[`/]", page)] == []

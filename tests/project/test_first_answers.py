@@ -36,7 +36,7 @@ def test_a_small_budget_is_not_taken_for_an_empty_memory(vault: Vault, words: li
     assert nothing.err == "memory contains nothing about this\n"
 
 
-@pytest.mark.parametrize("words", [["recall", "x"], ["expand", "x"], ["graph"], ["context", "--prompt", "x"]])
+@pytest.mark.parametrize("words", [["recall", "x"], ["expand", "x"], ["context", "--prompt", "x"]])
 def test_without_a_workspace_the_remedy_is_to_make_one(tmp_path: Path, words: list[str]) -> None:
     root = tmp_path / "not there"
     answer = call("--workspace", root, *words)
@@ -82,8 +82,6 @@ def test_what_a_memory_lacks_to_rise_is_told_and_that_it_rose(vault: Vault) -> N
     document = vault.call("expand", memory, "--json").json
     assert document["recalled"]["hits"] == 3 and document["risen"]["score"] == after["promoted"][0]["score"]
     assert "promoted into MEMORY.md " in vault.call("expand", memory).out
-    about = next(line for line in vault.call("stats").out.splitlines() if line.startswith("about"))
-    assert "zanzibar 3" in about and " the " not in about
 
 
 def test_a_slip_in_the_name_of_an_agent_leaves_no_diary(vault: Vault) -> None:

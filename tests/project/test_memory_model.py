@@ -1,4 +1,4 @@
-"""docs/memory-model.md shows what really happens: its commands are run, their output and the picture are compared.
+"""docs/memory-model.md shows what really happens: its commands are run, their output is compared.
 
 `WRITE_DOCS=1 pytest -n 0 tests/project/test_memory_model.py` writes the output anew.
 """
@@ -13,22 +13,19 @@ from pathlib import Path
 import pytest
 from workbench import Vault
 
-from signet_sync.memories.score import WEIGHTS
-from signet_sync.settings.model import SCORED, Settings
+from signet_sync.memories.score import HALF_LIVES, WEIGHTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "memory-model.md"
-FENCE = re.compile(r"^```(json|console|mermaid)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(json|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMES = {"next": "next step"}
 
 
 def shown(vault: Vault, folder: Path, kind: str, content: str, before: str) -> str:
-    """A block as it should be: given files as they are, commands with what they say, the picture as it is drawn."""
+    """A block as it should be: given files as they are, commands with what they say."""
     if kind == "json":
         name = re.findall(r"`(\w+\.json)`", before)[-1]
         (folder / name).write_text(content, encoding="utf-8")
         return content
-    if kind == "mermaid":
-        return vault.call("graph", "--format", "mermaid").out
     told = []
     for line in content.splitlines():
         if line.startswith("$ signet-sync "):
@@ -50,11 +47,9 @@ def test_the_example_is_what_happens(tmp_path: Path) -> None:
     if os.environ.get("WRITE_DOCS"):
         PAGE.write_text(text, encoding="utf-8")
     assert text == PAGE.read_text(encoding="utf-8")
-    assert text.count("```mermaid") == 1
 
 
-@pytest.mark.parametrize("kind", SCORED)
+@pytest.mark.parametrize("kind", WEIGHTS)
 def test_weights_and_half_lives_are_those_of_the_code(kind: str) -> None:
-    days = getattr(Settings(), f"score_half_life_{kind}")
-    row = f"| {NAMES.get(kind, kind)} | {WEIGHTS[kind]:g} | {days:g} |"
+    row = f"| {NAMES.get(kind, kind)} | {WEIGHTS[kind]:g} | {HALF_LIVES[kind]:g} |"
     assert row.replace("| 1 |", "| 1.0 |") in PAGE.read_text(encoding="utf-8")

@@ -26,9 +26,6 @@ WHOLE = {
     "first": "the first ending in a new database indexes the vault",
     "reindex": "a full pass",
     "status": "counts everything, for a person",
-    "graph": "draws everything, for a person",
-    "telemetry": "shows everything, to a person",
-    "stats": "counts everything, for a person",
     "hooks": "counts what was captured, for a person",
 }
 # Commands that read what everybody else said, to tell whose words they take away; what they delete they find by key.
@@ -157,8 +154,7 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
     run(vault, asked, "search", "queue")
     run(vault, asked, "search", "queue", "--kind", "summary", "--since", "2021-03-02")
     run(vault, asked, "context")
-    run(vault, asked, "telemetry", "show")
-    drawn = run(vault, asked, "graph")
+    drawn = [*vault.rows("select id from session_summaries where agent_id = 'default'")]
     (entity,) = vault.rows("select id from entities where kind = 'project' and agent_id = 'default'")
     handles = [*HANDLE.findall(json.dumps(drawn) + vault.page()), memory, *entity]
     kinds = {handle[0]: handle for handle in handles}

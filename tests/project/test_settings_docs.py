@@ -6,7 +6,8 @@ import os
 from dataclasses import fields
 from pathlib import Path
 
-from signet_sync.settings.model import SERVERS, Settings, environment_name, spec
+from signet_sync.settings.model import Settings, environment_name, spec
+from signet_sync.settings.model_choice import SERVERS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 
@@ -30,6 +31,9 @@ The environment variable of a setting is its key in capitals: `watch.mode` is `S
 `SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and `SIGNET_STATE` the
 folder with the state of all workspaces.
 
+`signet-sync settings list` shows each value and where it is from, `settings explain NAME` what it may be, and
+`settings set NAME VALUE` changes it in your own file, whose comments stay.
+
 | key | default | meaning |
 |---|---|---|
 """
@@ -43,10 +47,10 @@ call each), and its text is checked. If it is slow, fails or says nothing useful
 
 Two more things are asked for later, newest first:
 
-* With a `provider` under `[extraction]`: facts of each summary and compaction, one call each. A fact is kept if it
-  quotes its artifact in the artifact's words; it neither closes nor replaces facts found by rules. To avoid these
-  calls, name a provider under `[synthesis]` only.
-* With a `provider` under `[synthesis]`: a paragraph about each arc and epoch, one call whenever its sessions change.
+* Facts of each summary and compaction, one call each. A fact is kept if it quotes its artifact in the artifact's words;
+  it neither closes nor replaces facts found by rules. To avoid these calls, name a provider under `[llm.synthesis]`
+  only.
+* A paragraph about each arc and epoch, one call whenever its sessions change.
 
 All calls share one budget, `llm.daily_tokens` a UTC day, in all workspaces. Before a call its prompt (estimated a third
 too high) and its longest answer must fit in what is left; otherwise rules are used, which is logged once a day. Then
@@ -54,14 +58,13 @@ the tokens that the server reports count, or an estimate. A program's own prompt
 server that ignores the limit of an answer. The record is `llm-tokens.json` in the folder with the state of all
 workspaces; if it is damaged, no model is asked until the next day.
 
-`signet-sync improve` asks for what older sessions lack, also for sentences that only rules made. `doctor` names models
-of this machine.
+`doctor` names models of this machine.
 
 A run asks for at most 20 of each and starts nothing new after a minute. Failed requests are repeated a day later. After
 two failures in a row the model is not asked for a quarter of an hour.
 
 ```toml
-[synthesis]
+[llm]
 provider = "ollama"
 model = "qwen3:4b"
 ```
@@ -72,13 +75,16 @@ model = "qwen3:4b"
 | `command` | – (a program of yours: `command = ["llm", "-m", "small"]`) | – |
 | `none` | – | – |
 
-All but the last two use a server with OpenAI's `/chat/completions` and need `signet-sync extras add llm`. An
+All but the last two use a server with OpenAI's `/chat/completions` and need the extra `llm`. An
 `endpoint` of your own replaces the default; it is then sent only the key named by `api_key_env` or `api_key_file`.
 
-Without a provider under `[synthesis]`, that of `[extraction]` is used, with `model` and `timeout` of `[synthesis]` if
-given. If neither names one, Signet's `agent.yaml` in the workspace is read for `enabled` and `provider` under
+`[llm.synthesis]` sets single keys of `[llm]` otherwise for summaries, sentences and paragraphs; facts are always asked
+for with `[llm]`. `provider = "none"` or `enabled = false` there turn the former off. With another `provider` there only
+the timeout of `[llm]` counts, and a key is sent to no other server than the one it was set for.
+
+If no provider is named, Signet's `agent.yaml` in the workspace is read for `enabled` and `provider` under
 `memory.pipelineV2`. It can switch the model off, or select a provider whose `endpoint` (with a `model`) or `command` is
-in your `[extraction]`. A checkout can therefore never decide where your sessions are sent.
+in your settings. A checkout can therefore never decide where your sessions are sent.
 
 A program gets the prompt on stdin and prints the answer. It runs in your home folder with `SIGNET_SYNC_CHILD=1` set,
 and is killed with its child processes at the timeout.

@@ -33,7 +33,6 @@ from signet_sync.pages.sections import (
     candidates,
 )
 from signet_sync.pages.session_log import LedgerRow, Part, compose, day_text
-from signet_sync.settings.model import Settings, half_lives
 
 NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z
 _ROOM = 1_000_000  # tokens: every line is shown
@@ -138,7 +137,7 @@ def memory_page(words: Sequence[str]) -> str:
     ]
     rows = [_row(words, number) for number in range(count)]
     projection = Projection(
-        "default", "", candidates(seen, NOW_US, half_lives(Settings())), count, ["2026-03"],
+        "default", "", candidates(seen, NOW_US), count, ["2026-03"],
         lambda _: [((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
         [], lambda _: NodeLineage([], nodes), NOW_US,
     )  # fmt: skip

@@ -11,7 +11,6 @@ from typing import Any
 
 import artifacts_fixture as made
 import other_memories
-import pytest
 import signet_database
 from flow_runner import NOW_US, SECRET, answering, distil
 from signet_writer import Signet
@@ -179,32 +178,13 @@ def garden(folder: Path) -> None:
     keep(vault, folder)
 
 
-def to_set_up_for_obsidian(folder: Path) -> None:
-    """Settings of a person's for Obsidian, entity files as earlier versions called them, and a note that links one."""
-    keep(_for_obsidian(folder), folder)
-
-
-def set_up_for_obsidian(folder: Path) -> None:
-    """The same, set up."""
-    vault = _for_obsidian(folder)
-    setup = vault.call("obsidian", "setup", "--plugin", "--rename", "--links", "--yes", "--now", NOW)
-    assert setup.code == 0, setup
-    keep(vault, folder)
-
-
-def _for_obsidian(folder: Path) -> Vault:
+def opened_in_obsidian(folder: Path) -> None:
+    """Settings of a person's for Obsidian."""
     vault = _three(folder)
+    vault.reindex()
     (vault.root / ".obsidian").mkdir()
     (vault.root / ".obsidian/app.json").write_text('{"alwaysUpdateLinks":true}')
-    vault.reindex()
-    with opened(str(vault.root), Settings()) as workspace:
-        made = entities.create(workspace, "default", "part", "Mina", now_us=NOW_US - SECOND)
-    profile = vault.root / made.path
-    for name, former in (("Mina notes.md", "notes.md"), ("Mina.md", "profile.md")):
-        profile.with_name(name).rename(profile.with_name(former))
-    (vault.root / "note.md").write_text(f"[[{profile.parent.relative_to(vault.root)}/profile.md|Mina]]\n")
-    vault.reindex()
-    return vault
+    keep(vault, folder)
 
 
 def of_a_removal(folder: Path) -> None:
@@ -451,13 +431,11 @@ def with_a_stone(folder: Path) -> None:
 def beside_signet(folder: Path) -> None:
     """Three sessions, and a database of Signet outside: it removed one of them, and knows of things with secrets.
 
-    What was brought from it before is worded otherwise now.
+    A harness calls Signet.
     """
     vault = _three(folder)
-    earlier = signet_database.Database(folder / "earlier.db")
-    earlier.memory(3, "The lantern of zqxold hums.", agent_id="scout")
-    assert vault.call("migrate", "signet", "--from", str(earlier.close().path), "--now", NOW).code == 0
     vault.reindex()
+    _fed_to_signet()
     token = token_of("default", numbered(2)["session_id"])
     keep(vault, folder, {"from": str(_of_signet(folder, removed=token))})
 
@@ -477,20 +455,6 @@ def _of_signet(folder: Path, removed: str | None = None) -> Path:
     return signet.close().path.rename(folder / "signet.db")
 
 
-def migrated(folder: Path) -> None:
-    """What was brought from Signet, and a memory of a person."""
-    vault = _three(folder)
-    place = _of_signet(folder)
-    remember = ("remember", "Tests run before every push.", "--now", NOW)
-    for words in (
-        ("migrate", "signet", "--from", str(place), "--yes", "--now", NOW),
-        remember,
-        ("reindex", "--now", NOW),
-    ):
-        assert vault.call(*words).code == 0
-    keep(vault, folder)
-
-
 def with_a_removal_of_signet(folder: Path) -> None:
     """Signet's record that it removed a session that is here with all its traces."""
     risen_and_distilled(folder)
@@ -498,17 +462,14 @@ def with_a_removal_of_signet(folder: Path) -> None:
 
 
 def replaced_by_signet(folder: Path) -> None:
-    """Signet's page in place of ours, which a person had written around, and its texts in the manifests."""
+    """Signet's page in place of ours, and its texts in the manifests; a person has decided that they are ours."""
     vault = _three(folder)
-    vault.reindex()
-    manifest = next(vault.memory.glob("*--manifest.md"))
-    manifest.write_bytes(manifest.read_bytes().rstrip(b"\n") + b"\n\nWhat I noted below it.\n")
     vault.reindex()
     signet = Signet(vault.root)
     signet.page("## Open Threads\n\n- a thread of its own\n")
     signet.render_manifests()
     vault.reindex()
-    _fed_to_signet()
+    (vault / "signet-sync.toml").write_text("[projection]\ntakeover = true\n")
     keep(vault, folder)
 
 
@@ -537,18 +498,6 @@ def feeds_signet(folder: Path) -> bool:
     return found.pop()
 
 
-def taken_over(folder: Path) -> None:
-    """A workspace that was taken over from Signet, whose hooks a person has not had back yet."""
-    vault = _three(folder)
-    vault.reindex()
-    _fed_to_signet()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLAUDE_CONFIG_DIR", str(harness()))
-        assert vault.call("signet", "takeover", "--yes", "--now", NOW).code == 0
-    assert not feeds_signet(harness())
-    keep(vault, folder)
-
-
 def beside_claude_mem(folder: Path) -> None:
     """A vault, and a database of claude-mem outside with what is not here, some of it secret."""
     vault = _three(folder)
@@ -563,15 +512,6 @@ def _of_claude_mem(folder: Path) -> Path:
         for number in range(3)
     ]
     return other_memories.claude_mem(folder / "claude-mem.db", observed, [shared | {"learned": "Zzwick smokes."}])
-
-
-def with_memories_of_claude_mem(folder: Path) -> None:
-    """What was brought from claude-mem, and a memory of a person."""
-    vault = _three(folder)
-    place = str(_of_claude_mem(folder))
-    for words in (("migrate", "claude-mem", place), ("remember", "Tests run before every push."), ("reindex",)):
-        assert vault.call(*words, "--now", NOW).code == 0
-    keep(vault, folder)
 
 
 def with_a_backup(folder: Path) -> None:

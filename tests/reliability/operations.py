@@ -27,7 +27,6 @@ from flow_runner import (
     asked,
     distil,
     done,
-    improve,
     passed,
     remember,
     removed,
@@ -186,21 +185,20 @@ def _reindex(now: str = NOW, *more: str, gone: tuple[str, ...] = ()) -> Callable
     return lambda _: Scenario(passed("reindex", "--now", now, *more), flow=False, now=now, gone=gone)
 
 
-def _beside(*words: str, feeds: bool) -> Callable[[Path], int]:
-    """A command that leaves a harness feeding Signet, or not, if it says that it is done."""
+def _beside(*words: str) -> Callable[[Path], int]:
+    """A command that leaves no harness feeding Signet, if it says that it is done."""
     work = told_to(*words)
 
     def beside(root: Path) -> int:
         folder = vaults.harness()
         os.environ["CLAUDE_CONFIG_DIR"] = str(folder)
         code = work(root)
-        return code if code or vaults.feeds_signet(folder) == feeds else 99
+        return code if code or not vaults.feeds_signet(folder) else 99
 
     return beside
 
 
 _PASS = ("reindex", "--now", NOW)
-_TAKEOVER = ("signet", "takeover", "--yes", "--now", NOW)
 _UNDO = ("remove", numbered(2)["session_id"], "--undo", "--now", NOW)
 _ACCEPT = ("violations", "accept")
 _WHY = ("--reason", "mine", "--yes", "--now", NOW)
@@ -248,20 +246,7 @@ _ALL = (
     ),
     # ── beside Signet ──
     Operation(
-        "takeover", "pages and manifests are taken over from Signet, its hooks and server taken out of a harness",
-        vaults.replaced_by_signet,
-        lambda _: Scenario(_beside(*_TAKEOVER, feeds=False), piecemeal=True, tidies=True),
-        ("signet takeover",),
-    ),
-    Operation(
-        "undo of a takeover", "Signet's hooks and server are put back, the decision is forgotten", vaults.taken_over,
-        lambda _: Scenario(_beside(*_TAKEOVER, "--undo", feeds=True), piecemeal=True, tidies=True),
-        ("signet takeover",),
-    ),
-    Operation(
-        "yield", "pages are left to Signet", vaults.plain,
-        lambda _: Scenario(told_to("signet", "yield", "--yes", "--now", NOW), piecemeal=True, tidies=True),
-        ("signet yield",),
+        "takeover", "a page and manifests that Signet wrote are ours again", vaults.replaced_by_signet, _reindex(),
     ),
     # ── a session's end ──
     Operation(
@@ -365,10 +350,6 @@ _ALL = (
         lambda prepared: Scenario(done(distil, answering(prepared), answers=False), piecemeal=True),
     ),
     Operation(
-        "improve", "a model redoes what rules made", vaults.remembering(),
-        lambda prepared: Scenario(done(improve, answering(prepared), answers=False), piecemeal=True), ("improve",),
-    ),
-    Operation(
         "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)
     ),
     Operation(
@@ -387,19 +368,12 @@ _ALL = (
         ("backup restore",),
     ),
     Operation(
-        "migration from Signet", "a removal, a session and memories that Signet's database holds are brought over",
+        "migration from Signet",
+        "a removal, a session and memories that Signet's database holds are brought over, its hooks taken out",
         vaults.beside_signet,
         lambda prepared: Scenario(
-            told_to("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW),
+            _beside("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW),
             piecemeal=True, tidies=True, gone=REMOVED_WORDS,
-        ),
-        ("migrate signet",),
-    ),
-    Operation(
-        "undo of a migration", "what was brought from Signet is taken back", vaults.migrated,
-        lambda _: Scenario(
-            told_to("migrate", "signet", "--undo", "--yes", "--now", NOW),
-            piecemeal=True, tidies=True, takes=True,
         ),
         ("migrate signet",),
     ),
@@ -411,31 +385,10 @@ _ALL = (
         ),
         ("migrate claude-mem", "migrate basic-memory", "migrate openclaw-memory", "migrate mem0-export"),
     ),
-    Operation(
-        "undo of a migration from others", "what was brought from claude-mem is taken back",
-        vaults.with_memories_of_claude_mem,
-        lambda _: Scenario(
-            told_to("migrate", "claude-mem", "--undo", "--yes", "--now", NOW), piecemeal=True, tidies=True,
-            gone=("zzwick",),
-        ),
-        ("migrate claude-mem",),
-    ),
     # ── Obsidian ──
     Operation(
-        "obsidian setup", "settings of Obsidian edited, files of entities and links to them renamed",
-        vaults.to_set_up_for_obsidian,
-        lambda _: Scenario(
-            told_to("obsidian", "setup", "--plugin", "--rename", "--links", "--yes", "--now", NOW),
-            piecemeal=True, tidies=True,
-        ),
-        ("obsidian setup",),
-    ),
-    Operation(
-        "obsidian undo", "what was set up for Obsidian is taken back", vaults.set_up_for_obsidian,
-        lambda _: Scenario(
-            told_to("obsidian", "undo", "--links", "--yes", "--now", NOW), piecemeal=True, tidies=True
-        ),
-        ("obsidian undo",),
+        "obsidian", "settings of Obsidian edited, a file of views made", vaults.opened_in_obsidian,
+        lambda _: Scenario(told_to("obsidian", "--yes"), piecemeal=True, tidies=True), ("obsidian",),
     ),
     # ── entities ──
     Operation(
@@ -448,7 +401,7 @@ _ALL = (
     ),
     Operation(
         "entity rename", "an entity's name and folder changed", vaults.garden,
-        lambda _: Scenario(done(_rename), tidies=True), ("entity rename", "entity status", "entity deprecate"),
+        lambda _: Scenario(done(_rename), tidies=True), ("entity rename", "entity status"),
     ),
     Operation(
         "entity proposal", "a proposal that waits for a person", vaults.garden,

@@ -26,7 +26,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import AnotherAgent, SignetSyncError
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages import page_files
+from signet_sync.pages import page_files, page_lease
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
@@ -314,7 +314,8 @@ def _stopped(root: Path, at: int) -> int | None:
 
 def _write_page(root: Path, at: int) -> int:
     stops = armed()
-    with opened(str(root), Settings(lease_seconds=0.001)) as workspace:
+    page_lease.LEASE_SECONDS = 0.001  # of this process alone
+    with opened(str(root), Settings()) as workspace:
         stops.at = at
         outcome = publish_pages(workspace, agents={"default"}, now_us=EARLIER[0])
         return int(outcome.deferred)

@@ -171,7 +171,7 @@ def plain(portrait: dict[str, Any]) -> dict[str, Any]:
 def complaints(root: Path, scenario: Scenario) -> list[str]:
     """What the invariants, the entities and a second pass say of a workspace."""
     found = broken(Vault(root), Standing(), now=scenario.now, settled=True)
-    if (root / "entities").exists() and command(str(root), "entity", "verify"):
+    if (root / "entities").exists() and command(str(root), "entity", "check", "--log"):
         found.append("the chain of events is broken")
     return found
 

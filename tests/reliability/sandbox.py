@@ -1,9 +1,7 @@
-"""The unit's restrictions without systemd: `sandbox.py WRITABLE… -- COMMAND…` ends as the command does.
+"""The unit's restrictions without systemd: `sandbox.py COMMAND…` ends as the command does.
 
-What the kernel lets us have of the shipped unit: everything read-only but some folders (ProtectSystem, ProtectHome by
-the half, BindPaths), no network (PrivateNetwork), only local sockets (RestrictAddressFamilies), its filter of system
-calls, no memory that is writable and executable (MemoryDenyWriteExecute), no capabilities, no new privileges, UMask.
-Ends with 77 where the kernel refuses one of them.
+Only local sockets (RestrictAddressFamilies), its filter of system calls, no memory that is writable and executable
+(MemoryDenyWriteExecute), no new privileges, UMask. Ends with 77 where the kernel refuses one of them.
 """
 
 from __future__ import annotations
@@ -21,10 +19,7 @@ UNIT = Path(__file__).resolve().parents[2] / "systemd/signet-sync.service"
 HEADERS = ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h")
 IMPOSSIBLE = 77
 
-_NEWNS, _NEWIPC, _NEWUTS, _NEWNET = 0x20000, 0x8000000, 0x4000000, 0x40000000
-_PRIVATE, _REC, _BIND = 1 << 18, 1 << 14, 1 << 12
-_MOUNT_SETATTR, _RECURSIVE, _READ_ONLY = 442, 0x8000, 1
-_SET_NO_NEW_PRIVS, _SET_SECCOMP, _SET_MDWE, _CAPBSET_DROP, _CAPSET = 38, 22, 65, 24, 126
+_SET_NO_NEW_PRIVS, _SET_SECCOMP, _SET_MDWE = 38, 22, 65
 _X86_64, _SOCKET = 0xC000003E, 41
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 
@@ -41,29 +36,8 @@ def refuse(what: str) -> None:
     os._exit(IMPOSSIBLE)
 
 
-def fence_files(writable: list[str]) -> None:
-    """A view of the files of its own, in which only some folders can be written."""
-    must(libc.unshare(_NEWNS | _NEWIPC | _NEWUTS | _NEWNET), "namespaces of its own")
-    must(libc.mount(b"none", b"/", None, _REC | _PRIVATE, None), "private mounts")
-    for folder in writable:
-        name = os.fsencode(folder)
-        must(libc.mount(name, name, None, _BIND, None), f"a mount of {folder}")
-    set_read_only(b"/", on=True, flags=_RECURSIVE)
-    for folder in writable:
-        set_read_only(os.fsencode(folder), on=False, flags=0)
-
-
-def set_read_only(path: bytes, *, on: bool, flags: int) -> None:
-    attributes = struct.pack("QQQQ", _READ_ONLY if on else 0, 0 if on else _READ_ONLY, 0, 0)
-    must(libc.syscall(_MOUNT_SETATTR, -100, path, flags, attributes, len(attributes)), "read-only mounts")
-
-
 def give_up_rights() -> None:
-    """No capability, now or by any program; no new ones; no memory that can be written and run."""
-    for capability in range(64):
-        libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
-    nothing = ctypes.create_string_buffer(24)
-    must(libc.syscall(_CAPSET, struct.pack("II", 0x20080522, 0), nothing), "no capabilities")
+    """No new rights by any program; no memory that can be written and run."""
     must(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
     must(libc.prctl(_SET_MDWE, 1, 0, 0, 0), "no memory that is writable and executable")
 
@@ -106,10 +80,7 @@ def filter_calls(calls: list[int]) -> None:
 
 
 def main() -> None:
-    at = sys.argv.index("--")
-    writable, command = sys.argv[1:at], sys.argv[at + 1 :]
-    calls = allowed_calls()
-    fence_files(writable)
+    command, calls = sys.argv[1:], allowed_calls()
     os.umask(0o077)
     give_up_rights()
     filter_calls(calls)

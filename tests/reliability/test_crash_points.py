@@ -95,7 +95,7 @@ def halfway(name: str, place: Path) -> list[dict[str, Any]]:
 
 
 # Of each mechanism that `A_FEW` has not, one is killed in every run of the suite, the others with the slow tests.
-QUICK = ("migration", "rebuild", "redaction", "entity edit", "migration from Signet", "undo of a migration")
+QUICK = ("migration", "rebuild", "redaction", "entity edit", "migration from Signet", "takeover")
 
 
 @pytest.mark.parametrize(
@@ -124,28 +124,22 @@ NOT_HERE = {
     "checkpoint": "a git repository: tests/history/test_workspace_git.py",
     "history": "reads",
     "history close-sessions": "a commit, as checkpoint",
+    "history forget": "a rename of .git, deleted where it went, and a commit: tests/history/test_forget.py",
     "history restore": "one file, swapped in as a page is: tests/storage/test_files.py",
-    "entity pin": "one line in the ledger of events, as a proposal",
-    "entity unpin": "one line in the ledger of events, as a proposal",
-    "entity lock": "one line in the ledger of events, as a proposal",
-    "entity unlock": "one line in the ledger of events, as a proposal",
-    "entity reject": "one line in the ledger of events, as a proposal",
-    "entity approve": "an edit of a profile",
+    "entity protect": "one line in the ledger of events, as a proposal",
+    "entity review": "an edit of a profile, or one line in the ledger of events",
     "entity apply": "the same requests from JSON",
-    "entity replay": "files from the ledger, each as an edit",
-    "entity schema promote": "one line in the ledger of events, as a proposal",
-    "entity drift": "lines in the ledger of events, as a proposal",
+    "entity promote": "one line in the ledger of events, as a proposal",
+    "entity check": "lines in the ledger of events, as a proposal",
     "backup create": "one file: tests/backup/test_backup.py",
     "hooks install": "settings of harnesses: tests/admin/test_hooks.py",
     "hooks uninstall": "settings of harnesses: tests/admin/test_hooks.py",
     "service install": "unit files: tests/host/test_service.py",
     "service uninstall": "unit files: tests/host/test_service.py",
     "eject": "the state itself goes: tests/admin/test_eject.py",
-    "telemetry reset": "one transaction",
-    "notify": "writes nothing down",
-    "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables_crashes.py",
+    "settings set": "the person's own file, replaced as a whole",
+    "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables.py",
     "fleet search": "reads",
-    "stats": "reads",
     "mcp": "serves the operations of the commands",
 }
 

@@ -118,7 +118,7 @@ def evil(tmp_path: Path) -> Vault:
     vault.call("reindex", "--json", "--now", NOW)
     memory = vault.call("remember", EVIL, "--json").json["id"]
     entity = vault.call("entity", "create", "part", EVIL, "--json").json["id"]
-    vault.call("entity", "lock", entity, "role")
+    vault.call("entity", "protect", "lock", entity, "role")
     proposal = vault.call("entity", "propose", entity, "role", "--text", EVIL, "--json").json["event_id"]
     who = {"session": "5e551001", "other": "s2", "memory": memory, "entity": entity, "drifted": entity}
     note(vault, **who, proposal=proposal, changed=made.path_for("summary", **WHO))

@@ -27,12 +27,11 @@ import signet_sync
 from benchmarks import fuzz
 from signet_sync.capture import spool
 from signet_sync.entities.documents.document import LINE_LIMIT, DocumentProblem, parse
-from signet_sync.errors import ConfigError, WorkspaceError
+from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
 from signet_sync.formats.lazy_pattern import Caseless, Late
-from signet_sync.history import purge
 from signet_sync.history.git import ignore, objects, repository
-from signet_sync.host.harness_settings import codex_trust, script_file
+from signet_sync.host.harness_settings import script_file, toml_text
 from signet_sync.sessions import flow, journal
 from signet_sync.text.secrets.providers import forms
 
@@ -410,17 +409,12 @@ def test_small_files_of_the_state_that_went_bad_stop_no_command(vault: Vault, na
 ENDLESS = ("a" + ".a" * 20_000 + " = 1", "x = " + "[" * 20_000, "x = " + "9" * 5_000, "[" + "a." * 20_000 + "b]")
 
 
-def test_settings_that_nest_without_end_are_refused_at_once(vault: Vault) -> None:
+def test_settings_that_nest_without_end_are_refused_at_once() -> None:
     began = time.process_time()
     for text in ENDLESS:
         with pytest.raises(ConfigError):
-            codex_trust.parsed(text, "config.toml")
+            toml_text.parsed(text, "config.toml")
     assert script_file.words(f"const PROGRAM = [{'[' * 100_000}]") == []
-    record = vault / purge.BEGUN_PURGE
-    record.parent.mkdir(exist_ok=True)
-    record.write_text("[" * 100_000)
-    with pytest.raises(WorkspaceError):
-        purge.pending(str(vault.root))
     assert time.process_time() - began < 2
 
 
@@ -470,6 +464,5 @@ def test_a_repository_of_another_user_is_not_opened(vault: Vault, monkeypatch: p
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
     assert "another user" in repository.objection(str(vault.root))
     monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
-    monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
     answer = vault.call("checkpoint", "--json")
     assert answer.code == 2 and answer.json["error"]["code"] == "unsafe-repository", answer

@@ -158,8 +158,8 @@ class Scene:
 
     def answers(self) -> str:
         """All that commands say of the vault."""
-        asked = [["status"], ["status", "--json"], ["status", "--prometheus"], ["check"], ["violations", "list"],
-                 ["doctor"], ["context"], ["stats"], ["render"], ["graph"], ["entity", "lint"],
+        asked = [["status"], ["status", "--json"], ["check"], ["violations", "list"],
+                 ["doctor"], ["context"], ["render"], ["entity", "check"],
                  ["recall", "every retry"], ["search", "lantern"], ["open", ID], ["expand", ID]]  # fmt: skip
         said = [self.vault.call(*words) for words in asked]
         return "".join(answer.out + answer.err for answer in said).lower()

@@ -55,8 +55,8 @@ NEEDLES = {place: max(re.split(r"[-_]", secret), key=len)[5:].lower() for place,
 
 ANSWERING = (
     f"""
-reindex --json;reindex --full;check;check --json;status;status --json;status --prometheus;doctor;stats;context;render
-violations list;history;graph;entity lint;entity log;telemetry show;hooks status auto;open {ID};service print
+reindex --json;reindex --full;check;check --json;status;status --json;doctor;context;render
+violations list;history;graph;entity check;entity log;hooks status auto;open {ID};service print
 """.strip()
     .replace("\n", ";")
     .split(";")

@@ -804,7 +804,9 @@ class Machine(RuleBasedStateMachine):
         rows = canonical_dump(self.work.database)
         damaged = bool(self.rows("select 1 from violations"))
         if full or damaged:
-            with closing(self.work.database.in_memory()) as copy:
+            with closing(Database(":memory:")) as copy:
+                with copy.connection.backup("main", self.work.database.connection, "main") as backup:
+                    backup.step()
                 assert self.indexed_anew(copy, rebuild=True) == rows
             self.counted["rebuilt"] += 1
         if not damaged:

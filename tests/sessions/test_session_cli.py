@@ -140,7 +140,7 @@ def test_nothing_heavy_is_loaded_for_help():
 
 def test_what_a_model_failed_at_is_one_plain_line(vault, tmp_path, monkeypatch):
     mine = tmp_path / "mine.toml"
-    mine.write_text('[synthesis]\nprovider = "command"\ncommand = ["false"]\n')
+    mine.write_text('[llm]\nprovider = "command"\ncommand = ["false"]\n')
     monkeypatch.setenv("SIGNET_CONFIG", str(mine))
     answer = vault.spawn("session", "end", "--input", put(vault, summary=None))
     assert answer.code == 0

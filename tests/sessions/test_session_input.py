@@ -447,9 +447,9 @@ def test_a_name_of_any_characters_is_kept_exactly_and_shown_cleaned(vault):
     assert {name: head[name] for name in who} == who
     assert vault.call("open", NAME, "--json").json["session_key"] == who["session_key"]
     token = answer["session_token"]
-    for words in (["open", NAME], ["expand", token], ["search", "zebrafish"], ["recall", "zebrafish"], ["graph"]):
+    for words in (["open", NAME], ["expand", token], ["search", "zebrafish"], ["recall", "zebrafish"]):
         assert printed(vault, *words)
-    for words in (["status"], ["context"], ["render"], ["check"], ["doctor"], ["telemetry", "show"]):
+    for words in (["status"], ["context"], ["render"], ["check"], ["doctor"]):
         printed(vault, *words)
     printed(vault, "remove", NAME, "--reason", "private", "--yes")
     assert not vault.hits("zebrafish")

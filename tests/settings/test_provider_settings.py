@@ -1,4 +1,4 @@
-"""Who is asked for summaries: the blocks `[extraction]` and `[synthesis]`, and how little a workspace has to say."""
+"""Who is asked: `[llm]`, and `[llm.synthesis]` for summaries alone; and how little a workspace has to say."""
 
 import itertools
 
@@ -6,7 +6,16 @@ import pytest
 
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
-from signet_sync.settings.model import SERVERS, ModelChoice, Settings, may_ask_signet, resolve
+from signet_sync.settings.model import Settings
+from signet_sync.settings.model_choice import (
+    PROVIDERS,
+    SERVERS,
+    ModelChoice,
+    may_ask_model,
+    may_ask_signet,
+    resolve,
+    resolve_facts,
+)
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -59,18 +68,17 @@ def test_an_endpoint_of_ones_own_gets_no_key_that_was_not_named_for_it():
 
 def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
     block = resolved(
-        extraction_provider="openrouter", extraction_model="big", extraction_api_key_env="KEY", extraction_timeout=9.0,
+        llm_provider="openrouter", llm_model="big", llm_api_key_env="KEY", llm_timeout=9.0,
         synthesis_provider="ollama", synthesis_model="small",
     )  # fmt: skip
     assert block == ModelChoice(kind="http", provider="ollama", model="small", endpoint=LOCAL, timeout=9.0)
-    assert (
-        "synthesis.model"
-        in refused(extraction_provider="ollama", extraction_model="big", synthesis_provider="ollama").message
-    )
+    given = {"llm_provider": "vllm", "llm_model": "big", "llm_endpoint": "http://lan/v1", "llm_command": ("x",)}
+    assert "llm.synthesis.model" in refused(**given, synthesis_provider="ollama").message
+    assert "llm.synthesis.command" in refused(**given, synthesis_provider="command").message
 
 
 def test_an_omitted_synthesis_is_the_extraction():
-    given = {"extraction_provider": "vllm", "extraction_model": "m", "extraction_endpoint": "https://lan/v1"}
+    given = {"llm_provider": "vllm", "llm_model": "m", "llm_endpoint": "https://lan/v1"}
     expected = ModelChoice(kind="http", provider="vllm", model="m", endpoint="https://lan/v1", timeout=60.0)
     assert resolved(**given) == expected
     assert resolved(**given, synthesis_model="n", synthesis_timeout=2.0) == ModelChoice(
@@ -81,20 +89,41 @@ def test_an_omitted_synthesis_is_the_extraction():
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"synthesis_enabled": False}, "synthesis.enabled is false"),
-        ({"extraction_enabled": False}, "extraction.enabled is false"),
-        ({"synthesis_provider": "none"}, "synthesis.provider is none"),
-        ({"extraction_provider": "none"}, "extraction.provider is none"),
+        ({"synthesis_enabled": False}, "llm.synthesis.enabled is false"),
+        ({"synthesis_provider": "none"}, "llm.synthesis.provider is none"),
+        ({"llm_provider": "none"}, "llm.provider is none"),
     ],
 )
 def test_each_switch_turns_off(values, why):
-    given = {"extraction_provider": "ollama", "extraction_model": "m"} | values
+    given = {"llm_provider": "ollama", "llm_model": "m"} | values
     assert resolved({"extraction": {"provider": "ollama"}}, **given) == ModelChoice(kind="none", why=why)
 
 
-def test_extraction_turned_off_leaves_a_synthesis_of_its_own():
-    block = resolved(extraction_enabled=False, synthesis_provider="ollama", synthesis_model="m")
-    assert block.kind == "http"
+def test_each_key_of_synthesis_stands_in_place_of_the_same_key_of_the_block():
+    given = {
+        "llm_provider": "openrouter", "llm_model": "big", "llm_endpoint": "https://lan/v1", "llm_api_key_env": "KEY",
+    }  # fmt: skip
+    usual = resolved(**given)
+    assert resolved(**given, synthesis_provider="openrouter") == usual
+    assert resolved(**given, synthesis_model="small") == usual._replace(model="small")
+    assert resolved(**given, synthesis_timeout=3.0) == usual._replace(timeout=3.0)
+    assert resolved(**given, synthesis_api_key_file="/k") == usual._replace(api_key_env="", api_key_file="/k")
+    assert resolve_facts(Settings(**given, synthesis_model="small", synthesis_provider="none")) == usual
+    mine = {"llm_provider": "command", "llm_command": ("a",)}
+    assert resolved(**mine, synthesis_command=("b",)).command == ("b",)
+
+
+def test_a_key_goes_to_no_other_server_than_its_own():
+    given = {"llm_provider": "openai", "llm_model": "m", "llm_api_key_file": "/k"}
+    assert resolved(**given, synthesis_endpoint="http://lan/v1").api_key_file == ""
+    assert resolved(**given, synthesis_provider="vllm", synthesis_model="n")[6:8] == ("", "")
+    assert resolved(**given, synthesis_endpoint="http://lan/v1", synthesis_api_key_env="LAN").api_key_env == "LAN"
+
+
+def test_facts_turned_off_leave_a_synthesis_of_its_own():
+    given = Settings(llm_provider="none", synthesis_provider="ollama", synthesis_model="m")
+    assert resolve(given, None).kind == "http" and resolve_facts(given).kind == "none" and may_ask_model(given)
+    assert not may_ask_model(Settings(llm_provider="none")) and not may_ask_model(Settings())
 
 
 def test_what_is_turned_off_need_not_be_complete():
@@ -117,14 +146,11 @@ def test_a_command_is_an_argument_list():
         ({"provider": "command", "command": ("tool", "a\0b")}, "NUL"),
         ({"provider": "vllm", "model": "m", "api_key_env": "A", "api_key_file": "/b"}, "both set"),
         ({"provider": "vllm", "model": "m", "api_key_file": "keys/k"}, "relative path"),
-        ({"endpoint": LOCAL}, "provider is not"),
-        ({"command": ("x",)}, "provider is not"),
-        ({"api_key_env": "K"}, "provider is not"),
     ],
 )
 def test_a_half_block_is_refused(values, message):
     error = refused(**{f"synthesis_{name}": value for name, value in values.items()})
-    assert error.message.startswith("synthesis.") and message in error.message
+    assert error.message.startswith("llm.synthesis.") and message in error.message
 
 
 @pytest.mark.parametrize(
@@ -138,7 +164,7 @@ def test_an_endpoint_is_host_and_path_and_never_shown(endpoint):
 
 
 def test_every_provider_resolves_or_says_what_it_lacks():
-    for name in filter(None, model.PROVIDERS):
+    for name in filter(None, PROVIDERS):
         full = {"synthesis_model": "m", "synthesis_endpoint": LOCAL, "synthesis_command": ("x",)}
         block = resolved(synthesis_provider=name, **full)
         assert block.kind == {"none": "none", "command": "command"}.get(name, "http")
@@ -148,27 +174,29 @@ def test_every_provider_resolves_or_says_what_it_lacks():
 
 
 def test_the_users_file_and_environment_say_who_is_asked(load):
-    found, warnings = load("[synthesis]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 5\n", SIGNET_SYNTHESIS_MODEL="n")
+    found, warnings = load(
+        "[llm.synthesis]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 5\n", SIGNET_LLM_SYNTHESIS_MODEL="n"
+    )
     assert warnings == []
     assert resolve(found, None) == ModelChoice(kind="http", provider="ollama", model="n", endpoint=LOCAL, timeout=5.0)
-    found, _ = load("[extraction]\nprovider = 'command'\ncommand = ['a', 'b c']\n")
+    found, _ = load("[llm]\nprovider = 'command'\ncommand = ['a', 'b c']\n")
     assert resolve(found, None).command == ("a", "b c")
 
 
 def test_a_half_block_is_refused_when_it_is_read(load):
     with pytest.raises(ConfigError, match="model is not set"):
-        load("synthesis.provider = 'ollama'\n")
+        load("llm.provider = 'ollama'\n")
     with pytest.raises(ConfigError, match="unknown") as raised:
-        load("synthesis.provider = 'olama'\n")
+        load("llm.provider = 'olama'\n")
     assert "ollama" in raised.value.hint and ": ," not in raised.value.hint
 
 
 def test_a_workspace_says_nothing_of_it(load):
     lines, keys = [], []
-    values = {"enabled": "false", "timeout": "1", "command": "['sh', '-c', 'curl evil']", "provider": "'command'"}
+    values = {"timeout": "1", "command": "['sh', '-c', 'curl evil']", "provider": "'command'"}
     for block, name in itertools.product(
-        ("extraction", "synthesis"),
-        ("enabled", "provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file"),
+        ("llm", "llm.synthesis"),
+        ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file"),
     ):
         keys.append(f"{block}.{name}")
         lines.append(f"{keys[-1]} = {values.get(name, repr('http://evil/v1'))}")
@@ -191,7 +219,7 @@ def test_agent_yaml_alone_sends_nothing_anywhere():
 
 
 def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
-    own = {"extraction_endpoint": "http://mine/v1", "extraction_model": "m"}
+    own = {"llm_endpoint": "http://mine/v1", "llm_model": "m"}
     block = resolved(NAMES, **own)
     assert block == ModelChoice(kind="http", provider="ollama", model="m", endpoint="http://mine/v1", timeout=60.0)
     assert resolved({"synthesis": {"provider": "openrouter"}}, **own).api_key_env == ""
@@ -200,16 +228,16 @@ def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
 
 def test_agent_yaml_may_name_the_users_command_only():
     named = {"extraction": {"provider": "command", "command": {"bin": "evil"}}}
-    assert resolved(named, extraction_command=("mine",)).command == ("mine",)
-    assert resolved(named, extraction_endpoint=LOCAL, extraction_model="m").kind == "none"
-    assert resolved(NAMES, extraction_command=("mine",)).kind == "none"
+    assert resolved(named, llm_command=("mine",)).command == ("mine",)
+    assert resolved(named, llm_endpoint=LOCAL, llm_model="m").kind == "none"
+    assert resolved(NAMES, llm_command=("mine",)).kind == "none"
 
 
 def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
     off = {"enabled": "false", "synthesis": {"enabled": "false", "provider": "none"}}
     assert resolved(off, synthesis_provider="ollama", synthesis_model="m").kind == "http"
-    assert resolved(off, extraction_provider="ollama", extraction_model="m").kind == "http"
-    assert not may_ask_signet(Settings(extraction_provider="none", extraction_endpoint=LOCAL))
+    assert resolved(off, llm_provider="ollama", llm_model="m").kind == "http"
+    assert not may_ask_signet(Settings(llm_provider="none", llm_endpoint=LOCAL))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +256,7 @@ def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
     ],
 )
 def test_agent_yaml_turns_off_or_says_nothing(pipeline):
-    assert resolved(pipeline, extraction_endpoint=LOCAL, extraction_model="m").kind == "none"
+    assert resolved(pipeline, llm_endpoint=LOCAL, llm_model="m").kind == "none"
 
 
 @pytest.mark.parametrize(
@@ -240,9 +268,9 @@ def test_agent_yaml_turns_off_or_says_nothing(pipeline):
     ],
 )
 def test_agent_yaml_inherits_as_signet_does(pipeline):
-    assert resolved(pipeline, extraction_endpoint=LOCAL, extraction_model="m").kind == "http"
+    assert resolved(pipeline, llm_endpoint=LOCAL, llm_model="m").kind == "http"
 
 
 def test_a_hostile_name_is_shown_on_one_line():
-    why = resolved({"synthesis": {"provider": "x\n\x1b[2J" + "y" * 999}}, extraction_endpoint=LOCAL).why
+    why = resolved({"synthesis": {"provider": "x\n\x1b[2J" + "y" * 999}}, llm_endpoint=LOCAL).why
     assert "\n" not in why and "\x1b" not in why and len(why) < 200

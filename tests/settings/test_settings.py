@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
+from signet_sync.settings.model_choice import asks_for_facts, may_ask_model, resolve
 from signet_sync.storage import durable, locations, state_dir
 
 BY_NAME = {f.name: f for f in fields(Settings)}
@@ -90,21 +91,18 @@ def test_settings_never_change():
 
 
 def test_a_workspace_may_not_touch_log_and_backup(load, root):
-    (root / WORKSPACE).write_text(
-        "[log]\nlevel = 'DEBUG'\nkeep = 1000\nrotation_bytes = 10000\n[backup]\nkeep = 1\n[watch]\ndebounce = 0.5\n"
-    )
+    (root / WORKSPACE).write_text("[log]\nlevel = 'DEBUG'\n[backup]\nkeep = 1\n[watch]\ndebounce = 0.5\n")
     found, warnings = load()
     assert found == Settings(debounce=0.5)
     assert warnings == [
-        f"{WORKSPACE}: {key} ignored: a workspace may not set this"
-        for key in ("log.level", "log.keep", "log.rotation_bytes", "backup.keep")
+        f"{WORKSPACE}: {key} ignored: a workspace may not set this" for key in ("log.level", "backup.keep")
     ]
 
 
 def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_workspaces_reach():
     denied = {model.spec(f)[0] for f in fields(Settings) if not model.spec(f)[3]}
     own = (
-        "log_", "backup_", "notify_", "history_", "llm_", "extraction_", "synthesis_", "embeddings_",
+        "log_", "backup_", "history_", "llm_", "synthesis_", "embeddings_",
         "recall_retention_days", "max_file_bytes", "seals_",
     )  # fmt: skip
     assert denied == {model.spec(f)[0] for f in fields(Settings) if f.name.startswith(own)} != set()
@@ -154,14 +152,6 @@ def test_a_wrong_value_of_a_workspace_falls_back_and_the_rest_counts(load, root)
         Settings(debounce=3.0),
         [STOOD_IN.format("projection.budget_tokens = 'many' is not a whole number")],
     )
-
-
-def test_shares_of_a_workspace_that_make_more_than_the_whole_fall_back(load, root, user):
-    (root / WORKSPACE).write_text("projection.share_head = 0.5\nwatch.debounce = 3\n")
-    found, remarks = load()
-    assert found == Settings(debounce=3.0) and "is 1.05" in remarks[0] and len(remarks) == 1
-    user.write_text("[projection]\nshare_head = 0.3\nshare_ledger = 0.3\n")
-    assert load() == (Settings(debounce=3.0, share_head=0.3, share_ledger=0.3), [])
 
 
 # --- what stands in for broken settings -----------------------------------------------------------------------------
@@ -244,9 +234,9 @@ def test_damaged_kept_settings_count_for_nothing(load, keep, root):
 
 PERSONS = [
     "[watch",
-    "[extraction]\nprovider = 'ollama'\nmodel = 'm'\nenabeld = false\n",
-    "[extraction]\nprovider = 'ollama'\nmodel = 'm'\nenabled = 'perhaps'\n",
-    "[extraction]\nprovider = 'ollama'\n",
+    "[llm]\nprovider = 'ollama'\nmodel = 'm'\n[llm.synthesis]\nenabeld = false\n",
+    "[llm]\nprovider = 'ollama'\nmodel = 'm'\n[llm.synthesis]\nenabled = 'perhaps'\n",
+    "[llm]\nprovider = 'ollama'\n",
     "[history]\nenabled = true\n[recall]\nretention_days = -1\n",
 ]
 
@@ -257,7 +247,7 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     assert refused(load).path in (str(user), None)
     environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
     found, remarks = model.load(str(root), environ=environ, anyway=True)
-    assert not model.may_ask_model(found) or model.resolve(found, None).kind == "none"
+    assert (not may_ask_model(found) and not asks_for_facts(found)) or resolve(found, None).kind == "none"
     assert not found.history_enabled
     assert (found.recall_retention_days, found.seals_keep_days, found.backup_keep) == (0.0, 0.0, 1000)
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])
@@ -354,17 +344,12 @@ def test_a_file_without_permission_is_named(load, user, monkeypatch):
 WRONG = {
     "debounce": ["'fast'", "true", "[1]", "nan", "inf", "-0.1", "60.1"],
     "interval": ["0", "''", "1e9", "2026-03-28"],
-    "jitter": ["1.01", "-1"],
     "max_file_bytes": ["1.5", "true", "2000.0", "'64MB'", "0", "1023", "1e3"],
-    "cliff_minimum": ["0", "-1", "false"],
-    "cliff_fraction": ["2"],
     "budget_tokens": ["499", "1000001", "{ a = 1 }"],
-    "share_head": ["1.1", "'half'"],
     "takeover": ["1", "0", "'perhaps'", "[]"],
     "watch_mode": ["'always'", "''", "1", "true", "['auto']"],
     "log_level": ["'debug'", "'TRACE'", "10"],
     "noise_projects": ["'/x'", "[1]", "[['/x']]", "true"],
-    "log_keep": ["-1"],
     "backup_keep": ["0"],
 }
 
@@ -380,10 +365,9 @@ def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, 
 @pytest.mark.parametrize("name", LIMITS)
 def test_limits_are_inclusive_and_told(load, name):
     low, high = LIMITS[name]
-    shares = {"share_head": 0, "share_ledger": 0, "share_index": 0}
     kind = type(model.spec(BY_NAME[name])[1])
     for value in (low, high):
-        assert getattr(load({**shares, name: kind(value)})[0], name) == value
+        assert getattr(load({name: kind(value)})[0], name) == value
     for value in (low - 1, high + 1):
         error = refused(load, {name: kind(value)})
         assert f"between {low:g} and {high:g}" in error.hint and error.path == "--" + name.replace("_", "-")
@@ -397,13 +381,6 @@ def test_every_number_has_limits_and_every_word_choices():
         elif not isinstance(default, (bool, tuple)):
             low, high = LIMITS[f.name]
             assert low <= default <= high
-
-
-def test_shares_may_not_exceed_the_whole(load, user):
-    user.write_text("[projection]\nshare_head = 0.5\nshare_ledger = 0.5\nshare_index = 0.0\n")
-    assert load()[0].share_head == 0.5
-    user.write_text("projection.share_head = 0.5\n")
-    assert "1.05" in refused(load).message
 
 
 def test_lists_and_truth_in_files(load, root):
@@ -435,7 +412,7 @@ def test_the_environment_speaks_text(load, name, raw, value):
 
 
 @pytest.mark.parametrize(
-    ("name", "raw"), [("interval", "soon"), ("interval", ""), ("takeover", "maybe"), ("log_keep", "1.5")]
+    ("name", "raw"), [("interval", "soon"), ("interval", ""), ("takeover", "maybe"), ("backup_keep", "1.5")]
 )
 def test_a_wrong_variable_is_named(load, name, raw):
     variable = model.environment_name(BY_NAME[name])

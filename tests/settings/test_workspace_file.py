@@ -1,13 +1,15 @@
-"""Switches are set in `signet-sync.toml` without touching any other byte."""
+"""Settings are set in a file without touching any other line."""
 
 from __future__ import annotations
 
 import tomllib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
-from signet_sync.settings.workspace_file import with_flags
+from signet_sync.settings.workspace_file import with_flags, with_values
 
 ON = {"takeover": True, "yield": None}
 OFF: dict[str, bool | None] = {"takeover": None, "yield": None}
@@ -19,9 +21,16 @@ OFF: dict[str, bool | None] = {"takeover": None, "yield": None}
         ("", "[projection]\ntakeover = true\n"),
         ("# mine\n", "# mine\n\n[projection]\ntakeover = true\n"),
         ("[noise]\nprojects = []", "[noise]\nprojects = []\n\n[projection]\ntakeover = true\n"),
-        ("[projection]\r\nwindow_days = 7\r\n", "[projection]\r\ntakeover = true\r\nwindow_days = 7\r\n"),
+        ("[projection]\r\nwindow_days = 7\r\n", "[projection]\r\nwindow_days = 7\r\ntakeover = true\r\n"),
         ("[projection] # pages\nyield=true\n[noise]\n", "[projection] # pages\ntakeover = true\n[noise]\n"),
-        ("projection.yield = true\n[noise]\n", "[noise]\n\n[projection]\ntakeover = true\n"),
+        ("projection.yield = true\n[noise]\n", "projection.takeover = true\n[noise]\n"),
+        ("projection.window_days = 3\n", "projection.window_days = 3\nprojection.takeover = true\n"),
+        ("projection = {yield = true}\n", "projection = {takeover = true}\n"),
+        ("a = '''\n[projection]\n'''\n", "a = '''\n[projection]\n'''\n\n[projection]\ntakeover = true\n"),
+        (
+            "[projection]\nwindow_days = 7 # a week\n\n# of others\n[noise]\n",
+            "[projection]\nwindow_days = 7 # a week\ntakeover = true\n\n# of others\n[noise]\n",
+        ),
         (
             "[projection]\ntakeover = false\n[x]\ntakeover = false\n",
             "[projection]\ntakeover = true\n[x]\ntakeover = false\n",
@@ -39,13 +48,37 @@ def test_one_is_set_and_the_other_taken_out(before: str, after: str) -> None:
     "text",
     [
         "projection = 3\n",
-        "projection = {yield = true}\n",
-        "projection.window_days = 3\n",
         "[projection\n",
-        '[projection]\nyield = """\ntakeover = true\n"""\n',
-        "a = '''\n[projection]\n'''\n",
+        "projection.takeover = true\nprojection.takeover = false\n",
     ],
 )
 def test_what_cannot_be_changed_safely_is_left(text: str) -> None:
     with pytest.raises(ConfigError):
         with_flags(text, "projection", ON)
+
+
+NAMES = st.sampled_from(["a", "b", "projection", "noise", "x.y"])
+VALUES = st.one_of(st.booleans(), st.integers(-9, 9), st.text("ab \"'#\\é", max_size=6), st.just(("x", "y")))
+LINES = st.sampled_from(
+    ["# a comment", "", "[a]", "[noise] # n", "[projection]", "[x.y]", "[a.b]", "b = 1", "projection.b = 2 # two",
+     "y = [\n1,\n]"]
+)  # fmt: skip
+
+
+@given(lines=st.lists(LINES, max_size=8), table=NAMES, name=NAMES.filter(lambda name: "." not in name), value=VALUES)
+def test_whatever_the_file_it_says_the_new_value_and_else_what_it_said(lines, table, name, value) -> None:
+    text = "\n".join(lines)
+    try:
+        before = tomllib.loads(text)
+        after = with_values(text, {f"{table}.{name}": value}, "config.toml")
+    except (ValueError, ConfigError):
+        return
+    found = tomllib.loads(after)
+    for step in table.split("."):
+        before, found = before.get(step, {}), found[step]
+    assert found.pop(name) == (list(value) if isinstance(value, tuple) else value)
+    assert [one for one in text.splitlines() if one.startswith("#")] == [
+        one for one in after.splitlines() if one.startswith("#")
+    ]
+    before.pop(name, None)
+    assert found == before

@@ -237,7 +237,7 @@ class Inside(Daemon):
     def _configure(self) -> list[SettingsRemark]:
         warnings = super()._configure()
         if self.interval is not None:
-            self.settings = replace(self.settings, interval=self.interval, jitter=0.0)
+            self.settings = replace(self.settings, interval=self.interval)
         return warnings
 
     def _new_scheduler(self, workspace: Workspace) -> Scheduler:

@@ -65,7 +65,7 @@ class Visit:
         page.on("download", lambda one: tell(f"download: {one.url}"))
         page.on("request", lambda one: self._asks(one.url))
         page.on("response", lambda one: one.status >= 400 and tell(f"{one.status}: {one.url}"))
-        # What a page still asked for when it is left is aborted: its stream always, its icon now and then.
+        # What a page still asked for when it is left is aborted: its icon now and then.
         page.on("requestfailed", lambda one: "ABORTED" not in str(one.failure) and tell(f"{one.failure}: {one.url}"))
 
     def _asks(self, url: str) -> None:

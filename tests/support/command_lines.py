@@ -100,7 +100,6 @@ COMMAND_LINES: dict[str, Line] = {
     "recall": Line("lantern"),
     "open": Line("{session}"),
     "expand": Line("{memory}"),
-    "graph": reads(),
     "violations accept": Line("{changed} --reason mine"),
     "violations list": reads(),
     "violations restore": Line("{changed}"),
@@ -110,6 +109,7 @@ COMMAND_LINES: dict[str, Line] = {
     "checkpoint": Line("noted"),
     "history": reads(),
     "history close-sessions": Line(),
+    "history forget": Line("--yes"),
     "history restore": Line("notes.md --at HEAD"),
     "hook": Line("claude-code --strict", HOOKS["prompt"]),
     "context": Line(),
@@ -119,8 +119,6 @@ COMMAND_LINES: dict[str, Line] = {
     "pin": Line("{memory}"),
     "unpin": Line("{memory}"),
     "dream": Line(),
-    "improve": Line(),
-    "stats": reads(),
     "entity create": Line("part Perfectionist"),
     "entity list": reads(),
     "entity show": reads("{entity}"),
@@ -129,22 +127,14 @@ COMMAND_LINES: dict[str, Line] = {
     "entity prune": Line("{entity} highlights 1 --reason old"),
     "entity status": Line("{entity} resting"),
     "entity rename": Line("{entity} Guard"),
-    "entity deprecate": Line("{entity} --reason gone"),
-    "entity pin": Line("{entity}"),
-    "entity unpin": Line("{entity}"),
-    "entity lock": Line("{entity} role"),
-    "entity unlock": Line("{entity} role"),
+    "entity protect": Line("lock {entity} role"),
     "entity propose": Line("{entity} role --text It-sleeps."),
-    "entity approve": Line("{proposal}"),
-    "entity reject": Line("{proposal}"),
+    "entity review": Line("approve {proposal}"),
     "entity apply": Line("--input -", EDIT),
     "entity log": reads("{entity}"),
-    "entity lint": reads(),
-    "entity verify": reads(),
-    "entity replay": reads("{entity} --check"),
-    "entity drift": reads(),
+    "entity check": reads("{entity}"),
     "entity resolve": Line("{drifted} --keep events --actor maintainer"),
-    "entity schema promote": Line("Mood --actor maintainer"),
+    "entity promote": Line("Mood --actor maintainer"),
     "fleet check": reads("{workspace} --engine local --workers 1"),
     "mcp": SERVES,
     "ui": SERVES,
@@ -155,9 +145,6 @@ COMMAND_LINES: dict[str, Line] = {
     "session end": Line("--input -", ENDING),
     "session take-spool": Line(),
     "transcript append": Line("--session-key live", TURN),
-    "signet status": reads(),
-    "signet takeover": Line("--yes"),
-    "signet yield": Line("--yes"),
     "hooks install": Line("claude-code"),
     "hooks status": reads(),
     "hooks uninstall": Line("claude-code"),
@@ -171,23 +158,18 @@ COMMAND_LINES: dict[str, Line] = {
     "service print": reads(),
     "service status": SERVES,
     "service uninstall": SERVES,
-    "extras list": reads(),
-    "extras add": reads("mcp --dry-run"),
-    "obsidian setup": Line("--yes"),
-    "obsidian status": reads(),
-    "obsidian undo": Line("--yes"),
+    "obsidian": Line("--yes"),
     "eject": Line("--yes"),
     "logs": reads(),
+    "settings list": reads(),
+    "settings explain": reads("watch.mode"),
+    "settings set": Line("watch.mode polling"),
     "fleet report": reads("{workspace} {folder}/signet --engine local --workers 1"),
-    "telemetry reset": Line("--yes"),
-    "telemetry show": reads(),
     "doctor": Line(),
-    "notify": SERVES,
     "fleet index": Line("{folder}/vault --engine local --workers 1 --tables {folder}/tables"),
-    "fleet search": SERVES,  # needs an extension of DuckDB: tests/fleet/test_fleet_search.py
+    "fleet search": SERVES,  # needs tables: tests/fleet/test_fleet_search.py
     "completion": reads("bash"),
     "help": reads("--all"),
-    "fleet remove": reads("{workspace} --session {session} --engine local --workers 1"),
 }
 
 
@@ -263,9 +245,9 @@ def furnish(vault: Vault) -> None:
         vault.call("recall", query)
     entity = vault.call("entity", "create", "part", "Critic", "--json", *at).json["id"]
     vault.call("entity", "append", entity, "highlights", "--text", "It stops at four.", *at)
-    vault.call("entity", "lock", entity, "role", *at)
+    vault.call("entity", "protect", "lock", entity, "role", *at)
     proposal = vault.call("entity", "propose", entity, "role", "--text", "It waits.", "--json", *at).json["event_id"]
-    vault.call("entity", "unlock", entity, "role", *at)
+    vault.call("entity", "protect", "unlock", entity, "role", *at)
     drifted = vault.call("entity", "create", "part", "Judge", "--json", *at).json["id"]
     (profile,) = vault.root.glob(f"entities/parts/*{drifted}/Judge.md")
     profile.write_text(profile.read_text().replace("id:", "identity:", 1))

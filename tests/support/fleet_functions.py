@@ -51,22 +51,5 @@ def endless_but_first(started: str) -> str:
     return started
 
 
-def greedy_at_seven(value: str) -> str:
-    """Takes memory, up to 8 GB, until it is ended."""
-    held = []
-    for _ in range(80 if value == "7" else 0):
-        held.append(bytearray(os.urandom(1 << 20) * 100))
-        time.sleep(0.1)
-    return value
-
-
 def surroundings(_value: str) -> dict[str, str]:
     return {"path": os.pathsep.join(sys.path), "folder": os.getcwd(), "threads": os.environ.get("OMP_NUM_THREADS", "")}
-
-
-def node_of(value: str) -> str:
-    """Takes a while, and names the node of the cluster that it ran on."""
-    import ray
-
-    time.sleep(0.3)
-    return str(ray.get_runtime_context().get_node_id())

@@ -145,11 +145,6 @@ def distil(workspace: Workspace) -> None:
     enrichment.enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
 
 
-def improve(workspace: Workspace) -> None:
-    """Has a model redo what rules made."""
-    enrichment.improve(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
-
-
 def sweep(workspace: Workspace) -> None:
     """Has what was recalled often rise."""
     promotion.dream(workspace, "default", NOW_US)
@@ -163,9 +158,8 @@ def answering(prepared: dict[str, Any]) -> Settings:
 
     return replace(
         Settings(),
-        extraction_enabled=True,
-        extraction_provider="command",
-        extraction_command=program("facts"),
+        llm_provider="command",
+        llm_command=program("facts"),
         synthesis_provider="command",
         synthesis_command=program("paragraph"),
     )
@@ -360,7 +354,6 @@ NATIVE = {
 }
 KEPT = (
     "memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions", "undone_promotions",
-    "migrated_memories", "migrated_files",
 )  # fmt: skip
 BACKED_UP = (
     "memories",

@@ -20,19 +20,15 @@ WRITING = os.O_WRONLY | os.O_RDWR
 
 
 def prepared(folder, scenario):
-    past = HistoryVault(os.path.join(folder, "before"), adopt=scenario == "adopted")
+    past = HistoryVault(os.path.join(folder, "before"))
     past.put("memory/a.md", "one\n")
     past.put("memory/b.md")
-    if scenario == "adopted":
-        git(past.root, "init", "-q", "-b", "trunk")
-        git(past.root, "add", "memory/a.md")
-        git(past.root, "commit", "-q", "-m", "by a person")
-    elif scenario != "create":
+    if scenario != "create":
         past.begin()
     if scenario == "first":
         for number in range(120):
             past.put(f"memory/{number}.md", f"{number}\n")
-    if scenario in ("change", "adopted"):
+    if scenario == "change":
         past.commit("before")
         past.put("memory/a.md", "two\n")
         (past.root / "memory/b.md").unlink()
@@ -80,7 +76,7 @@ def wrong(past, scenario):
     if done.outcome == "busy" or past.commit("last").outcome != "clean":
         found.append(f"the next commit: {done.outcome} {done.reason}")
     found += fsck(past)
-    if not past.adopt and git(past.root, "status", "--porcelain"):
+    if git(past.root, "status", "--porcelain"):
         found.append(git(past.root, "status", "--porcelain"))
     for path in past.root.glob("memory/*"):
         if past.data(f"memory/{path.name}") != path.read_bytes():
@@ -102,7 +98,7 @@ def main(folder, scenario, every):
     while not ended:
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(before.root, root, symlinks=True)
-        past = HistoryVault(root, adopt=before.adopt)
+        past = HistoryVault(root)
         ended = not killed(past, scenario, last)
         print(json.dumps({"step": last, "killed": not ended, "wrong": wrong(past, scenario)}))
         last += int(every)

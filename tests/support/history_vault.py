@@ -17,8 +17,8 @@ NOW = 1_777_000_000_000_000  # µs
 class HistoryVault:
     """A vault whose history is kept; `cache` is what a caller remembers from commit to commit."""
 
-    def __init__(self, root, *, adopt=False, limits=None):
-        self.root, self.adopt = Path(root), adopt
+    def __init__(self, root, *, limits=None):
+        self.root = Path(root)
         self.limits = limits or history_commit.Limits()
         self.cache = {}
         self.now = NOW
@@ -40,7 +40,7 @@ class HistoryVault:
         return target
 
     def opened(self):
-        return repository.opened(str(self.root), ID, adopt=self.adopt)
+        return repository.opened(str(self.root), ID)
 
     def look(self):
         return repository.inspect(str(self.root), ID)

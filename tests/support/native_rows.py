@@ -18,7 +18,6 @@ from signet_sync.integrity import store as integrity_store
 from signet_sync.memories.promotion_score import Promotion
 from signet_sync.memories.signals import Signals
 from signet_sync.memories.store import memories, pins, promotions
-from signet_sync.migration import store as migration_store
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
@@ -116,10 +115,6 @@ def put(database: Database) -> None:
     place = live.LivePlace("/home/ada/code/lantern", "codex", "/home/ada/code/lantern", "git.example/ada/lantern", "")
     live.describe(database, "default", "agent:main:main", "live-1", place, noise=False)
     database.execute("insert into forgotten_memories values(?)", ("0" * 32,))
-    migration_store.add_memory(database, "default", opals, "2" * 32, NOW)
-    migration_store.add_files(database, "default", [vault_path("summary", 1)], NOW)
-    manifest = vault_path("manifest", 2)
-    migration_store.add_files(database, "default", [manifest], NOW, {"summary_path": None, "ended_at": NOW})
     database.execute("insert into removed_handles values('default', ?, ?)", ("1" * 32, first[0]))
     database.execute("insert into acceptances values(?, 0, ?, 'it is right so')", (vault_path("summary", 2), NOW))
     database.execute("insert into redactions values(?, ?, 'a rule × 1: it leaked', 1)", (vault_path("summary", 2), NOW))

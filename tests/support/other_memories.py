@@ -213,15 +213,12 @@ SOURCES: dict[str, Source] = {
             Memory(
                 "Coffee: Ada takes it black", "preference", (*_GUIDE, "preference"), "2026-01-02"
             ),
-            Memory("Coffee: A line with a #tag alone", "note", (*_GUIDE, "tag"), "2026-01-02"),
             Memory("broken: From a broken head", "note", ("fact",), TODAY),
             Memory("Coffee drunk by Bob", "note", _GUIDE, "2026-01-02"),
-            Memory("Coffee: some prose with A Link in it", "note", _GUIDE, "2026-01-02"),
-            Memory("Coffee links to Cup", "note", _GUIDE, "2026-01-02"),
             Memory("Coffee pairs with Dark Chocolate (at dinner)", "note", _GUIDE, "2026-01-02"),
             Memory("Coffee grown in Ethiopia", "note", _GUIDE, "2026-01-02"),
         ),
-        {"observations": 4, "relations": 7, "files": 1},
+        {"observations": 3, "relations": 3, "files": 1},
     ),
     "openclaw-memory": Source(
         _openclaw,

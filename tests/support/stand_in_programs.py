@@ -160,7 +160,6 @@ PROGRAMS: dict[str, Callable[[list[str]], None]] = {
     "tail": nothing,
     "pytest": nothing,
     "openclaw": nothing,
-    "notify-send": nothing,
 }
 
 if __name__ == "__main__":

@@ -159,7 +159,7 @@ def provider(path: Path, script: str, *, timeout: float = 10.0) -> None:
     settings = Path(os.environ["SIGNET_CONFIG"])
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(
-        f'[extraction]\nprovider = "command"\ncommand = ["{sys.executable}", "{program}"]\ntimeout = {timeout}\n'
+        f'[llm]\nprovider = "command"\ncommand = ["{sys.executable}", "{program}"]\ntimeout = {timeout}\n'
     )
 
 

@@ -231,6 +231,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("define('DB_PASSWORD', '{}');", "letmein" + "please"),
         ("Server=db;Password={};Encrypt=true", "x9Kq2Z,p1" + "LmRt5"),
         ('"--token", "{}"', some(32)),
+        ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
     ],
 }
 LOOK_ALIKES = [
@@ -238,6 +239,7 @@ LOOK_ALIKES = [
     "sha256:" + "0f" * 32 + " and " + "ab12" * 16,
     'id: "550e8400-e29b-41d4-a716-446655440000", session_id 77516199-ef07-4ce2-ac85-8ade94ac29a7',
     "memory/2026-03-07T12-22-46.143Z--qkpkkgd3t5xcfoqm--transcript.md and session_token: qkpkkgd3t5xcfoqm",
+    '"token": "ev:20261127T205117Z-01M8FCDPA544038MS1DAHK179Y"',
     '"integrity": "sha512-' + coded("x" * 64) + '",\n"resolved": "https://registry.example/a/-/a-1.0.0.tgz"',
     "![](data:image/png;base64," + coded("\x89PNG" + "pixel" * 60) + ")",
     'hash = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="\n    --hash=sha256:' + "0a" * 32,

@@ -75,7 +75,7 @@ def test_golden_vector_of_a_query() -> None:
     assert derive("openai rate limits", 3) == ("openai", "rate", "limits")
 
 
-# ── corrections: what the original does otherwise (docs/conformance.md) ──
+# ── corrections: what the original does otherwise (docs/internals/conformance.md) ──
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,8 @@ JOURNEY = (
     ("page", 'main a[href^="/page"]', "MEMORY.md"),
     ("sessions", '.views a[href^="/sessions"]', "Sessions"),
     ("session", 'main a[href^="/sessions/"]', ""),
-    ("graph", '.views a[href^="/graph"]', "Graph"),
-    ("node", 'main .who a[href^="/graph/"]', ""),
-    ("network", 'main a[href^="/graph/network"]', "Network"),
+    ("threads", '.views a[href^="/threads"]', "Threads"),
+    ("node", 'main a[href^="/threads/"]', ""),
     ("violations", '.views a[href^="/violations"]', "Problems"),
     ("violation", 'main a[href^="/violations/show"]', ""),
     ("recall", '.views a[href^="/recall"]', "Recall"),
@@ -166,7 +165,7 @@ def shown(world: World) -> dict[str, Shown]:
 
 
 def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: dict[str, Shown]) -> None:
-    assert {*shown} == {name for _, name, _ in collected()} - {"choices"}  # a list beside a field
+    assert {*shown} == {name for _, name, _ in collected()}
     assert [one for one in shown.values() if one.faults] == []
     assert len({one.title for one in shown.values()}) == len(shown)
     for view, _, words in JOURNEY:
@@ -185,14 +184,12 @@ def test_every_view_is_well_at_every_width_in_every_scheme(world: World) -> None
 @pytest.mark.slow
 def test_without_scripts_every_view_shows_the_same(world: World, shown: dict[str, Shown]) -> None:
     def lasting(words: str) -> str:
-        dropped = r"Copy|just now|\d+ \w+ ago|Drag over the bars to choose days|or drag over the calendar"
+        dropped = r"Copy|just now|\d+ \w+ ago"
         return " ".join(re.sub(rf"\b({dropped})\b", "", words).split())
 
     with world.visit(java_script_enabled=False) as visit:
         for view in travel(visit):
-            with_scripts, without = lasting(shown[view].words), lasting(visit.words())
-            assert with_scripts.endswith(without.partition("The same as a list")[2]), view
-            assert view == "network" or without == with_scripts, view
+            assert lasting(visit.words()) == lasting(shown[view].words), view
         assert visit.faults == []
 
 
@@ -203,7 +200,7 @@ def test_what_files_say_is_text_and_never_runs(world: World) -> None:
             assert visit.page.evaluate("window.__pwned") is None and len(visit.page.frames) == 1, view
             assert "__pwned" in visit.page.locator("body").inner_text(), view
             assert "agent=mallory" in visit.page.url, view
-        for path in (f"/sessions?q={EVIL}&from={EVIL}", f"/graph?q={EVIL}", f"/?agent={EVIL}"):
+        for path in (f"/sessions?q={EVIL}&from={EVIL}", f"/threads?q={EVIL}", f"/?agent={EVIL}"):
             visit.page.goto(visit.origin + path)
             assert visit.page.evaluate("window.__pwned") is None
         # An agent that is none is not found; else nothing happened.
@@ -234,223 +231,46 @@ def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
         skip.focus()
         page.keyboard.press("Enter")
         expect(page.locator("main")).to_be_focused()
-        page.keyboard.press("?")
-        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-        assert visit.look() == []
-        page.keyboard.press("Escape")
-        expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
-        page.keyboard.press("/")
-        field = page.get_by_role("combobox", name="Recall")
-        expect(field).to_be_focused()
-        page.keyboard.type("gs?/")
-        expect(field).to_have_value("gs?/")
-        page.get_by_role("heading", level=1).click()
-        for key, view in (("g", "/graph"), ("s", "/sessions")):
-            page.keyboard.press("g")
-            page.keyboard.press(key)
-            page.wait_for_url(f"**{view}")
         assert visit.faults == []
 
 
 @pytest.mark.slow
-def test_searching_while_one_types_narrows_the_list_and_back_leads_back(world: World) -> None:
-    with world.visit() as visit:
-        visit.enter()
-        visit.click('.views a[href^="/sessions"]')
-        page, shown = visit.page, visit.page.locator("#found .session:has(.at)")
-        every, field = shown.count(), visit.page.locator("main").get_by_role("searchbox")
-        field.press_sequentially("priya")
-        expect(page.locator("[data-tally]")).to_have_text(re.compile(r"^\s*\d session"))
-        assert 0 < shown.count() < every and page.url.endswith("/sessions?q=priya")
-        expect(page.locator("#found mark").first).to_have_text(re.compile("priya", re.IGNORECASE))
-        expect(field).to_be_focused()
-        page.go_back()
-        expect(shown).to_have_count(every)
-        expect(field).to_have_value("")
-        assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_answers_come_while_one_types_and_arrows_lead_to_them(world: World) -> None:
+def test_the_field_in_the_head_recalls_from_anywhere(world: World) -> None:
     with world.visit() as visit:
         page = visit.enter()
-        page.keyboard.press("/")
-        page.keyboard.type("millimetres")
-        field, options = page.get_by_role("combobox", name="Recall"), page.locator("#find-choices [role=option]")
-        expect(options.first).to_contain_text("Priya counts in millimetres")
-        assert visit.grid(axe=True) == []
-        page.keyboard.press("ArrowUp")
-        expect(options.last).to_have_attribute("aria-selected", "true")
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowDown")
-        expect(options.first).to_have_attribute("aria-selected", "true")
-        assert field.get_attribute("aria-activedescendant") == options.first.get_attribute("id")
-        page.keyboard.press("Escape")
-        expect(options.first).to_be_hidden()
-        expect(field).to_have_value("millimetres")
-        page.keyboard.press("ArrowDown")
+        page.get_by_role("searchbox", name="Recall").fill("who reviews lantern")
         with page.expect_navigation():
-            page.keyboard.press("Enter")
-        expect(page.locator("blockquote.words")).to_have_text("Priya counts in millimetres, never in inches")
-        with page.expect_navigation():
-            page.get_by_role("combobox", name="Recall").fill("who reviews lantern")
             page.keyboard.press("Enter")
         expect(page.locator(".answers li").first).to_contain_text("Jo")
         assert visit.faults == []
 
 
 @pytest.mark.slow
-def test_a_change_reaches_the_page_and_disturbs_neither_field_nor_list(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in world.machine.items():
-        monkeypatch.setenv(name, value)
-    with world.visit("scribe") as visit:
-        assert world.vault.call("remember", "Ink dries in a minute", "--agent", "scribe").code == 0
-        page = visit.enter()
-        with page.expect_event("request", lambda one: "/events" in one.url):
-            page.goto(f"{visit.origin}/recall?agent=scribe")
-        number = page.locator(".numbers dd").first
-        expect(number).to_have_text("1")
-        page.keyboard.press("/")
-        page.keyboard.type("ink")
-        options = page.locator("#find-choices [role=option]")
-        expect(options).to_have_count(1)
-        page.keyboard.press("ArrowDown")
-        assert world.vault.call("remember", "Paper comes on Mondays", "--agent", "scribe").code == 0
-        expect(number).to_have_text("2", timeout=30_000)
-        expect(options.first).to_have_attribute("aria-selected", "true")
-        expect(page.get_by_role("combobox", name="Recall")).to_be_focused()
-        # What is typed within the view waits for its end.
-        field = page.locator("main").get_by_role("searchbox")
-        field.fill("paper")
-        assert world.vault.call("remember", "Pens are in the drawer", "--agent", "scribe").code == 0
-        page.wait_for_timeout(3_000)
-        expect(field).to_have_value("paper")
-        expect(number).to_have_text("2")
+def test_words_narrow_the_list_and_back_leads_back(world: World) -> None:
+    with world.visit() as visit:
+        visit.enter()
+        visit.click('.views a[href^="/sessions"]')
+        page, shown = visit.page, visit.page.locator("#found .session:has(.at)")
+        every = shown.count()
+        page.locator("main").get_by_role("searchbox").fill("priya")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        assert 0 < shown.count() < every and "q=priya" in page.url
+        expect(page.locator("#found mark").first).to_have_text(re.compile("priya", re.IGNORECASE))
+        page.go_back()
+        expect(shown).to_have_count(every)
         assert visit.faults == []
 
 
 @pytest.mark.slow
-def test_the_palette_leads_anywhere_and_copies_commands(world: World) -> None:
+def test_commands_are_copied_and_a_bar_leads_to_its_day(world: World) -> None:
     with world.visit() as visit:
         visit.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=visit.origin)
         page = visit.enter()
-        page.keyboard.press("Control+k")
-        palette = page.get_by_role("dialog", name="Go to")
-        expect(palette.get_by_role("option", name="Overview")).to_have_attribute("aria-selected", "true")
-        assert visit.grid(axe=True) == []
-        page.keyboard.type("check all")
-        palette.get_by_role("option", name="Check all files").click()
-        expect(palette).to_be_hidden()
-        copied = page.evaluate("navigator.clipboard.readText()")
-        assert copied.startswith("signet-sync") and copied.endswith(" check")
-        page.keyboard.press("Control+k")
-        page.keyboard.type("mira")
-        expect(palette.get_by_role("option").first).to_contain_text("Mira")
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Mira")
-        # One Escape closes it, whatever is typed; the next key is for the page again.
-        page.keyboard.press("Control+k")
-        page.keyboard.type("remember")
-        expect(palette.get_by_role("option", name="Remember something…")).to_be_visible()
-        page.keyboard.press("Escape")
-        expect(palette).to_be_hidden()
-        page.keyboard.press("?")
-        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-        assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_by_touch_a_button_opens_the_palette_and_fields_choose_the_days(world: World) -> None:
-    with world.visit(has_touch=True, is_mobile=True) as visit:
-        visit.page.set_viewport_size({"width": 390, "height": 844})
-        page = visit.enter()
-        for name in ("From", "To"):
-            expect(page.locator(".days").get_by_label(name, exact=True)).to_be_visible()
-        expect(page.get_by_text("or tap a day of the calendar")).to_be_visible()
-        page.get_by_role("button", name="Go to").first.tap()
-        page.keyboard.type("remember")
-        with page.expect_navigation():
-            page.get_by_role("option", name="Remember something…").tap()
-        assert page.url.endswith("/do/remember") and visit.faults == []
-        page.goto(f"{visit.origin}/sessions")
-        expect(page.get_by_text("Choose days with From and To")).to_be_visible()
-
-
-@pytest.mark.slow
-def test_dragging_over_the_bars_chooses_days_and_so_does_the_calendar(world: World) -> None:
-    def drag(first: Any, last: Any) -> None:
-        for place, press in ((first, page.mouse.down), (last, page.mouse.up)):
-            box = place.bounding_box()
-            page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
-            press()
-
-    with world.visit() as visit:
-        page = visit.enter()
-        squares = page.locator(".days [data-from]")
-        given = [squares.nth(squares.count() - 20), squares.nth(squares.count() - 5)]
-        days = [one.get_attribute("data-from") for one in given]
-        with page.expect_navigation():
-            drag(*reversed(given))
-        assert page.url.endswith(f"/sessions?from={days[0]}&to={days[1]}")
-        page.evaluate("window.stayed = true")
-        bars = page.locator(".timeline [data-from]")
-        one = bars.nth(bars.count() - 2)
-        drag(one.locator(".ground"), bars.last.locator(".ground"))
-        page.wait_for_url(f"**/sessions?from={one.get_attribute('data-from')}&to={bars.last.get_attribute('data-to')}")
-        expect(page.locator(".timeline [data-from]:not(.outside)")).to_have_count(2)
-        page.get_by_label("To", exact=True).fill(one.get_attribute("data-to") or "")
-        expect(page.locator(".timeline [data-from]:not(.outside)")).to_have_count(1)
-        assert page.evaluate("window.stayed") and visit.faults == []
-
-
-@pytest.mark.slow
-def test_the_network_grows_from_picture_and_list_within_the_page(world: World) -> None:
-    with world.visit() as visit:
-        page = visit.enter()
-        page.goto(f"{visit.origin}/graph/network")
-        items = page.locator("#nodes li")
-        before = items.count()
-        page.evaluate("window.stayed = true")
-        page.get_by_role("link", name=re.compile("neighbours of lantern")).first.focus()
-        page.keyboard.press("Enter")
-        expect(page.locator(".chosen")).to_contain_text("added")
-        assert items.count() > before and page.evaluate("window.stayed")
-        assert page.locator("style").count() == 0 and visit.grid(axe=True) == [] == visit.faults
-
-
-@pytest.mark.slow
-def test_a_session_that_ends_stands_on_the_open_page_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in world.machine.items():
-        monkeypatch.setenv(name, value)
-    with world.visit("researcher") as visit:
-        page = visit.enter()
-        heading = page.get_by_role("heading", level=1)
-        before = int(heading.inner_text().split()[0])
-        with page.expect_event("request", lambda one: "/events" in one.url):
-            page.reload()
-        page.evaluate("window.stayed = true")
-        page.locator(".days summary").click()
-        given = world.vault.root.parent / "ended.json"
-        said = {"session_id": "live-1", "agent_id": "researcher", "transcript": "User: Does it stand there at once?\n"}
-        given.write_text(json.dumps(said))
-        assert world.vault.call("session", "end", "--input", str(given)).code == 0
-        expect(heading).to_contain_text(f"{before + 1} sessions", timeout=30_000)
-        assert page.evaluate("window.stayed") and page.locator(".days details").get_attribute("open") is not None
-        assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_an_open_page_follows_the_agent_that_runs(world: World) -> None:
-    with world.visit() as visit:
-        badge = visit.enter().locator(".head .badge")
-        expect(badge).to_have_text("Agent: stopped")
-        visit.page.evaluate("window.stayed = true")
-        with process(world.vault, world.machine, "run"):
-            expect(badge).to_have_text("Agent: watching", timeout=60_000)
-            world.vault.session(9)
-            expect(visit.page.locator("main")).to_contain_text("14 sessions", timeout=60_000)
-        expect(badge).to_have_text("Agent: stopped", timeout=60_000)
-        assert visit.page.evaluate("window.stayed") and visit.faults == []
+        button = page.get_by_role("button", name=re.compile("^Copy: ")).first
+        button.click()
+        expect(button).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("signet-sync")
+        visit.click(".days a")
+        expect(page.locator("#found .day h2")).to_have_count(1)
+        assert "/sessions?day=" in page.url and visit.faults == []

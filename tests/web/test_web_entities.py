@@ -165,7 +165,7 @@ def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> No
 def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles_it(vault: Vault) -> None:
     profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
     profile.write_text(f"nothing that an entity file is {HOSTILE}", "utf-8")
-    assert vault.call("entity", "drift", "--json").code == 1
+    assert vault.call("entity", "check", "--json").code == 1
     data = jo(vault)
     (drifted,) = data["drifted"]
     assert [section.raw for section in data["sections"] if section.raw] == [f"nothing that an entity file is {HOSTILE}"]
@@ -179,7 +179,7 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
 def test_a_ledger_that_lost_its_end_stands_above_the_list_with_what_settles_it(vault: Vault) -> None:
     (page,) = (vault / "entities/ledger").iterdir()
     page.write_bytes(b"".join(page.read_bytes().splitlines(keepends=True)[:-2]))
-    assert vault.call("entity", "drift", "--json").code == 1
+    assert vault.call("entity", "check", "--json").code == 1
     (lost,) = entities.entities(asked(vault.root)).data["lost"]
     harmless(visitor(vault.root).get("/entities").text)
     assert run(vault, lost.keep_file).code == 0 and entities.entities(asked(vault.root)).data["lost"] == []

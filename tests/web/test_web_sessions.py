@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import date, timedelta
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -29,7 +27,6 @@ from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions.store import live, outcomes
 from signet_sync.web import markdown, transcript
 from signet_sync.web.app import collected, make
-from signet_sync.web.charts.timeline import BARS, HEIGHT, timeline
 from signet_sync.web.links import Links
 from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.views import session, sessions
@@ -514,24 +511,3 @@ def test_a_list_item_of_any_number_of_lines_is_shown_a_part_at_a_time(line: str)
         blocks = [block for turn in transcript.read(script, part) for block in turn.blocks]
         lines = sum(len(one.lines) + len(one.rows) + sum(len(item.lines) for item in one.items) for one in blocks)
         assert lines <= 2 * transcript.PART
-
-
-# ── the timeline ──
-
-
-def test_the_timeline_has_a_bar_for_every_day_or_week_up_to_today() -> None:
-    days = timeline({"2026-03-01": 3, "2026-03-28": 1, "not a day": 9, "9999-12-31": 4}, "2026-03-29")
-    assert days is not None and (days.first, days.last, days.days, len(days.bars)) == (
-        "2026-03-01",
-        "2026-03-29",
-        1,
-        29,
-    )
-    assert [bar.sessions for bar in days.bars if bar.height] == [3, 1] and days.bars[0].height == HEIGHT
-    weeks = timeline({"2024-05-01": 1, "2026-03-28": 1}, "2026-03-29")
-    assert weeks is not None and weeks.days == 7 and len(weeks.bars) <= BARS + 1 and weeks.first == "2024-04-29"
-    pairs = pairwise(weeks.bars)
-    assert all(date.fromisoformat(one.last) + timedelta(days=1) == date.fromisoformat(two.first) for one, two in pairs)
-    ages = timeline({"1970-01-01": 5, "2016-04-01": 2, "2026-03-29": 1}, "2026-03-29")
-    assert ages is not None and len(ages.bars) <= BARS + 1 and sum(bar.sessions for bar in ages.bars) == 3
-    assert timeline({}, "2026-03-29") is timeline({"2026-03-29": 8}, "2026-03-29") is None

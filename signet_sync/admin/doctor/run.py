@@ -23,7 +23,6 @@ _CHECKS = (
     storage.modes,
     index.index,
     pages.pages,
-    machine.clock,
     machine.watches,
     agent.agent,
     service.service,

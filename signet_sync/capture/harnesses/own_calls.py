@@ -25,8 +25,8 @@ TOOLS = tuple(
 # Commands that print no stored text; every other command counts, future ones included.
 QUIET = frozenset(
     """
-    init demo run reindex check status checkpoint hook mcp ui stats backup hooks service eject
-    logs telemetry doctor notify completion help unpin improve migrate signet extras setup obsidian
+    init demo run reindex check status checkpoint hook mcp ui backup hooks service eject
+    logs doctor completion help unpin migrate setup settings obsidian
     """.split()
 )
 RESOURCES = "signet://"

@@ -25,12 +25,6 @@ def entity() -> None:
     pass
 
 
-@click.group(cls=Group, short_help="Change which sections exist.")
-def schema() -> None:
-    """Change which sections exist (maintainers only)."""
-
-
-schema.add_command(write.promote)
 for _command in (
     write.create,
     read.list_,
@@ -40,21 +34,13 @@ for _command in (
     write.prune,
     write.status,
     write.rename,
-    write.deprecate,
-    write.pin,
-    write.unpin,
-    write.lock,
-    write.unlock,
+    write.protect,
     write.propose,
-    write.approve,
-    write.reject,
+    write.review,
     apply_,
     read.log,
-    read.lint,
-    read.verify,
-    read.replay,
-    read.drift,
+    read.check,
     write.resolve,
-    schema,
+    write.promote,
 ):
     entity.add_command(_command)

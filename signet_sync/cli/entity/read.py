@@ -13,9 +13,9 @@ import click
 
 from signet_sync.cli.entity.run import KIND
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import FILES, File, Kind
+from signet_sync.formats.entity_paths import Kind
 from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
         EventSource,
         LoggedEvent,
         Proposal,
-        Replay,
         SectionView,
     )
 
-_entity = click.argument("ref", metavar="ID", type=Named("entity"))
-_entity_or_all = click.argument("ref", metavar="[ID]", type=Named("entity"), required=False)
+_entity = click.argument("ref", metavar="ID")
+_entity_or_all = click.argument("ref", metavar="[ID]", required=False)
 
 
 @click.command("list", cls=Command, short_help="List the entities of an agent.")
@@ -90,7 +89,7 @@ def _show(shown: EntityView) -> None:
     if shown.participants:
         click.echo(f"  between {' and '.join(shown.participants)}")
     if shown.drifted:
-        click.secho("  one of its files drifted: see signet-sync entity drift", fg="red")
+        click.secho("  one of its files drifted: see signet-sync entity check", fg="red")
     for what_kind, names in (("pinned", shown.pins), ("locked", shown.locks)):
         if names:
             click.echo(f"  {what_kind}: {', '.join('everything' if name == '*' else name for name in names)}")
@@ -119,7 +118,7 @@ def _show_proposal(proposal: Proposal) -> None:
     would = "would become" if proposal.op == "set" else "would get the item"
     click.echo("\n" + click.style(f"proposed: {proposal.section} {would}", fg="yellow", bold=True))
     click.echo(_indented(proposal.text))
-    click.secho(f"  {proposal.at[:10]} · entity approve {proposal.id}", dim=True)
+    click.secho(f"  {proposal.at[:10]} · entity review approve {proposal.id}", dim=True)
 
 
 def _indented(text: str) -> str:
@@ -173,73 +172,28 @@ def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
     click.secho(f"    {event.token}", dim=True)
 
 
-@click.command(cls=Command, short_help="Check entities against the schema.")
+@click.command(cls=Command, short_help="Check entities and their event log.")
 @_entity_or_all
+@click.option("--log", "only_log", is_flag=True, help="Only the event log: is it as it was written?")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def lint(context: Context, ref: str | None) -> int:
-    """Check an entity (without ID: all) against the schema. Exit 1 if there are findings."""
-    from signet_sync.entities import reports
+def check(context: Context, ref: str | None, only_log: bool) -> int:
+    """Check an entity (without ID: all). Exit 1 if there are findings.
 
-    with context.opened(lasting=True) as workspace:
-        remarks = reports.lint(workspace, context.agent, ref, now_us=context.now_us)
-    return _answer_findings(context, remarks, "no findings")
-
-
-@click.command(cls=Command, short_help="Check that the event log was not changed.")
-@agent_option
-@json_option
-@pass_context
-def verify(context: Context) -> int:
-    """Check that the event log is as it was written: no line changed, missing, moved or cut off. Exit 1 if not."""
+    The files against the schema and against their events, and the event log: no line changed, missing, moved or cut
+    off. A file that drifted is not written to until a maintainer settles it by entity resolve.
+    """
     from signet_sync.entities import reports
 
     with context.opened(lasting=True) as workspace:
         remarks = reports.verify(workspace, context.agent)
-    return _answer_findings(context, remarks, "the event log is as it was written")
-
-
-@click.command(cls=Command, short_help="Rebuild an entity's text from its events.")
-@_entity
-@click.option("--check", is_flag=True, help="Only report whether the files match the events.")
-@click.option("--notes", is_flag=True, help="Print the notes (default: the profile).")
-@agent_option
-@json_option
-@pass_context
-def replay(context: Context, ref: str, check: bool, notes: bool) -> int:
-    """Print an entity's profile as rebuilt from its events; writes nothing. Exit 1 if its files differ."""
-    from signet_sync.entities import reports
-
-    with context.opened(lasting=True) as workspace:
-        rebuilt = reports.replay(workspace, context.agent, ref)
-    if check:
-        return _answer_findings(context, rebuilt.findings, "the files match the events")
-    document = {**_findings_document(rebuilt.findings), "id": rebuilt.id, "files": dict(rebuilt.texts)}
-    context.answer(document, lambda: _show_replay(context, rebuilt, FILES[1 if notes else 0]))
-    return 1 if rebuilt.findings else 0
-
-
-def _show_replay(context: Context, rebuilt: Replay, file: File) -> None:
-    click.echo(rebuilt.texts.get(file, ""), nl=False)
-    for remark in rebuilt.findings:
-        context.say(f"{remark.code}: {remark.message}")
-
-
-@click.command(cls=Command, short_help="List files that wait for a maintainer.")
-@agent_option
-@json_option
-@pass_context
-def drift(context: Context) -> int:
-    """List files that are not written to until a maintainer settles them by entity resolve. Exit 1 if there are any."""
-    from signet_sync.entities import reports
-
-    with context.opened(lasting=True) as workspace:
-        remarks = reports.drift(workspace, context.agent)
-    if remarks and not context.as_json:
-        context.say("settle one with: signet-sync entity resolve ID --keep file|events --actor maintainer")
-    return _answer_findings(context, remarks, "nothing drifted")
+        if not only_log:
+            remarks += reports.lint(workspace, context.agent, ref, now_us=context.now_us)
+        if ref is not None and not only_log:
+            remarks += reports.replay(workspace, context.agent, ref).findings
+    return _answer_findings(context, remarks, "no findings")
 
 
 def _answer_findings(context: Context, remarks: Sequence[EntityFinding], fine: str) -> int:

@@ -12,7 +12,7 @@ import click
 from signet_sync.cli.entity.run import ACTORS, KIND, EntityCall, answer_done, writing
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command, Named
+from signet_sync.cli.parsing import Command
 from signet_sync.formats.entity_paths import Kind
 from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
@@ -27,7 +27,7 @@ def _text_of(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return stdin_text(_ENOUGH) if value == "-" else value
 
 
-_entity = click.argument("ref", metavar="ID", type=Named("entity"))
+_entity = click.argument("ref", metavar="ID")
 _section = click.argument("section")
 _text = click.option("--text", metavar="T", required=True, callback=_text_of, help="The text; - reads it from stdin.")
 _rationale = click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".')
@@ -123,7 +123,10 @@ def prune(call: EntityCall, ref: str, section: str, item: str, reason: str) -> N
 @_reason
 @writing("agent")
 def status(call: EntityCall, ref: str, status: str, reason: str | None) -> None:
-    """Change the status of an entity: active, dormant, or any other word. The change log records it."""
+    """Change the status of an entity: active, dormant, deprecated, or any other word. The change log records it.
+
+    With deprecated, which needs --reason, the entity leaves MEMORY.md; its files stay and state the reason.
+    """
     from signet_sync.entities import operations
 
     call.run(f"status is now {status}", operations.set_status, ref, status, reason=reason)
@@ -140,53 +143,23 @@ def rename(call: EntityCall, ref: str, name: str) -> None:
     call.run("renamed", operations.rename, ref, name)
 
 
-@click.command(cls=Command, short_help="Mark an entity as past, with a reason.")
-@_entity
-@_required_reason
-@writing("agent")
-def deprecate(call: EntityCall, ref: str, reason: str) -> None:
-    """Mark an entity as past: it leaves MEMORY.md, its files stay and state the reason."""
-    from signet_sync.entities import operations
-
-    call.run("deprecated", operations.deprecate, ref, reason=reason)
-
-
 # ── for people ──
 
 
-def _guard_command(
-    name: Literal["pin", "unpin", "lock", "unlock"], title: str, short_help: str, help_text: str
-) -> click.Command:
-    """Makes one of the four commands that differ only in wording."""
+@click.command(cls=Command, short_help="Keep agents from writing a section, or let them again.")
+@click.argument("how", metavar="pin|unpin|lock|unlock", type=click.Choice(["pin", "unpin", "lock", "unlock"]))
+@_entity
+@click.argument("section", required=False)
+@writing("person")
+def protect(call: EntityCall, how: Literal["pin", "unpin", "lock", "unlock"], ref: str, section: str | None) -> None:
+    """Keep agents from writing a section (without SECTION: the whole entity): they may only propose changes.
 
-    @click.command(name, cls=Command, short_help=short_help, help=help_text)
-    @_entity
-    @click.argument("section", required=False)
-    @writing("person")
-    def command(call: EntityCall, ref: str, section: str | None) -> None:
-        from signet_sync.entities import protection
+    A pin says that the section matters as it is, a lock that only people write it. Each is taken back by itself.
+    """
+    from signet_sync.entities import protection
 
-        call.run(title, getattr(protection, name), ref, section)
-
-    return command
-
-
-pin = _guard_command(
-    "pin",
-    "pinned",
-    "Pin a section: agents may only propose changes.",
-    "Pin a section (without SECTION: the whole entity) because it matters as it is: agents may only propose changes."
-    "\n\nA lock does the same to agents; it says that only people write the section, and each is removed by itself.",
-)
-unpin = _guard_command("unpin", "unpinned", "Remove a pin.", "Remove a pin: agents may write again.")
-lock = _guard_command(
-    "lock",
-    "locked",
-    "Lock a section against writes by agents.",
-    "Lock a section (without SECTION: the whole entity) because only people write it: agents may only propose changes."
-    "\n\nA pin does the same to agents; it says that the section matters as it is, and each is removed by itself.",
-)
-unlock = _guard_command("unlock", "unlocked", "Remove a lock.", "Remove a lock: agents may write again.")
+    done = {"pin": "pinned", "unpin": "unpinned", "lock": "locked", "unlock": "unlocked"}
+    call.run(done[how], getattr(protection, how), ref, section)
 
 
 @click.command(cls=Command, short_help="Submit a change for approval by a person.")
@@ -207,25 +180,22 @@ def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any)
     call.run("proposed for", protection.propose, ref, section, text, **grounds)
 
 
-@click.command(cls=Command, short_help="Apply an approved proposal.")
-@click.argument("proposal")
-@writing("person")
-def approve(call: EntityCall, proposal: str) -> None:
-    """Approve and apply a proposal; PROPOSAL is its event's id, the id's beginning, or its ev:… name."""
-    from signet_sync.entities import protection
-
-    call.run("approved:", protection.approve, proposal)
-
-
-@click.command(cls=Command, short_help="Reject a proposal.")
+@click.command(cls=Command, short_help="Approve or reject a proposal.")
+@click.argument("how", metavar="approve|reject", type=click.Choice(["approve", "reject"]))
 @click.argument("proposal")
 @_reason
 @writing("person")
-def reject(call: EntityCall, proposal: str, reason: str | None) -> None:
-    """Reject a proposal; it stays in the event log."""
+def review(call: EntityCall, how: Literal["approve", "reject"], proposal: str, reason: str | None) -> None:
+    """Approve and apply a proposal, or reject it; either stays in the event log.
+
+    PROPOSAL is its event's id, the id's beginning, or its ev:… name.
+    """
     from signet_sync.entities import protection
 
-    call.run("rejected:", protection.reject, proposal, reason=reason)
+    if how == "approve":
+        call.run("approved:", protection.approve, proposal)
+    else:
+        call.run("rejected:", protection.reject, proposal, reason=reason)
 
 
 # ── for maintainers ──
@@ -243,7 +213,7 @@ _maintainer = click.option("--actor", type=click.Choice(ACTORS), required=True, 
 @json_option
 @pass_context
 def resolve(context: Context, ref: str, keep: Literal["file", "events"], notes: bool, actor: Actor) -> None:
-    """Settle a file listed by entity drift: record it as it is, or rebuild it from its events.
+    """Settle a file that entity check names as drifted: record it as it is, or rebuild it from its events.
 
     The discarded text stays in the event log. Use the word ledger as ID if the event log itself lost its end.
     """

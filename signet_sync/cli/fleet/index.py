@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from signet_sync.cli.fleet.options import over_workspaces
-from signet_sync.cli.fleet.postgres_url import PostgresUrl
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.cli.reindex import progress_bar
@@ -19,8 +18,7 @@ from signet_sync.text.phrases import counted
 
 @click.command(cls=Command)
 @over_workspaces
-@click.option("--tables", type=click.Path(), metavar="PLACE", help="Write Parquet files there: a folder or a URL.")
-@click.option("--to", "database", type=PostgresUrl(), metavar="URL", help="Write into PostgreSQL: postgresql://….")
+@click.option("--tables", type=click.Path(), metavar="PLACE", required=True, help="The tables: a folder or a URL.")
 @click.option("--bodies", is_flag=True, help="With the sanitized text of artifacts, which search then covers.")
 @click.option("--prune", is_flag=True, help="Delete the rows of workspaces that no TARGET names.")
 @now_option
@@ -30,22 +28,19 @@ def index(
     context: Context,
     targets: tuple[str, ...],
     engine: Engine,
-    tables: str | None,
-    database: str | None,
+    tables: str,
     bodies: bool,
     prune: bool,
 ) -> int:
     """Bring tables up to date with many workspaces. Exit 1 if one cannot be read; its rows stay.
 
-    One that did not change is not read. Without --tables, a fleet file says where the tables are.
+    One that did not change is not read.
     """
     from signet_sync.fleet import index as fleet_index  # with the pass, which other commands do not need
-    from signet_sync.fleet import targets as fleet_targets
 
-    places = [place for place in (tables or fleet_targets.tables(targets), database) if place]
     with progress_bar("indexing", show=not context.as_json and not context.quiet) as advance:
         document = fleet_index.index(
-            targets, engine, context.now_us, places=places, bodies=bodies, prune=prune, progress=advance
+            targets, engine, context.now_us, place=tables, bodies=bodies, prune=prune, progress=advance
         )
     context.answer(document, partial(_show, context, document))
     return 1 if document["unreachable"] else 0

@@ -12,17 +12,11 @@ from signet_sync.fleet.engines import Engine
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
-_TARGET = "TARGET: a folder, a URL or a glob of them, @FILE or a fleet file; see signet-sync fleet --help."
+_TARGET = "TARGET: a folder, a URL or a glob of them, or @FILE; see signet-sync fleet --help."
 
 
 def over_workspaces(command: _Command) -> _Command:
     """Adds TARGET... and the options of the engine to a command, which gets them as `targets` and `engine`."""
-    targets = click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True)
-    return targets(on_engine(command))
-
-
-def on_engine(command: _Command) -> _Command:
-    """Adds the options of the engine to a command, which gets it as `engine`; its help says what a target is."""
 
     @wraps(command)
     def called(*given: Any, engine: str, address: str | None, workers: int | None, **more: Any) -> Any:
@@ -32,6 +26,7 @@ def on_engine(command: _Command) -> _Command:
 
     called.__doc__ = f"{command.__doc__}\n\n    {_TARGET}"
     for add in (
+        click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True),
         click.option(
             "--workers", type=click.IntRange(1), metavar="N", help="Workspaces at a time (default: one a core)."
         ),

@@ -4,55 +4,41 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.fleet.postgres_url import PostgresUrl
 from signet_sync.cli.main import Context, json_option, pass_context
-from signet_sync.cli.parsing import Command, Moment, Named, SharedOption
-from signet_sync.errors import UsageError
+from signet_sync.cli.parsing import Command, Moment, SharedOption
 from signet_sync.formats.paths import display
 
 
 @click.command(cls=Command)
 @click.argument("query")
 @click.argument("targets", metavar="[TARGET]...", nargs=-1)
-@click.option("--tables", type=click.Path(), metavar="PLACE", help="Search the Parquet files there.")
-@click.option("--from", "database", type=PostgresUrl(), metavar="URL", help="Search PostgreSQL: postgresql://….")
+@click.option("--tables", type=click.Path(), metavar="PLACE", required=True, help="The tables: a folder or a URL.")
 @click.option("--project", metavar="PROJECT", help="Only this project: its name, path or origin.")
-@click.option("--agent", cls=SharedOption, type=Named("agent"), metavar="ID", help="Only this agent.")
+@click.option("--agent", cls=SharedOption, metavar="ID", help="Only this agent.")
 @click.option("--since", metavar="TIME", type=Moment(), help="Only sessions since this day or time, or so long: 3w.")
 @click.option("--until", metavar="TIME", type=Moment(ends=True), help="Only sessions until then.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
-@click.option("--install-fts", is_flag=True, help="Let DuckDB download its full-text extension, once.")
 @json_option
 @pass_context
 def search(
     context: Context,
     query: str,
     targets: tuple[str, ...],
-    tables: str | None,
-    database: str | None,
+    tables: str,
     project: str | None,
     agent: str | None,
     since: int | None,
     until: int | None,
     limit: int,
-    install_fts: bool,
 ) -> int:
     """Find sessions of many workspaces by their words, in tables.
 
-    Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces. Without
-    --tables and --from, a fleet file among them says where the tables are.
+    Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces.
     """
-    from signet_sync.fleet import targets as fleet_targets  # libraries that other commands do not need
+    from signet_sync.fleet.search import Selection  # with libraries that other commands do not need
     from signet_sync.fleet.search import search as search_tables
-    from signet_sync.fleet.tables.selection import Selection
 
-    if tables is None and database is None:
-        tables = fleet_targets.tables(targets)
-    if bool(tables) == bool(database):
-        wrong = "tables are searched in one place" if tables else "no tables are named"
-        raise UsageError(wrong, hint="--tables FOLDER or --from postgresql://…")
-    wanted = Selection((), project, agent, since, until, limit)
-    document = search_tables(query, targets, tables or database or "", wanted, install=install_fts)
+    document = search_tables(query, targets, tables, Selection(project, agent, since, until, limit))
 
     def show() -> None:
         if not document["hits"]:

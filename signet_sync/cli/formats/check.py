@@ -1,21 +1,19 @@
-"""Formats a check's findings for CI: GitHub annotations, SARIF, JUnit, a table for the job's page, a baseline.
+"""Formats a check's findings for CI: GitHub annotations, SARIF, a table for the job's page.
 
 Every form takes the document of `check --json` and the prefix of its paths (`below`), which makes them relative to the
-top of a checkout. No text of a file can end a line, an element or a cell.
+top of a checkout. No text of a file can end a line or a cell.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
-from xml.sax.saxutils import escape, quoteattr
 
 from signet_sync import __version__
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats import baseline as formats_baseline
 from signet_sync.sync.planner import HINTS
 
 _LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ignored": "warning"}
@@ -34,11 +32,11 @@ class ReportEntry(NamedTuple):
 
 
 def entries(document: dict[str, Any], below: str) -> Iterator[ReportEntry]:
-    """Yields problems, then notes; a problem in the baseline is a note, a note that fails is a problem."""
+    """Yields problems, then notes; a note that fails is a problem."""
     for found in document["problems"]:
         if found["code"] not in _SILENT:
             text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
-            level = "note" if "known" in found else _LEVELS[found["verdict"]]
+            level = _LEVELS[found["verdict"]]
             yield ReportEntry(level, found["code"], below + found["path"], found.get("line", 1), text)
     for found in document["notes"]:
         yield ReportEntry(
@@ -69,20 +67,8 @@ def failure(error: SignetSyncError) -> str:
 
 def sarif(document: dict[str, Any], below: str) -> str:
     """Returns a SARIF 2.1.0 log."""
-    found = [(entry, "SRCROOT") for entry in entries(document, below)]
-    return sarif_log(found, {"SRCROOT": {"description": {"text": "where the check was run"}}})
-
-
-def sarif_log(
-    found: Sequence[tuple[ReportEntry, str]],
-    bases: Mapping[str, Mapping[str, Any]],
-    failures: Sequence[str] = (),
-) -> str:
-    """Returns a SARIF 2.1.0 log of entries, each with the base that its path is relative to.
-
-    `bases` describes the bases by name; `failures` are texts on what could not be checked.
-    """
-    rules = {code: place for place, code in enumerate(sorted({entry.code for entry, _ in found}))}
+    found = entries(document, below)
+    rules = {code: place for place, code in enumerate(sorted({entry.code for entry in found}))}
     driver = {
         "name": "signet-sync",
         "version": __version__,
@@ -105,53 +91,22 @@ def sarif_log(
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": quote(entry.path), "uriBaseId": base},
+                        "artifactLocation": {"uri": quote(entry.path), "uriBaseId": "SRCROOT"},
                         "region": {"startLine": entry.line},
                     }
                 }
             ],
         }
-        for entry, base in found
+        for entry in found
     ]
-    notifications = [{"level": "error", "message": {"text": text}} for text in failures]
     run = {
         "tool": {"driver": driver},
-        **(
-            {"invocations": [{"executionSuccessful": False, "toolExecutionNotifications": notifications}]}
-            if failures
-            else {}
-        ),
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": bases,
+        "originalUriBaseIds": {"SRCROOT": {"description": {"text": "where the check was run"}}},
         "results": results,
     }
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(log, ensure_ascii=False, indent=2)
-
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def junit(document: dict[str, Any], below: str) -> str:
-    """Returns JUnit's XML: one test case for each problem, one that passes if there is none; notes are left out."""
-    found = [entry for entry in entries(document, below) if entry.level != "note"]
-    failed = sum(entry.level == "error" for entry in found)
-    cases = [_case(entry) for entry in found] or ['  <testcase classname="signet-sync" name="vault"/>']
-    head = (
-        f'<testsuite name="signet-sync check" tests="{len(cases)}" failures="{failed}" errors="0"'
-        f' skipped="{len(found) - failed}">'
-    )
-    return "\n".join(
-        ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>", head, *cases, "</testsuite>", "</testsuites>"]
-    )
-
-
-def _case(entry: ReportEntry) -> str:
-    path, code, text = (_NOT_XML.sub("\ufffd", part) for part in (entry.path, entry.code, entry.text))
-    kind = "failure" if entry.level == "error" else "skipped"
-    named = f'classname={quoteattr(code)} name={quoteattr(path)} file={quoteattr(path)} line="{entry.line}"'
-    body = escape(f"{path}:{entry.line}: {text}")
-    return f"  <testcase {named}><{kind} message={quoteattr(text)}>{body}</{kind}></testcase>"
 
 
 def _cell(text: str) -> str:
@@ -185,11 +140,4 @@ def summary(document: dict[str, Any], below: str, limit: int = 50) -> str:
     return "\n".join(lines) + "\n"
 
 
-def baseline(document: dict[str, Any]) -> str:
-    """Returns the problems that fail a check now, as a baseline."""
-    return formats_baseline.written(
-        (found["path"], found["code"]) for found in document["problems"] if _LEVELS[found["verdict"]] == "error"
-    )
-
-
-FORMATS: dict[str, Callable[[dict[str, Any], str], str]] = {"github": github, "sarif": sarif, "junit": junit}
+FORMATS: dict[str, Callable[[dict[str, Any], str], str]] = {"github": github, "sarif": sarif}

@@ -25,6 +25,7 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import ledger_page
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
+from signet_sync.storage.vault import Root
 
 _LogEntry = TypeVar("_LogEntry", bound=LogEntry)
 
@@ -54,10 +55,11 @@ _NO_HEAD = _Head("", "", "")
 class EventLog:
     """The pages of an agent's event log. Writers hold the workspace's lock."""
 
-    def __init__(self, root: str, agent_id: str) -> None:
+    def __init__(self, root: str, agent_id: str, vault: Root | None = None) -> None:
         self.root = root
+        self._vault = vault or root
         self.agent_id = agent_id
-        self._pages: dict[str, str] = dict(event_log_files.pages(root, agent_id))
+        self._pages: dict[str, str] = dict(event_log_files.pages(self._vault, agent_id))
         self._raw: dict[str, bytes] = {}
         self._entries: dict[str, LogEntry | LineProblem] = {}
         self._lines: list[LogLine] | None = None
@@ -220,7 +222,7 @@ class EventLog:
         self._forget()
 
     def _forget(self) -> None:
-        self._pages = dict(event_log_files.pages(self.root, self.agent_id))
+        self._pages = dict(event_log_files.pages(self._vault, self.agent_id))
         self._raw.clear()
         self._unread()
 
@@ -229,7 +231,7 @@ class EventLog:
 
     def _read(self, month: str) -> bytes:
         if month not in self._raw:
-            self._raw[month] = event_log_files.read(self.root, self._pages[month])
+            self._raw[month] = event_log_files.read(self._vault, self._pages[month])
         return self._raw[month]
 
     def _end(self) -> list[LogLine]:

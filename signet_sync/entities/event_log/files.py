@@ -13,7 +13,9 @@ from signet_sync.formats.entity_paths import ledger_page, parse_ledger_page
 from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_descriptor
-from signet_sync.storage.safe_paths import folder, reading, split_path
+from signet_sync.storage.files import reading
+from signet_sync.storage.safe_paths import folder, split_path
+from signet_sync.storage.vault import Root
 
 LIMIT = 64 << 20  # bytes of a page
 
@@ -24,7 +26,7 @@ _ODD = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 _MOVE = "move it away; a page of the event log belongs there"
 
 
-def pages(root: str, agent_id: str) -> list[tuple[str, str]]:
+def pages(root: Root, agent_id: str) -> list[tuple[str, str]]:
     """Lists month (`YYYY-MM`) and path of each page of an agent's event log, oldest first; empty without a folder.
 
     Raises `WorkspaceError` (`PathEscape` for a symlink) or `OSError` if the folder cannot be read: an unreadable log
@@ -32,8 +34,8 @@ def pages(root: str, agent_id: str) -> list[tuple[str, str]]:
     """
     where, _ = split_path(ledger_page(agent_id, "2000-01"))
     try:
-        with reading(root, where) as descriptor:
-            names = files.names_at(descriptor)
+        with reading(root, where) as vault:
+            names = vault.names()
     except FileNotFoundError:
         # An unmounted vault has no event log either, but none may be started there.
         with reading(root, ""):
@@ -53,7 +55,7 @@ def copies(root: str, agent_id: str) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def read(root: str, path: str) -> bytes:
+def read(root: Root, path: str) -> bytes:
     """Returns the bytes of a page; empty if there is none.
 
     Raises `WorkspaceError` for anything but a readable file of at most 64 MiB, with the code of

@@ -34,11 +34,7 @@ SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | No
 
 _NODE = ", ".join(GraphNode._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
-_SENTENCE = (
-    "coalesce((select w.text from artifact_wordings w where w.agent_id = memory_artifacts.agent_id"
-    " and w.source_path = memory_artifacts.source_path and w.source_sha256 = memory_artifacts.source_sha256"
-    " and w.model <> ''), ledger_sentence, '')"
-)
+_SENTENCE = "coalesce(ledger_sentence, '')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
     f" captured_us, membership_us, noise, {KEPT}, {_SENTENCE}, repository_root, repository_origin, repository_path"

@@ -1,4 +1,4 @@
-"""Stores a model's output: facts it extracted from artifacts, its sentences about them, wordings of condensations.
+"""Stores a model's output: facts it extracted from artifacts, and wordings of condensations.
 
 Native rows, because a rebuild from markdown cannot make them again; not backed up, because they can be requested again.
 A row without `model` records that an attempt failed, and when.
@@ -19,7 +19,7 @@ LOOKED_AT = 64 * 1024  # characters of an artifact that a model may be shown a p
 
 
 class Unread(NamedTuple):
-    """A summary or compaction that no model has read, or put into a sentence, as it is now."""
+    """A summary or compaction that no model has read, as it is now."""
 
     agent_id: str
     session_token: str
@@ -27,8 +27,6 @@ class Unread(NamedTuple):
     source_path: str
     source_sha256: str
     project: str | None
-    kind: str
-    at_us: int
 
 
 class Unworded(NamedTuple):
@@ -37,37 +35,23 @@ class Unworded(NamedTuple):
     agent_id: str
     id: str
     content: str
-    at_us: int
 
 
-ALL = -1  # a limit
-
-
-def unread(database: Database, limit: int, failed_before: str, since_us: int = 0) -> list[Unread]:
+def unread(database: Database, limit: int, failed_before: str) -> list[Unread]:
     """Returns artifacts to be read, newest first; after a failure only if it was before an instant (ISO 8601 UTC).
 
     Sessions that are noise have no facts and are left out.
     """
-    return _lacking(database, "extractions", "", (since_us, failed_before, limit))
-
-
-def unsaid(database: Database, limit: int, failed_before: str, since_us: int = 0) -> list[Unread]:
-    """Returns artifacts whose sentence was made by rules; newest first, and after a failure as in `unread`."""
-    by_rules = " and coalesce(a.memory_sentence_quality, 'fallback') = 'fallback'"
-    return _lacking(database, "artifact_wordings", by_rules, (since_us, failed_before, limit))
-
-
-def _lacking(database: Database, table: str, more: str, bindings: tuple[int, str, int]) -> list[Unread]:
     return [
         Unread(*row)
         for row in database.execute(
-            "select a.agent_id, a.session_token, a.session_id, a.source_path, a.source_sha256, a.project,"
-            f" a.source_kind, a.membership_us from memory_artifacts a left join {table} e"
+            "select a.agent_id, a.session_token, a.session_id, a.source_path, a.source_sha256, a.project"
+            " from memory_artifacts a left join extractions e"
             " on e.agent_id = a.agent_id and e.source_path = a.source_path and e.source_sha256 = a.source_sha256"
-            f" where a.source_kind in ('summary', 'compaction') and a.noise = 0{more} and a.membership_us >= ?"
+            " where a.source_kind in ('summary', 'compaction') and a.noise = 0"
             " and (e.source_path is null or (e.model = '' and e.at < ?))"
             " order by a.membership_us desc, a.source_path limit ?",
-            bindings,
+            (failed_before, limit),
         )
     ]
 
@@ -104,18 +88,6 @@ def put_items(database: Database, artifact: Unread, items: Sequence[Item], model
     return True
 
 
-def put_sentence(database: Database, artifact: Unread, text: str, model: str, at: str) -> bool:
-    """Stores a model's sentence, or (no `model`) that it failed; otherwise as `put_items`."""
-    if content_of(database, artifact) is None:
-        return False
-    database.execute(
-        "insert or replace into artifact_wordings(agent_id, source_path, source_sha256, text, model, at)"
-        " values(?, ?, ?, ?, ?, ?)",
-        (artifact.agent_id, artifact.source_path, artifact.source_sha256, text, model, at),
-    )
-    return True
-
-
 def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
     """Returns what a model extracted from some artifacts, by path, if their bodies are those that it read."""
     found: dict[str, list[Item]] = {}
@@ -147,17 +119,17 @@ def set_rests_until(database: Database, kind: str, until: str) -> None:
     database.execute("insert or replace into model_rests(kind, until) values(?, ?)", (kind, until))
 
 
-def unworded(database: Database, limit: int, failed_before: str, since_us: int = 0) -> list[Unworded]:
+def unworded(database: Database, limit: int, failed_before: str) -> list[Unworded]:
     """Returns condensations without a model's wording, newest first; after a failed attempt as in `unread`."""
     return [
         Unworded(*row)
         for row in database.execute(
-            "select n.agent_id, n.id, n.content, n.latest_us from session_summaries n left join node_wordings w"
+            "select n.agent_id, n.id, n.content from session_summaries n left join node_wordings w"
             " on w.agent_id = n.agent_id and w.id = n.id"
-            " where n.source_type = 'condensation' and n.content is not null and n.latest_us >= ?"
+            " where n.source_type = 'condensation' and n.content is not null"
             " and (w.id is null or (w.model = '' and w.at < ?))"
             " order by n.latest_us desc, n.id limit ?",
-            (since_us, failed_before, limit),
+            (failed_before, limit),
         )
     ]
 

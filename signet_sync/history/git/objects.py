@@ -1,28 +1,27 @@
-"""Reads and makes git's objects as bytes: trees, commits and tags."""
+"""Reads and makes git's objects as bytes, and writes new ones durably."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
+import shutil
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from signet_sync.errors import WorkspaceError
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.storage.durable import create, sync_folder, sync_path
 
 if TYPE_CHECKING:
     import pygit2
 
-COMMIT, TREE, BLOB, TAG = 1, 2, 3, 4  # git's own numbers
-KINDS = {COMMIT: "commit", TREE: "tree", BLOB: "blob", TAG: "tag"}
+COMMIT, TREE, BLOB = 1, 2, 3  # git's own numbers
+KINDS = {COMMIT: "commit", TREE: "tree", BLOB: "blob"}
 FILE, PROGRAM, LINK, REPOSITORY, FOLDER = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
 
 # Bytes that are no entry end the tree, so that a damaged one is read once, not once per byte.
 _ENTRY = late(rb"([0-7]{1,6}+) ([^\0]++)\0([\s\S]{20})|[\s\S]++")
-_SIGNATURE = late(rb"^-----BEGIN (?:PGP|SSH|SIGNED) [A-Z ]+-----$", re.MULTILINE)
-_SIGNED_BY = (b"gpgsig", b"gpgsig-sha256", b"mergetag")  # fields that sign bytes which no longer exist
 
 
 def object_id(kind: int, data: bytes) -> bytes:
@@ -107,136 +106,59 @@ def build(flat: Mapping[str, TreeEntry], add: Callable[[int, bytes], bytes]) -> 
     return oid
 
 
-# ── commits and tags ──
+# ── new objects ──
+
+_STAGED = "tmp_objdir-signet"  # git deletes a folder of this name, too, if a kill leaves it
+_TRIES = 10
 
 
-def split_message(raw: bytes) -> tuple[bytes, bytes]:
-    """Returns the fields of a commit or tag, and its message."""
-    head, _, message = raw.partition(b"\n\n")
-    return head, message
-
-
-def fields(head: bytes) -> list[bytes]:
-    """Splits the fields of a commit or tag, each with its continuation lines."""
-    found: list[bytes] = []
-    for line in head.split(b"\n"):
-        if line.startswith(b" ") and found:
-            found[-1] += b"\n" + line
-        else:
-            found.append(line)
-    return found
-
-
-def ids_of(head: bytes, name: bytes) -> list[bytes]:
-    """Returns the ids (20 bytes) in the fields of one name."""
-    return [bytes.fromhex(field[len(name) + 1 :].decode()) for field in fields(head) if field.startswith(name + b" ")]
-
-
-def composed(head: list[bytes], message: bytes) -> bytes:
-    """Composes a commit or tag of these fields, without signatures, which were for its old content."""
-    unsigned = [field for field in head if field.partition(b" ")[0] not in _SIGNED_BY]
-    return b"\n".join(unsigned) + b"\n\n" + message
-
-
-def unsigned_message(message: bytes) -> bytes:
-    """Returns the message of a tag without the signature at its end."""
-    signature = _SIGNATURE.search(message)
-    return message if signature is None else message[: signature.start()]
-
-
-class ObjectStore:
-    """Reads the objects of a repository by their ids of 20 bytes."""
+class NewObjects:
+    """New objects for a repository: none is visible before `flush`, all are durable after it."""
 
     def __init__(self, git: pygit2.Repository) -> None:
-        from pygit2 import GitError, Oid
+        self._objects = os.path.join(git.path, "objects")
+        self._staged = os.path.join(self._objects, _STAGED)
+        self._new: dict[bytes, None] = {}
 
-        self.git = git
-        self._oid, self._errors = Oid, (KeyError, GitError)
+    def __enter__(self) -> NewObjects:
+        shutil.rmtree(self._staged, ignore_errors=True)
+        os.mkdir(self._staged)
+        return self
 
-    def read(self, oid: bytes) -> tuple[int, bytes]:
-        """Returns type and bytes of an object. Raises `WorkspaceError` if it is missing or damaged."""
-        if self._is_cut_off(oid.hex()):
-            raise incomplete(oid)
-        try:
-            kind, raw = self.git.odb.read(self._oid(raw=oid))
-        except self._errors:
-            raise incomplete(oid) from None
-        return int(kind), raw
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._staged, ignore_errors=True)
 
-    def _is_cut_off(self, oid: str) -> bool:
-        """Returns whether an object's own file ends too early, which libgit2 would read forever."""
-        try:
-            with open(os.path.join(self.git.path, "objects", oid[:2], oid[2:]), "rb") as file:
-                raw = file.read()
-        except OSError:
-            return False
-        inflating = zlib.decompressobj()
-        try:
-            inflating.decompress(raw)
-        except zlib.error:
-            return True
-        return not inflating.eof
+    def add(self, kind: int, data: bytes) -> bytes:
+        """Adds an object and returns its id."""
+        oid = object_id(kind, data)
+        if oid not in self._new:
+            raw = zlib.compress(b"%s %d\0%b" % (KINDS[kind].encode(), len(data), data), 1)
+            os.close(create(os.path.join(self._staged, oid.hex()), raw, 0o444, durable=False))
+            self._new[oid] = None
+        return oid
 
-    def has(self, oid: bytes) -> bool:
-        """Returns whether the object exists."""
-        return self.git.odb.exists(self._oid(raw=oid))
+    def flush(self) -> None:
+        """Makes all of them part of the repository, in the order in which they were added: a tree after its blobs.
 
-    def all(self) -> Iterator[bytes]:
-        """Yields the ids of all objects."""
-        for oid in self.git.odb:
-            yield oid.raw
-
-    def closure(self, tips: Iterable[bytes], but: Collection[bytes] = ()) -> set[bytes]:
-        """Returns all objects that some objects reach, themselves included; those of `but` are not entered.
-
-        Raises `WorkspaceError` if one of them is missing: so a caller that deletes the others knows that these exist.
+        Syncing many at the end costs hardly more than syncing one.
         """
-        found: set[bytes] = set()
-        waiting = list(tips)
-        while waiting:
-            oid = waiting.pop()
-            if oid in found or oid in but:
-                continue
-            found.add(oid)
-            kind, raw = self.read(oid)
-            if kind == TREE:
-                for mode, _, inner in entries(raw):
-                    if inner in found or inner in but or mode == REPOSITORY_MODE:
-                        continue
-                    if mode == FOLDER_MODE:
-                        waiting.append(inner)
-                    elif self.has(inner):
-                        found.add(inner)
-                    else:
-                        raise incomplete(inner)
-            elif kind != BLOB:
-                head, _ = split_message(raw)
-                for name in (b"tree", b"parent") if kind == COMMIT else (b"object",):
-                    waiting.extend(ids_of(head, name))
-        return found
+        for oid in self._new:
+            sync_path(os.path.join(self._staged, oid.hex()))
+        for oid in self._new:
+            self._move(oid.hex())
+        for fan in {oid[:1].hex() for oid in self._new}:
+            sync_folder(os.path.join(self._objects, fan))
+        sync_folder(self._objects)
+        self._new.clear()
 
-    def commits(self, tips: Iterable[bytes]) -> set[bytes]:
-        """Returns the commits that some commits and tags reach."""
-        found: set[bytes] = set()
-        waiting = list(tips)
-        while waiting:
-            oid = waiting.pop()
-            if oid in found:
-                continue
-            kind, raw = self.read(oid)
-            if kind == COMMIT:
-                found.add(oid)
-                waiting.extend(ids_of(split_message(raw)[0], b"parent"))
-            elif kind == TAG:
-                waiting.extend(ids_of(split_message(raw)[0], b"object"))
-        return found
-
-
-def incomplete(oid: bytes) -> WorkspaceError:
-    """Makes the error for an object that is missing or damaged."""
-    return WorkspaceError(
-        f"the git repository lacks the object {oid.hex()}, or it is damaged",
-        path=".git",
-        hint="run git fsck for details; an incomplete repository cannot be rewritten",
-        code="history-damaged",
-    )
+    def _move(self, oid: str) -> None:
+        fan = os.path.join(self._objects, oid[:2])
+        for left in reversed(range(_TRIES)):
+            with suppress(FileExistsError):
+                os.mkdir(fan)
+            try:
+                os.rename(os.path.join(self._staged, oid), os.path.join(fan, oid[2:]))
+                return
+            except FileNotFoundError:  # git's packing removes folders that it finds empty
+                if not left:
+                    raise

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import os
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ from signet_sync.storage import files
 if TYPE_CHECKING:
     import pygit2
 
-HISTORY_REF = "refs/signet/history"  # where commits go in a repository that is not ours
 MARK = "signet-history"  # the file in `.git` with the id of the workspace whose history it is
 CONFIG_LIMIT = 1024 * 1024  # bytes
 
@@ -66,7 +64,7 @@ class RepositoryRefused(SignetSyncError):
 
 @dataclass(frozen=True, slots=True)
 class OpenRepository:
-    """A repository that was found safe. `ref` is where our commits are: `HEAD`, or `HISTORY_REF` if adopted.
+    """Our repository, found safe.
 
     `git` has no working tree (it is opened as a bare one), so that libgit2 cannot read the workspace's files.
     """
@@ -74,8 +72,6 @@ class OpenRepository:
     root: str
     folder: str  # the absolute path of `.git`
     git: pygit2.Repository
-    ours: bool
-    ref: str
 
 
 # ── checking ──
@@ -96,14 +92,14 @@ def inspect(root: str, workspace_id: str) -> RepositoryStatus:
     if not isinstance(mark, Found):
         return RepositoryStatus(
             "existing",
-            "the workspace is a git repository already",
-            "`history.adopt = true` in your own config.toml keeps the history in it, on a separate ref",
+            "the workspace is a git repository already, which is not ours",
+            "commit with git, and set `enabled = false` under [history]; or move its `.git` away",
         )
     if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
         return RepositoryStatus(
             "existing",
             "the repository is the history of another workspace",
-            "if this folder is a copy, remove its `.git`, or set `history.adopt = true` in your own config.toml",
+            "if this folder is a copy, remove its `.git`",
         )
     return RepositoryStatus("ours")
 
@@ -116,7 +112,7 @@ def _nothing(root: str) -> RepositoryStatus:
             return RepositoryStatus(
                 "none",
                 f"the workspace is inside another repository: {display(outer)}",
-                "`history.adopt = true` in your own config.toml creates a separate history inside",
+                "commit with that repository, and set `enabled = false` under [history]; or move the workspace out",
                 outer,
             )
     return RepositoryStatus("none", "the workspace has no history yet", "`signet-sync checkpoint` starts one")
@@ -212,10 +208,10 @@ def _is_socket(entry: os.DirEntry[str]) -> bool:
 
 @functools.cache
 def _library() -> None:
-    """Makes libgit2 ignore everything but the repository itself, and sync its writes.
+    """Makes libgit2 ignore everything but the repository itself.
 
     Process-wide and permanent: this program has no other use of libgit2. No system, user or XDG config, no template, no
-    home folder; every file written into `.git` is synced, and its folder, too.
+    home folder. It only reads; what we write we write ourselves.
     """
     import pygit2
     from pygit2.enums import ConfigLevel, Option
@@ -224,7 +220,6 @@ def _library() -> None:
         pygit2.option(Option.SET_SEARCH_PATH, level, "")
     pygit2.option(Option.SET_TEMPLATE_PATH, "")
     pygit2.option(Option.SET_HOMEDIR, "")
-    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
 
 
 def require() -> None:
@@ -238,15 +233,15 @@ def require() -> None:
 
 
 @contextmanager
-def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[OpenRepository]:
-    """Opens the workspace's repository, `ours` or (with `adopt`) an existing one.
+def opened(root: str, workspace_id: str) -> Iterator[OpenRepository]:
+    """Opens the workspace's repository if it is ours.
 
     Raises `RepositoryRefused`, also for errors of libgit2 inside the `with`.
     """
     dot = os.path.join(root, ".git")
     before = files.status_of(root, ".git")
     status = inspect(root, workspace_id)
-    if status.state != "ours" and not (status.state == "existing" and adopt):
+    if status.state != "ours":
         raise refusal(status)
     require()
     import pygit2
@@ -259,11 +254,8 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
             after = files.status_of(root, ".git")
             if before is None or after is None or not os.path.samestat(before, after):
                 raise refusal(_unsafe("it was replaced while it was being opened"))
-            if status.state != "ours":
-                yield OpenRepository(root, dot, git, False, HISTORY_REF)
-            else:
-                with private():
-                    yield OpenRepository(root, dot, git, True, "HEAD")
+            with private():
+                yield OpenRepository(root, dot, git)
         finally:
             git.free()
 
@@ -273,8 +265,6 @@ def branch(place: OpenRepository) -> str | None:
 
     Raises `RepositoryRefused` if `HEAD` names something that is no ref: the name becomes a path, and could lead out.
     """
-    if not place.ours:
-        return place.ref
     import pygit2
 
     target = place.git.lookup_reference("HEAD").target
@@ -350,20 +340,3 @@ _BUSY = {
 def busy(folder: str) -> str:
     """Returns which git operation is unfinished, for a person; `folder` is `.git`. Empty if none is."""
     return next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(folder, name))), "")
-
-
-_TIDYING = 12 * 3600  # seconds after which git itself ignores a `gc.pid`
-
-
-def tidying(folder: str) -> str:
-    """Returns whether git is repacking the repository's objects, for a person; `folder` is `.git`.
-
-    Git writes what refs reached when it began: an object deleted meanwhile would come back.
-    """
-    if os.path.lexists(os.path.join(folder, "objects", "maintenance.lock")):
-        return "git is repacking it, or died and left `.git/objects/maintenance.lock`"
-    try:
-        began = os.lstat(os.path.join(folder, "gc.pid")).st_mtime
-    except FileNotFoundError:
-        return ""
-    return "" if time.time() - began > _TIDYING else "git is repacking it, or died and left `.git/gc.pid`"

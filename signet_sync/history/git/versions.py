@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from signet_sync.history.git.repository import objection
-from signet_sync.storage.remote import RemoteRoot
 
 _SAFE = (
     "-c", "core.fsmonitor=false",
@@ -104,7 +103,7 @@ def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unkn
 
 def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
     """Returns those of the paths that the repository's ignore rules exclude; none without a local repository."""
-    top = top_of(root) if paths and not isinstance(root, RemoteRoot) else None
+    top = top_of(root) if paths else None
     if top is None or objection(top):
         return frozenset()
     answer = run_git(

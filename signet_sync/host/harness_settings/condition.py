@@ -1,4 +1,4 @@
-"""Defines what a harness's module returns: the state found, and the changes planned."""
+"""Defines what a harness answers: the state found, and the changes planned."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class HarnessProblem:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One file of a harness, before and after; None means that there is no file."""
+    """One file before and after, None where there is none; `ours` if the whole file is."""
 
     path: str
     before: bytes | None
     after: bytes | None
+    ours: bool = False
 
     @property
     def kind(self) -> str:
@@ -34,10 +35,9 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class SettingsPlan:
-    """A planned installation or removal: files, what is trusted on the user's behalf, what the user has to do."""
+    """A planned installation or removal: files, and what the user has to do."""
 
     edits: tuple[Edit, ...]
-    trusted: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
 
 
@@ -58,8 +58,8 @@ class Condition:
     """The state of our hooks in one harness, and of our MCP server if registered there.
 
     `found`: the harness's folder exists. `events` are those that call us, `missing` those that should, `signet` those
-    that call Signet. `workspace` is the root to which the present hooks send sessions, None for the default one.
-    `trusted` is None if no trust is needed.
+    that call Signet. `workspace` is the root to which the present hooks send sessions, None for the default one. `asks`
+    is what the harness itself will ask the person.
     """
 
     harness: str
@@ -69,9 +69,9 @@ class Condition:
     missing: tuple[str, ...] = ()
     workspace: str | None = None
     problems: tuple[HarnessProblem, ...] = ()
-    trusted: bool | None = None
     server: Server | None = None
     signet: tuple[str, ...] = ()
+    asks: str = ""
 
     @property
     def installed(self) -> bool:

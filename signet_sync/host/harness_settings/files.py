@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
-import uuid
 from contextlib import suppress
 
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.harness_settings.condition import Edit
-from signet_sync.storage.durable import CREATE, Replacing, sweep, sync_descriptor, sync_folder, write_all
+from signet_sync.host.harness_settings.json_text import JsonText
+from signet_sync.host.harness_settings.settings_text import SettingsText
+from signet_sync.host.harness_settings.toml_text import TomlText
+from signet_sync.storage import user_files
+from signet_sync.storage.durable import private_folder, sync_folder, unlink
 
+_WORDS = b"signet_sync"  # in every command that we write
 LIMIT = 16 * 1024 * 1024  # bytes; settings take some kilobytes, Claude Code's own data some megabytes
-_A_WRITE = 60.0  # seconds: no write takes longer, so an older file was left behind
 
 
 class Changed(SignetSyncError):
@@ -41,43 +43,44 @@ def read(path: str) -> bytes | None:
         os.close(handle)
 
 
-def text(path: str, raw: bytes) -> str:
-    """Decodes a settings file. Raises `ConfigError` if it is not UTF-8."""
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            f"line {line}: not UTF-8",
-            path=path,
-            hint="save the file as UTF-8, then try again; nothing was written",
-            code="settings-unparsable",
-        ) from error
+def opened(path: str, raw: bytes | None) -> SettingsText:
+    """Returns the editor for a file with these bytes. Raises `ConfigError`."""
+    return (TomlText if path.endswith(".toml") else JsonText)(path, raw)
 
 
-def apply(edit: Edit) -> None:
-    """Applies an edit durably: temporary file beside the target, fsync, comparison, rename, fsync of the folder.
+def backup_of(path: str) -> str:
+    """Returns where the copy is kept of a file as it was before our first change."""
+    return f"{os.path.realpath(path)}.signet-sync.bak"
+
+
+def is_new(path: str) -> bool:
+    """Returns whether the file is one that we made: of any other there is a copy."""
+    return not os.path.lexists(backup_of(path))
+
+
+def apply(edit: Edit, *, keep: bool = True) -> None:
+    """Applies an edit durably; with `keep` a copy of a person's file is kept, as it was before our first change.
 
     Mode and owner are kept, a new file is private. Raises `Changed` if the file is not as it was when the edit was
-    made, or
-    was overwritten at once: a running harness may write back what it read earlier. Raises `OSError` if the file cannot
-    be
-    written; then nothing has changed.
+    made, or was overwritten at once: a running harness may write back what it read earlier. Raises `OSError` if the
+    file cannot be written; then nothing has changed.
     """
-    target = os.path.realpath(edit.path)
-    folder = os.path.dirname(target)
+    target, backup = os.path.realpath(edit.path), backup_of(edit.path)
+    _compare(edit.path, edit.before)
     if edit.after is None:
-        _compare(edit.path, edit.before)
         os.unlink(target)
+        sync_folder(os.path.dirname(target))
     else:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        ours = f".{os.path.basename(target)}.signet-"
-        sweep(folder, re.compile(re.escape(ours) + r"[0-9a-f]{32}\.tmp", re.ASCII), longest=_A_WRITE)
-        with Replacing(target, os.path.join(folder, f"{ours}{uuid.uuid4().hex}.tmp"), durable=False) as temporary:
-            _write(temporary, edit.after, target)
+        private_folder(os.path.dirname(target))
+        if keep and edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
+            with user_files.replacing(backup, lambda _: True) as beside:
+                _fill(beside, edit.before, target)
+        with user_files.replacing(target, lambda _: True) as beside:
+            _fill(beside, edit.after, target)
             _compare(edit.path, edit.before)
-    sync_folder(folder)
     _compare(edit.path, edit.after)
+    if not edit.ours and read(backup) == edit.after:
+        unlink(backup)  # a copy of what is there is of no use
 
 
 def remove_empty_folders(path: str, harness_folder: str) -> None:
@@ -91,21 +94,17 @@ def remove_empty_folders(path: str, harness_folder: str) -> None:
         where = os.path.dirname(where)
 
 
+def _fill(path: str, data: bytes, like: str) -> None:
+    """Writes a new file with the mode and the owner of another one, if there is that."""
+    user_files.write(path, [data])
+    with suppress(FileNotFoundError):
+        status = os.stat(like)
+        with suppress(PermissionError):  # only root may change a file's owner
+            os.chown(path, status.st_uid, status.st_gid)
+        os.chmod(path, stat.S_IMODE(status.st_mode))
+
+
 def _compare(path: str, expected: bytes | None) -> None:
     if read(path) != expected:
         hint = "close the programs that write it (the harness itself), then try again"
         raise Changed("another program has just changed this file", path=path, hint=hint)
-
-
-def _write(temporary: str, data: bytes, target: str) -> None:
-    handle = os.open(temporary, CREATE, 0o600)
-    try:
-        with suppress(FileNotFoundError):
-            status = os.stat(target)
-            with suppress(PermissionError):  # only root may change a file's owner
-                os.fchown(handle, status.st_uid, status.st_gid)
-            os.fchmod(handle, stat.S_IMODE(status.st_mode))
-        write_all(handle, data)
-        sync_descriptor(handle)
-    finally:
-        os.close(handle)

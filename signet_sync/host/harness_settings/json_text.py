@@ -1,55 +1,34 @@
-"""Edits JSON documents of other programs as text, so that an insertion can be removed again to the byte.
+"""Edits JSON documents of other programs as text, with comments and trailing commas, which many of them accept.
 
-Only inserts and cuts at the ends of values: order, indentation, line ends, escapes and odd blank lines of the rest
-never
-change. The content of a list or object that existed before, but empty, follows its bracket after one blank (`MARK`); in
-one that we created it does not. So a cut can tell whether to remove the brackets, too, without stored state.
+A copy of the text of the same length, in which comments and trailing commas are blanks, is strict JSON: positions found
+in it by Python's decoder are positions in the text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
 
-MARK = " "
+from signet_sync.host.harness_settings.settings_text import SettingsText, Way, unusable
 
+# A string is matched first, so that nothing in it counts; one without an end runs to the end of the text.
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*"?)|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = re.compile(r'("(?:[^"\\]|\\.)*"?)|,(?=[ \t\r\n]*[}\]])', re.DOTALL)
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_INDENT = re.compile(r"[ \t]*")
+_LINE_END = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 _BOM = "\ufeff"
 
 
-class NotJson(ValueError):
-    """A document that cannot be parsed; `line` counts from 1, `comment` means that a comment may be the cause."""
-
-    def __init__(self, message: str, line: int, comment: bool) -> None:
-        super().__init__(message)
-        self.message = message
-        self.line = line
-        self.comment = comment
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(NamedTuple):
     """A member of an object or an element of a list: text from `start` to `end`, its value from `value` on."""
 
     key: str | None
     start: int
     value: int
     end: int
-    data: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """A document's formatting. `unit` is one step of indentation, None if everything is on one line."""
-
-    newline: str
-    unit: str | None
-    comma: str
-    colon: str
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -59,146 +38,158 @@ def _refuse(constant: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def parse(text: str) -> Any:
-    """Parses the document. Raises `NotJson` for anything but strict JSON, comments included."""
-    body = text.removeprefix(_BOM)
-    try:
-        return json.loads(body, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        around = body[max(0, error.pos - 1) : error.pos + 2]
-        raise NotJson(error.msg, error.lineno, "//" in around or "/*" in around) from error
-    except (ValueError, RecursionError) as error:
-        raise NotJson(str(error), 1, comment=False) from error
+class JsonText(SettingsText):
+    """A JSON document whose outermost value is an object."""
+
+    def parsed(self, text: str) -> dict[str, Any]:
+        """Parses the document. Raises `ConfigError` with line and remedy."""
+        if not text.strip():
+            raise unusable(self.path, "the file is empty", "delete it or write {} into it")
+        try:
+            data = _DECODER.decode(_strict(text))
+        except json.JSONDecodeError as error:
+            raise unusable(self.path, f"line {error.lineno}: {error.msg}") from error
+        except (ValueError, RecursionError) as error:
+            raise unusable(self.path, f"line 1: {error}") from error
+        if not isinstance(data, dict):
+            raise unusable(self.path, "the file is not a JSON object")
+        return data
+
+    def with_value(self, way: Way, value: Any) -> str:
+        """Returns the document with a value put there, formatted as its neighbours are."""
+        steps = [] if self.text is None else self._steps(way)
+        for step in reversed(way[len(steps) :]):
+            value = {step: value} if isinstance(step, str) else [value]
+        if self.text is None:
+            return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        if len(steps) <= len(way):
+            return self._appended(steps[-1], way[len(steps) - 1], value)
+        child = steps[-1]
+        indent = _indent(self.text, child.start) if "\n" in self.text[child.value : child.end] else None
+        return self.text[: child.value] + self._written(value, indent) + self.text[child.end :]
+
+    def remove(self, way: Way) -> None:
+        """Takes a value out, and what contained it as long as nothing else, not even a comment, is left in that."""
+        before = self.text
+        super().remove(way)
+        box = self._steps(way[:-1])[-1]
+        if self.text != before and len(way) > 1 and (self.text or "")[box.value : box.end] in ("{}", "[]"):
+            self.remove(way[:-1])
+
+    def without_value(self, way: Way) -> str:
+        """Returns the document without a value, its name, its comma, and its line where nothing else stands in it."""
+        text = self.text or ""
+        *_, box, child = self._steps(way)
+        # Between two children there is nothing but blanks, comments and a comma.
+        siblings = _children(_strict(text), box.value)
+        left = max((one.end for one in siblings if one.end <= child.start), default=box.value + 1)
+        right = min((one.start for one in siblings if one.start >= child.end), default=box.end - 1)
+        behind, ahead = text[left : child.start], text[child.end : right]
+        if len(siblings) == 1 and not (behind + ahead).strip(" \t\r\n,"):
+            return text[: box.value + 1] + text[box.end - 1 :]
+        if (comma := _blanked(_COMMENT, ahead).find(",")) >= 0:
+            ahead = ahead[:comma] + ahead[comma + 1 :]
+        elif (comma := _blanked(_COMMENT, behind).find(",")) >= 0:
+            behind = behind[:comma] + behind[comma + 1 :]
+        before, after = text[:left] + behind, ahead + text[right:]
+        lead = before.rstrip(" \t")
+        if not lead.endswith("\n"):
+            return lead + (after if lead != before else after.lstrip(" \t"))
+        if _LINE_END.match(after):
+            return lead[:-1].removesuffix("\r") + after
+        return before + after.lstrip(" \t")
+
+    def _steps(self, way: Way) -> list[Child]:
+        """Returns the outermost value and what the way leads to, as far as it exists."""
+        plain = _strict(self.text or "")
+        start = _skip(plain, 0)
+        found = [Child(None, start, start, _DECODER.raw_decode(plain, start)[1])]
+        for step in way:
+            inside = _children(plain, found[-1].value)
+            # Of several members with one name the last counts, as in every parser.
+            named = [one for one in inside if one.key == step] if isinstance(step, str) else inside[step : step + 1]
+            if not named:
+                break
+            found.append(named[-1])
+        return found
+
+    def _appended(self, box: Child, step: str | int, value: Any) -> str:
+        """Returns the document with one more value at the end of the object or list `box`."""
+        text = self.text or ""
+        newline, unit = self._style()
+        inside = _children(_strict(text), box.value)
+        outer, close = _indent(text, box.value), box.end - 1
+        begin = inside[-1].end if inside else box.value + 1
+        tail = text[begin:close]
+        kept = tail.rstrip()  # comments, maybe after a comma
+        indent = None if unit is None and not kept else outer + (unit or "  ")
+        if inside:
+            lead = text[inside[-2].end if len(inside) > 1 else box.value + 1 : inside[-1].start]
+            indent = _indent(lead, len(lead)) if "\n" in lead else indent if "//" in kept else None
+        name = f"{json.dumps(step, ensure_ascii=False)}: " if isinstance(step, str) else ""
+        item = name + self._written(value, indent)
+        rest = tail[len(kept) :]
+        if not inside:
+            rest = "" if indent is None else newline + outer
+        elif "," in _blanked(_COMMENT, tail):
+            item += ","
+        else:
+            kept = f",{kept}"
+        gap = newline + indent if indent is not None else " " if inside else ""
+        return text[:begin] + kept + gap + item + rest + text[close:]
+
+    def _style(self) -> tuple[str, str | None]:
+        """Returns the line end, and one step of indentation, which is None if all is on one line."""
+        text = self.text or ""
+        root = self._steps(())[0]
+        inside = _children(_strict(text), root.value)
+        lead = text[root.value + 1 : inside[0].start] if inside else "\n  "
+        return "\r\n" if "\r\n" in text else "\n", _indent(lead, len(lead)) if "\n" in lead else None
+
+    def _written(self, value: Any, indent: str | None) -> str:
+        newline, unit = self._style()
+        text = json.dumps(value, ensure_ascii=False, indent=None if indent is None else unit or "  ")
+        return text.replace("\n", newline + (indent or ""))
 
 
-def root(text: str) -> int:
-    """Returns the start of the document's value."""
-    return _skip(text, len(_BOM) if text.startswith(_BOM) else 0)
+@lru_cache(maxsize=2)
+def _strict(text: str) -> str:
+    """Returns the text as strict JSON of the same length; the text itself if it is that."""
+    text = f" {text[1:]}" if text.startswith(_BOM) else text
+    with suppress(ValueError, RecursionError):
+        _DECODER.decode(text)
+        return text
+    return _blanked(_TRAILING, _blanked(_COMMENT, text))
 
 
-def children(text: str, start: int) -> list[Child]:
-    """Returns the content of the object or list that begins at `start` of a document that `parse` accepts."""
-    found = []
-    named = text[start] == "{"
-    position = _skip(text, start + 1)
-    while text[position] not in "}]":
+def _blanked(what: re.Pattern[str], text: str) -> str:
+    return what.sub(lambda found: found[1] or re.sub(r"[^\r\n]", " ", found[0]), text)
+
+
+def _children(plain: str, start: int) -> list[Child]:
+    """Returns the content of the object or list that begins at `start` of strict JSON."""
+    found: list[Child] = []
+    if plain[start] not in "{[":
+        return found
+    named = plain[start] == "{"
+    position = _skip(plain, start + 1)
+    while plain[position] not in "}]":
         begin, key = position, None
         if named:
-            key, position = _DECODER.raw_decode(text, position)
-            position = _skip(text, _skip(text, position) + 1)
-        data, end = _DECODER.raw_decode(text, position)
-        found.append(Child(key, begin, position, end, data))
-        position = _skip(text, end)
-        if text[position] == ",":
-            position = _skip(text, position + 1)
+            key, position = _DECODER.raw_decode(plain, position)
+            position = _skip(plain, _skip(plain, position) + 1)
+        _, end = _DECODER.raw_decode(plain, position)
+        found.append(Child(key, begin, position, end))
+        position = _skip(plain, end)
+        if plain[position] == ",":
+            position = _skip(plain, position + 1)
     return found
 
 
-def member(text: str, start: int, key: str) -> Child | None:
-    """Returns the effective member of an object: of several with one name the last, as in every parser."""
-    return next((child for child in reversed(children(text, start)) if child.key == key), None)
-
-
-def style(text: str) -> Style:
-    """Returns a document's style, taken from its outermost object; if that is empty, steps of two blanks."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    start = root(text)
-    inside = children(text, start)
-    if not inside:
-        return Style(newline, "  ", ", ", ": ")
-    first = inside[0]
-    colon = ": " if first.key is None or text[first.value - 1] in " \t\r\n" else ":"
-    lead = text[start + 1 : first.start]
-    if "\n" in lead:
-        return Style(newline, _last_blanks(lead), ", ", colon)
-    roomy = colon == ": " if len(inside) == 1 else text[inside[1].start - 1] in " \t\r\n"
-    return Style(newline, None, ", " if roomy else ",", colon)
-
-
-def new_document(value: Any) -> str:
-    """Serialises a document of our own."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
-def appended(text: str, start: int, value: Any, key: str | None = None) -> str:
-    """Returns the document with one more value at the end of the object (with `key`) or list at `start`."""
-    layout = style(text)
-    inside = children(text, start)
-    outer = _line_indent(text, start)
-    indent: str | None = None
-    if inside:
-        lead = text[inside[-2].end + 1 if len(inside) > 1 else start + 1 : inside[-1].start]
-        indent = _last_blanks(lead) if "\n" in lead else None
-    elif layout.unit is not None:
-        indent = outer + layout.unit
-    name = "" if key is None else json.dumps(key) + layout.colon
-    item = name + _written(value, layout, indent)
-    if inside:
-        gap = layout.comma[1:] if indent is None else layout.newline + indent
-        return f"{text[: inside[-1].end]},{gap}{item}{text[inside[-1].end :]}"
-    if indent is not None:
-        item = f"{layout.newline}{indent}{item}{layout.newline}{outer}"
-    return text[: start + 1] + MARK + item + text[start + 1 :]
-
-
-def replaced(text: str, child: Child, value: Any) -> str:
-    """Returns the document with a child's value replaced; on one line if the old value was."""
-    layout = style(text)
-    indent = _line_indent(text, child.start) if "\n" in text[child.value : child.end] else None
-    return text[: child.value] + _written(value, layout, indent) + text[child.end :]
-
-
-def without(text: str, start: int, index: int) -> str | None:
-    """Returns the document without one child of the object or list that begins at `start`.
-
-    None if nothing would be left in it and we created it: then it has to be removed itself.
-    """
-    inside = children(text, start)
-    child = inside[index]
-    if index > 0:
-        return text[: inside[index - 1].end] + text[child.end :]
-    if len(inside) > 1:
-        return text[: child.start] + text[inside[1].start :]
-    lead = text[start + 1 : child.start]
-    rest = text[child.end :]
-    if lead == MARK:
-        return text[: start + 1] + rest
-    newline = style(text).newline
-    if lead.startswith(MARK + newline):
-        return text[: start + 1] + rest.removeprefix(newline + _line_indent(text, start))
-    return None
-
-
-def cut(text: str, steps: Sequence[tuple[int, Child]]) -> str | None:
-    """Returns the document without the last of these children, each in the object or list at its position.
-
-    What we created to contain it is removed, too; None if that is the whole document.
-    """
-    for start, child in reversed(steps):
-        index = next(i for i, other in enumerate(children(text, start)) if other.start == child.start)
-        shorter = without(text, start, index)
-        if shorter is not None:
-            return shorter
-    return None
-
-
-def _written(value: Any, layout: Style, indent: str | None) -> str:
-    if indent is None:
-        return json.dumps(value, ensure_ascii=False, separators=(layout.comma, layout.colon))
-    unit = "  " if layout.unit is None else layout.unit
-    text = json.dumps(value, ensure_ascii=False, indent=unit, separators=(",", layout.colon))
-    return text.replace("\n", layout.newline + indent)
-
-
-def _line_indent(text: str, position: int) -> str:
+def _indent(text: str, position: int) -> str:
     """Returns the indentation of the line that contains a position."""
-    match = _INDENT.match(text, text.rfind("\n", 0, position) + 1)
-    assert match is not None
-    return match[0]
-
-
-def _last_blanks(lead: str) -> str:
-    return lead[len(lead.rstrip(" \t")) :]
+    line = text[text.rfind("\n", 0, position) + 1 :]
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _skip(text: str, position: int) -> int:

@@ -13,10 +13,7 @@ from signet_sync.errors import UsageError
 from signet_sync.host.harness_settings.condition import HarnessProblem
 
 # Every command of ours, of any version, Python and workspace: an installer replaces and removes these.
-OURS = re.compile(
-    r"signet[_-]sync\b.*\shook\s+(?:claude-code|codex|gemini|opencode|openclaw)\b",
-    re.DOTALL,
-)
+OURS = re.compile(r"signet[_-]sync\b.*\shook\s+(?:claude-code|codex|gemini|opencode|openclaw)\b", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +52,10 @@ class Program:
         """Returns the words of the MCP server."""
         return [*self.start, "mcp", *flags]
 
-    def again(self, harness: str, *flags: str) -> str:
+    def again(self, harness: str) -> str:
         """Returns what a person types to install our hooks again, for their workspace."""
         place = ["--workspace", self.workspace] if self.workspace else []
-        return shlex.join(["signet-sync", *place, "hooks", "install", harness, *flags])
+        return shlex.join(["signet-sync", *place, "hooks", "install", harness])
 
     def command(self, harness: str) -> str:
         """Returns the hook as one string for a shell, which all harnesses run; few support a list of words."""
@@ -80,21 +77,20 @@ def workspace_of(words: Sequence[str]) -> str | None:
     return None
 
 
-def command_problems(words: Sequence[str], wanted: Sequence[str], harness: str) -> list[HarnessProblem]:
+def command_problems(
+    words: Sequence[str], program: Program, harness: str, wanted: Sequence[str]
+) -> list[HarnessProblem]:
     """Returns what is wrong with a command of ours in a harness's settings; `wanted` is what we would write now."""
-    workspace = workspace_of(wanted)
-    place = ["--workspace", workspace] if workspace else []
-    again = shlex.join(["signet-sync", *place, "hooks", "install", harness])
+    again = program.again(harness)
     if not words or not os.access(words[0], os.X_OK):
         name = words[0] if words else "a command that cannot be read"
         return [HarnessProblem("python-gone", f"the hooks call {name}, which does not exist", again)]
-    if workspace_of(words) != workspace_of(wanted):
+    if workspace_of(words) != program.workspace:
         fed = workspace_of(words) or "the default workspace"
         return [HarnessProblem("other-workspace", f"its sessions go to {fed}", f"{again} points them to this one")]
     if words[0] != wanted[0]:
-        return [
-            HarnessProblem("other-python", f"the hooks call {words[0]}, not this installation", f"{again} changes that")
-        ]
+        message = f"the hooks call {words[0]}, not this installation"
+        return [HarnessProblem("other-python", message, f"{again} changes that")]
     if list(words) != list(wanted):
         return [HarnessProblem("outdated", "the hooks were written by another version", again)]
     return []

@@ -146,23 +146,19 @@ def forget_concepts(database: Database) -> None:
 # ── forgetting ──
 
 
-def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Deletes memories with their sources, lines, pins, accesses, hits and promotions, and marks them for the scrub.
-
-    In the caller's transaction.
-    """
-    if not ids:
-        return
-    rows = [(agent_id, memory_id) for memory_id in ids]
-    # What was brought from another program stays away even if it is worded otherwise there.
-    database.executemany(
-        "insert or ignore into forgotten_memories(mark) select mark from migrated_memories"
-        " where agent_id = ? and memory_id = ?",
-        rows,
-    )
-    removal.drop_ids(database, rows, *of_memories())
+def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Deletes memories with their sources, lines, pins, accesses, hits and promotions. In the caller's transaction."""
+    removal.drop_ids(database, [(agent_id, memory_id) for memory_id in ids], *of_memories())
     line_index.drop(database, agent_id, ids)
     composed.forget(database, [agent_id])
+
+
+def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Deletes memories, and marks them for the scrub: they stay away. In the caller's transaction."""
+    if not ids:
+        return
+    drop(database, agent_id, ids)
+    rows = [(agent_id, memory_id) for memory_id in ids]
     marks = [(forgotten_mark(*row),) for row in rows]
     database.executemany("insert or ignore into forgotten_memories(mark) values(?)", marks)
     database.executemany("insert or ignore into unscrubbed_memories(agent_id, memory_id) values(?, ?)", rows)

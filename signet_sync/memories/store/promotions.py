@@ -146,14 +146,6 @@ def numbers_of_sweeps(database: Database, agent_id: str) -> list[SweepView]:
     ]
 
 
-def of_sweep(database: Database, agent_id: str, sweep_id: str) -> list[DreamView]:
-    """Returns a sweep's promotions except forgotten memories, best first."""
-    rows = database.execute(
-        f"select {_VIEW} where p.agent_id = ? and p.sweep_id = ? {_BEST_FIRST}", (agent_id, sweep_id)
-    )
-    return [DreamView(*row) for row in rows]
-
-
 def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | None:
     """Returns the promotion of a memory; None if it was not promoted."""
     rows = database.execute(f"select {_VIEW} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))

@@ -27,14 +27,6 @@ class FoundMemory(NamedTuple):
     undone: bool
 
 
-class RecalledQuery(NamedTuple):
-    """A query that found memories: the query as stored, its instant, and each memory with its score, best first."""
-
-    query: str
-    at_us: int
-    hits: list[tuple[str, float]]
-
-
 class QueryHits(NamedTuple):
     """A query that found a memory: how often, and when last (µs)."""
 
@@ -63,20 +55,6 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
     return True
 
 
-def latest(database: Database, agent_id: str, most: int) -> list[RecalledQuery]:
-    """Returns an agent's latest queries with hits, newest first, from at most `most` hits."""
-    found: dict[tuple[int, str], RecalledQuery] = {}
-    for query, at_us, memory_id, score in database.execute(
-        "select query, at_us, memory_id, score from recall_events where agent_id = ?"
-        " order by at_us desc, id desc limit ?",
-        (agent_id, most),
-    ):
-        found.setdefault((at_us, query), RecalledQuery(query, at_us, [])).hits.append((memory_id, score))
-    for one in found.values():
-        one.hits.sort(key=lambda hit: (-hit[1], hit[0]))
-    return list(found.values())
-
-
 def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[QueryHits]:
     """Returns the distinct queries that found a memory, the latest first."""
     rows = database.execute(
@@ -85,16 +63,6 @@ def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> l
         (agent_id, memory_id, most),
     )
     return [QueryHits(*row) for row in rows]
-
-
-def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]:
-    """Returns how often a memory was found on each day (its first instant, µs), in order of the days."""
-    rows = database.execute(
-        f"select at_us / {DAY} * {DAY}, count(*) from recall_events where agent_id = ? and memory_id = ?"
-        f" group by at_us / {DAY} order by 1",
-        (agent_id, memory_id),
-    )
-    return dict(rows)
 
 
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:

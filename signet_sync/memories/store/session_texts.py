@@ -10,7 +10,6 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.seal import unpack
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import SOURCES
 from signet_sync.storage.database.removal import Scope, within
 from signet_sync.storage.database.tables import distilled
 from signet_sync.sync.store.bodies import text_of
@@ -152,25 +151,6 @@ def derived_handles(database: Database, scope: Scope, scopes: Sequence[Scope]) -
             [scope[0], json.dumps(sorted(ids)), *others],
         )
         found |= ids.difference(row[0] for row in shared)
-    return found
-
-
-def statements(database: Database, scopes: Sequence[Scope]) -> set[str]:
-    """Returns what pages show of the sessions of some scopes: facts as said, sentences, projects of them alone."""
-    outside, bindings = _outside(scopes)
-    found = set()
-    for sql in (
-        f"select text from {SOURCES} where not ({{0}})",
-        "select memory_sentence from memory_artifacts where memory_sentence is not null and not ({0})",
-    ):
-        found |= {row[0] for row in database.execute(sql.format(outside), bindings)}
-    for column in ("project", "repository_root", "repository_origin"):
-        rows = database.execute(
-            f"select {column} from memory_artifacts where {column} is not null and not ({outside})"
-            f" except select {column} from memory_artifacts where {outside}",
-            [*bindings, *bindings],
-        )
-        found |= {row[0] for row in rows}
     return found
 
 

@@ -100,9 +100,7 @@ _SESSIONS_BELOW = f"""
 _BELOW = "select child_id from session_summary_children where agent_id = ? and parent_id = ? order by child_id limit ?"
 
 
-def section_inputs(
-    database: Database, agent_id: str, now_us: int, half_lives: Mapping[str, float], budget: int
-) -> SectionInputs:
+def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) -> SectionInputs:
     """Returns what page sections of `budget` tokens may show at `now_us`: the best, and what is pinned or was used.
 
     Derived rows count from their own time on, memories and pins at once. Facts and memories are listed by kind, newest
@@ -115,7 +113,7 @@ def section_inputs(
     later = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
     threads = _rows(database, newest, agent_id, now_us, most) | _rows(database, later, agent_id, now_us, AHEAD)
     threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
-    listed = _listed(database, agent_id, now_us, half_lives, most)
+    listed = _listed(database, agent_id, now_us, most)
     best = listed.ids[:most]
     promoted = promotions.dreamed(database, agent_id)
     facts = _rows(database, _SOME_FACTS, agent_id, now_us, json.dumps([*_of(best, "f"), *_of(ids, "f")]))
@@ -148,16 +146,16 @@ class _Listed(NamedTuple):
     cut: frozenset[str]
 
 
-def _listed(database: Database, agent_id: str, now_us: int, half_lives: Mapping[str, float], limit: int) -> _Listed:
+def _listed(database: Database, agent_id: str, now_us: int, limit: int) -> _Listed:
     """Lists the newest facts and memories of each kind by score; what was used is scored again with its use."""
     kinds, today = json.dumps(list(SECTION_OF)), day_start(now_us)
     found: list[tuple[tuple[bool, float, int, str], str, str]] = []
     for one, kind, at_us in database.execute(_LISTED_FACTS, (agent_id, now_us, kinds, limit)):
-        found.append((rank(score(kind, at_us, today, half_lives=half_lives), at_us, one, pinned=False), one, kind))
+        found.append((rank(score(kind, at_us, today), at_us, one, pinned=False), one, kind))
     counts = Counter(kind for *_, kind in found)
     for one, kind, at in database.execute(_LISTED_MEMORIES, (agent_id, kinds, limit)):
         at_us = parse_instant(at) or 0
-        value = score(kind, at_us, today, half_lives=half_lives, remembered=True)
+        value = score(kind, at_us, today, remembered=True)
         found.append((rank(value, at_us, one, pinned=False), one, kind))
         counts[f"remembered {kind}"] += 1
     found.sort()

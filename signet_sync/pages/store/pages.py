@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
-from signet_sync.formats.paths import log_pages, session_notes_folder
-from signet_sync.formats.session_log_rows import LedgerRow, MonthView
+from signet_sync.formats.paths import log_pages
+from signet_sync.formats.session_log_rows import MonthView
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.storage.database.connection import Database
@@ -37,11 +37,6 @@ def page_states(database: Database, agent_id: str | None = None) -> dict[str, Pa
     return dict(
         _states(database, "", ()) if agent_id is None else _states(database, " where agent_id = ?", (agent_id,))
     )
-
-
-def page_states_below(database: Database, prefix: str) -> dict[str, PageState]:
-    """Returns the pages that we wrote whose paths begin with an ASCII prefix, by path."""
-    return dict(_states(database, " where path >= ? and path < ?", (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1))))
 
 
 def page_state(database: Database, path: str) -> PageState | None:
@@ -75,14 +70,8 @@ def store_page(database: Database, path: str, state: PageState) -> None:
 
 def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
     """Marks the session log pages of (agent, day) pairs as stale, so that they are rendered again."""
-    days = set(days)
     paths = {path for agent_id, day in days for path in log_pages(agent_id, [day])}
     database.executemany("update pages set inputs_sha256 = '' where path = ?", [(path,) for path in sorted(paths)])
-    notes = [f"{session_notes_folder(agent_id)}/{day[:4]}/{day} " for agent_id, day in sorted(days)]
-    database.executemany(
-        "update pages set inputs_sha256 = '' where path >= ? and path < ? || char(1114111)",
-        [(one, one) for one in notes],
-    )
 
 
 def forget_page(database: Database, path: str) -> None:
@@ -260,28 +249,6 @@ def head_written(database: Database, agent_id: str) -> bool:
             (agent_id,),
         )
     )
-
-
-# ── session notes ──
-
-
-def day_rows(database: Database, agent_id: str, day: str) -> list[LedgerRow]:
-    """Returns the sessions of one day as the session log has them, newest first."""
-    columns = ", ".join(LedgerRow._fields)
-    sql = f"select {columns} from ledger_rows where agent_id = ? and day = ? order by membership_us desc, session_token"
-    return [LedgerRow(*row) for row in database.execute(sql, (agent_id, day))]
-
-
-def stated_by(database: Database, row: LedgerRow, aspect: str) -> list[str]:
-    """Returns what a session states as decisions or blockers (`aspect`), in the order of its files."""
-    found = database.execute(
-        "select s.text from sessions n join attribute_sources s on s.session = n.session"
-        " join entity_attributes f on f.fact = s.fact"
-        " where n.agent_id = ? and n.session_token = ? and n.session_id = ? and f.aspect = ? and not s.done"
-        " order by s.at_us, s.line",
-        (row.agent_id, row.session_token, row.session_id, aspect),
-    )
-    return list(dict.fromkeys(text for (text,) in found))
 
 
 def is_without_rows(database: Database, agent_id: str) -> bool:

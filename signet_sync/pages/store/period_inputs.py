@@ -30,13 +30,13 @@ _ENDED = f"""
     order by a.membership_us, f.id"""
 _REMEMBERED = """
     select id, type, created_at, content, private from memories
-    where agent_id = ?1 and created_at >= ?2 and created_at < ?3 and private <= ?4
+    where agent_id = ?1 and created_at >= ?2 and created_at < ?3
     order by created_at, id"""
 _PROMOTED = f"""
     select m.id, m.type, s.at_us, m.content, m.private, 1 from dream_sweeps s
     cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id
     cross join memories m on m.agent_id = p.agent_id and m.id = p.memory_id
-    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3 and m.private <= ?4 and {STANDS}
+    where s.agent_id = ?1 and s.at_us >= ?2 and s.at_us < ?3 and {STANDS}
     order by s.at_us, m.id"""
 
 
@@ -46,12 +46,10 @@ def period_inputs(
     from_us: int,
     to_us: int,
     belongs: Callable[[str | None], bool] | None = None,
-    *,
-    private: bool = True,
 ) -> PeriodInputs:
     """Returns what happened from `from_us` up to, but not at, `to_us`; of one project only if `belongs` is given.
 
-    Memories belong to no project; private ones are read only with `private`.
+    Memories belong to no project.
     """
     span = agent_id, from_us, to_us
     sessions = [PeriodSession(*row) for row in database.execute(_SESSIONS, span)]
@@ -60,12 +58,12 @@ def period_inputs(
         sessions = [session for session in sessions if belongs(session.project)]
         facts = [fact for fact in facts if belongs(fact.project)]
         return PeriodInputs(from_us, to_us, sessions, facts)
-    written = agent_id, iso(from_us), iso(to_us), private
+    written = agent_id, iso(from_us), iso(to_us)
     memories = [
         PeriodMemory(one, kind, parse_instant(at) or from_us, text, is_private)
         for one, kind, at, text, is_private in database.execute(_REMEMBERED, written)
     ]
-    memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, (*span, private))]
+    memories += [PeriodMemory(*row) for row in database.execute(_PROMOTED, span)]
     return PeriodInputs(from_us, to_us, sessions, facts, memories)
 
 

@@ -17,5 +17,5 @@ def warnings(database: Database, agent_id: str, halted: str) -> list[str]:
         found.append(f"{what} changed or lost after being sealed: signet-sync violations list")
     if drifted := database.value("select count(*) from garden_drift where agent_id = ?", (agent_id,)):
         what = counted(drifted, "entity file is", "entity files are")
-        found.append(f"{what} not what was recorded: signet-sync entity drift")
+        found.append(f"{what} not what was recorded: signet-sync entity check")
     return found

@@ -10,7 +10,6 @@ from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.handle import HANDLE
 from signet_sync.formats.wikilinks import targets
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 
@@ -182,26 +181,3 @@ def is_left_out(database: Database, agent_id: str, node_id: str) -> bool:
     """Returns whether a node is of a session that no page shows: noise, which has no thread."""
     threadless = "select thread_id is null from session_summaries where agent_id = ? and id = ?"
     return bool(database.value(threadless, (agent_id, node_id)))
-
-
-def thread_behind(database: Database, agent_id: str, handle: str) -> str:
-    """Returns the thread that a handle means or that its node or fact belongs to. Raises `UsageError` as `resolve`.
-
-    `no-thread` if it belongs to none.
-    """
-    found = resolve(database, agent_id, handle)
-    if found.tier == "thread":
-        return found.id
-    table = {"node": "session_summaries", "fact": FACTS}.get(found.tier)
-    thread: str | None = (
-        database.value(f"select thread_id from {table} where agent_id = ? and id = ?", (agent_id, found.id))
-        if table is not None
-        else None
-    )
-    if thread is None:
-        raise UsageError(
-            f"{found.id} belongs to no project",
-            hint="handles of projects begin with ^t-; MEMORY.md shows them",
-            code="no-thread",
-        )
-    return thread

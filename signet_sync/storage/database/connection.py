@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished, SignetSyncError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.storage.database.tables import (
     APPLICATION_ID,
     BUILDING_ID,
@@ -57,7 +57,6 @@ def damaged(why: object, path: str | None) -> DatabaseCorrupt:
 
 
 # What reading an index may raise: for callers whose answer without one is nothing.
-UNREADABLE = (OSError, SignetSyncError, apsw.Error)
 
 
 def translate(error: apsw.Error, path: str | None) -> DatabaseError:
@@ -410,18 +409,6 @@ class Database:
             self._set_statistics()
         except apsw.SQLError as error:  # a name in the schema that we did not write
             raise damaged(error, self.path) from error
-
-    def in_memory(self) -> Database:
-        """Returns a copy that exists in memory only: what is tried out in it reaches no disk."""
-        copy = Database(":memory:")
-        try:
-            with copy.connection.backup("main", self.connection, "main") as backup:
-                while not backup.done:
-                    backup.step()
-        except apsw.Error as error:
-            copy.connection.close()
-            raise translate(error, self.path) from error
-        return copy
 
     def replaced(self) -> bool:
         """Returns whether the file, or the log that we write, was deleted or replaced: others read another one."""

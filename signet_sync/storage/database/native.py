@@ -146,20 +146,6 @@ class SourceRow:
     at: When
 
 
-class MigratedMemoryRow:
-    agent_id: Agent
-    memory_id: MemoryId
-    mark: Mark
-    at: When
-
-
-class MigratedFileRow:
-    agent_id: Agent
-    path: Artifact
-    before: dict[str, Any] | None
-    at: When
-
-
 class ForgottenRow:
     mark: Mark
 
@@ -380,25 +366,8 @@ NATIVE: tuple[Table, ...] = (
         handle="memory_id",
     ),
     native(
-        "which memories `migrate` brought, by a hash of what they were in the other program: each is brought once",
-        """create table migrated_memories(
-        agent_id text not null, memory_id text not null, mark text not null, at text not null,
-        primary key(agent_id, memory_id, mark)) without rowid""",
-        "create index migrated_memories_mark on migrated_memories(mark)",
-        row=MigratedMemoryRow,
-        handle="memory_id",
-    ),
-    native(
-        "which artifacts `migrate` wrote or was about to write, and (`before`, JSON) what a manifest said until then",
-        """create table migrated_files(
-        agent_id text not null, path text not null, before text, at text not null,
-        primary key(agent_id, path)) without rowid""",
-        row=MigratedFileRow,
-        artifact=("agent_id", "path"),
-    ),
-    native(
-        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it; if "
-        "`migrate` had brought it, also what it was in the other program",
+        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it, and "
+        "`migrate` does not bring it again",
         "create table forgotten_memories(mark text primary key) without rowid",
         row=ForgottenRow,
     ),
@@ -435,22 +404,6 @@ NATIVE: tuple[Table, ...] = (
         at text not null,
         primary key(agent_id, id)) without rowid""",
         handle="id",
-    ),
-    native(
-        "a model's sentence about an artifact whose own was made by rules, as long as the artifact's body is the same; "
-        "asked for again where it is lost",
-        """create table artifact_wordings(
-        agent_id text not null, source_path text not null, source_sha256 text not null, text text not null,
-        model text not null, at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        artifact=("agent_id", "source_path"),
-    ),
-    native(
-        "the text of a manifest before Signet wrote its own in its place; `signet takeover` puts it back",
-        """create table manifest_bodies(
-        agent_id text not null, source_path text not null, body text not null, at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        artifact=("agent_id", "source_path"),
     ),
     native(
         "what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.handle import HANDLE, ID_LENGTH
 from signet_sync.storage.database.connection import Database
 
-
-class NodeAccesses(NamedTuple):
-    """How often an id of the graph was asked for, and on which UTC day last; `label` is None where it is gone."""
-
-    agent_id: str
-    id: str
-    accesses: int
-    last_day: str
-    label: str | None
+_TABLES = ("artifact_telemetry", "node_telemetry")
 
 
 def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now_iso: str) -> bool:
@@ -35,18 +26,6 @@ def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now
     except DatabaseError:
         return False
     return True
-
-
-def accesses(database: Database, agent_id: str | None = None) -> list[tuple[str, str, int, str]]:
-    """Returns agent, path, number and last time, most accessed first."""
-    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
-    return list(
-        database.execute(
-            f"select agent_id, source_path, accesses, last_accessed_at from artifact_telemetry{where}"
-            " order by accesses desc, source_path",
-            bindings,
-        )
-    )
 
 
 def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -> bool:
@@ -73,32 +52,23 @@ def count_ids(database: Database, agent_id: str, ids: Iterable[str], day: str) -
     return True
 
 
-def node_accesses(database: Database, agent_id: str | None = None) -> list[NodeAccesses]:
-    """Returns the accesses of nodes, facts, threads and memories, most accessed first."""
-    where, bindings = ("", ()) if agent_id is None else (" where t.agent_id = ?", (agent_id,))
-    return [
-        NodeAccesses(*row)
-        for row in database.execute(
-            "select t.agent_id, t.id, t.accesses, t.last_day, coalesce(s.label, r.text) from node_telemetry t"
-            " left join session_summaries s on s.agent_id = t.agent_id and s.id = t.id"
-            f" left join recall_lines r on r.agent_id = t.agent_id and r.id = t.id{where}"
-            " order by t.accesses desc, t.agent_id, t.id",
-            bindings,
-        )
-    ]
-
-
 def forget(database: Database, artifacts: Sequence[tuple[str, str]]) -> None:
     """Forgets the accesses of some artifacts (agent, path). In the caller's transaction."""
     database.executemany("delete from artifact_telemetry where agent_id = ? and source_path = ?", artifacts)
 
 
-def reset(database: Database, agent_id: str | None = None) -> int:
-    """Forgets the counters (of one agent); the only way they ever shrink but for removals. Pins stay."""
-    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
-    count = 0
+def totals(database: Database) -> tuple[int, int, int]:
+    """Returns how many artifacts and how many ids have counters, and the sum of all of them."""
+    (artifacts, found), (ids, asked) = (
+        next(database.execute(f"select count(*), coalesce(sum(accesses), 0) from {table}")) for table in _TABLES
+    )
+    return artifacts, ids, found + asked
+
+
+def reset(database: Database) -> int:
+    """Forgets the counters, and returns how many; the only way they ever shrink but for removals. Pins stay."""
     with database.transaction():
-        for table in ("artifact_telemetry", "node_telemetry"):
-            count += database.value(f"select count(*) from {table}{where}", bindings)
-            database.execute(f"delete from {table}{where}", bindings)
-    return count
+        artifacts, ids, _ = totals(database)
+        for table in _TABLES:
+            database.execute(f"delete from {table}")
+    return artifacts + ids

@@ -184,25 +184,6 @@ def sessions(database: Database) -> int:
     return count
 
 
-def sessions_since(database: Database, from_us: int) -> int:
-    """Returns how many sessions were captured from an instant on (microseconds since 1970 UTC), of all agents."""
-    count: int = database.value(
-        "select count(*) from (select distinct agent_id, session_token, session_id from memory_artifacts"
-        " where membership_us >= ?)",
-        (from_us,),
-    )
-    return count
-
-
-def problem_count(database: Database) -> int:
-    """Returns how many files are invalid, changed since they were sealed, or not as recorded."""
-    count: int = database.value(
-        "select (select count(*) from files where verdict in ('invalid', 'violation'))"
-        " + (select count(*) from garden_drift)"
-    )
-    return count
-
-
 def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
     """Returns how many sessions and artifacts an agent has."""
     held: int = database.value(

@@ -33,7 +33,7 @@ def record(database: Database, agent_id: str, paths: Collection[str], at: str, r
         "insert or replace into redactions(path, at, reason, scrubbed) values(?, ?, ?, 0)",
         [(path, at, reason) for path in paths],
     )
-    drop_artifacts(database, agent_id, paths, "extractions", "artifact_wordings")
+    drop_artifacts(database, agent_id, paths, "extractions")
 
 
 def is_due(database: Database) -> bool:

@@ -42,13 +42,13 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
         match = _COPY.fullmatch(path)
         if match is None or not has_conflict_mark(path[:-3]) or tombstone_name(f"{match[1]}.md") is None:
             continue
-        found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
+        found = files.read(workspace.vault, path, TOMBSTONE_LIMIT)
         tombstone = planner.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
         if tombstone is None or not isinstance(found, Found):
             continue
         key = tombstone.agent_id, tombstone.session_token
         earlier = tombstones.get(key) or known.get(key)
-        lifted = bool(tombstones_files.lifted(workspace.root, [tombstone]))
+        lifted = bool(tombstones_files.lifted(workspace.vault, [tombstone]))
         joined = tombstone if earlier is None else earlier.joined(tombstone)
         if not lifted:
             tombstones[key] = joined

@@ -17,6 +17,7 @@ from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, pars
 from signet_sync.formats.paths import TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
 from signet_sync.storage import files
+from signet_sync.storage.vault import Root
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
@@ -90,7 +91,7 @@ def lift(root: str, tombstone: Tombstone, rest: Tombstone | None = None) -> None
         files.unlink(root, path_of(tombstone.agent_id, tombstone.session_token))
 
 
-def lifted(root: str, tombstones: Collection[Tombstone]) -> list[Tombstone]:
+def lifted(root: Root, tombstones: Collection[Tombstone]) -> list[Tombstone]:
     """Returns those of the tombstones that were lifted, here or on another machine."""
     names = set(files.listing(root, LIFTED, "")) if tombstones else ()
     return [tombstone for tombstone in tombstones if names and _is_lifted(root, tombstone, names)]
@@ -103,14 +104,14 @@ def all_lifted(root: str, agent_id: str) -> list[Tombstone]:
     return [tombstone for tombstone in found if tombstone is not None]
 
 
-def _is_lifted(root: str, tombstone: Tombstone, names: Collection[str]) -> bool:
+def _is_lifted(root: Root, tombstone: Tombstone, names: Collection[str]) -> bool:
     if tombstone_file_name(tombstone.agent_id, tombstone.session_token) not in names:
         return False
     aside = last_lifted(root, tombstone.agent_id, tombstone.session_token)
     return aside is not None and aside.includes(tombstone)
 
 
-def last_lifted(root: str, agent_id: str, token: str) -> Tombstone | None:
+def last_lifted(root: Root, agent_id: str, token: str) -> Tombstone | None:
     """Returns what was last lifted of an agent's token."""
     found = files.read(root, lifted_path(agent_id, token), TOMBSTONE_LIMIT)
     try:

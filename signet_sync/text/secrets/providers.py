@@ -161,12 +161,6 @@ def _row(line: str) -> re.Match[str]:
     return row
 
 
-def load() -> None:
-    """Reads the table now: later, the file may be that of another version."""
-    _index()
-    table_digest()
-
-
 @cache
 def table_digest() -> str:
     """Returns sixteen hex digits that change with any byte of the table."""

@@ -13,6 +13,7 @@ from enum import IntEnum, auto
 from functools import lru_cache
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import iso
 
 # ── stand-ins for a secret ──
 
@@ -72,6 +73,8 @@ _NUMBERS = late(
 _WORDS = late(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
 _UUID = late(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
 _SESSION_TOKEN = late(r"[a-z2-7]{16}")
+_EVENT_TOKEN = late(r"ev:(\d{8}T\d{6}Z)-([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}")
+_DIGITS = str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")  # Crockford's base 32 as `int` reads it
 _HEX = late(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _PATH = late(
     r"/?(?:[A-Za-z_][\w.-]*/)+[\w.-]*|[\w-]+\.(?:py|js|ts|json|ya?ml|toml|txt|pem|key|crt|cer|pub|html?|md|cfg|conf|ini|env|sh|go|rs|java|xml|p12|pfx|jks)"
@@ -229,6 +232,8 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         return False
     if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or not any(map(str.isalpha, value)):
         return False
+    if _is_event_token(value):
+        return False
     if not value.isascii():
         return False
     letters = "".join(filter(str.isalpha, value))
@@ -258,6 +263,15 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     if _PATH.fullmatch(value) and not is_mixed(value):
         return False
     return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
+
+
+def _is_event_token(value: str) -> bool:
+    """Returns whether a value is the name of an event of ours: the time in its ULID is the one before it."""
+    match = _EVENT_TOKEN.fullmatch(value)
+    if match is None:
+        return False
+    milliseconds = int(match[2].translate(_DIGITS), 32)
+    return iso(milliseconds * 1000)[:19].replace("-", "").replace(":", "") + "Z" == match[1]
 
 
 _SURE = (Where.QUOTED, Where.LINE, Where.GIVEN)

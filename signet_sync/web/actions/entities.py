@@ -32,7 +32,7 @@ def _asked(request: ViewRequest) -> _Asked:
     if section is None:
         raise UsageError(
             f"{entity.title} has no section {found.section} any more",
-            hint="reject the proposal at a terminal: signet-sync entity reject",
+            hint="reject the proposal at a terminal: signet-sync entity review reject",
             code="section-unknown",
         )
     return _Asked(found, entity, section.heading, section.text)
@@ -57,7 +57,7 @@ def _approve(request: ViewRequest) -> ActionPlan:
         differing=differing(asked.present.strip("\n"), proposal.text.strip("\n")) if sets else None,
         back=_back(asked),
         state=_state(asked),
-        command=command_line(request, "entity", "approve", proposal.id),
+        command=command_line(request, "entity", "review", "approve", proposal.id),
     )
 
 
@@ -74,7 +74,7 @@ def _reject(request: ViewRequest) -> ActionPlan:
         fields=(FormField("reason", "Reason", hint="may be left empty"),),
         back=_back(asked),
         state=_state(asked),
-        command=command_line(request, "entity", "reject", asked.proposal.id),
+        command=command_line(request, "entity", "review", "reject", asked.proposal.id),
     )
 
 
@@ -148,7 +148,7 @@ def _guard(request: ViewRequest) -> ActionPlan:
         sentences=[said, "Pins and locks of single sections stay. The event log records it."],
         back=ViewLink("The entity", "entity", {"entity": entity.id}),
         state=[entity.id, sorted(entity.pins), sorted(entity.locks), entity.drifted],
-        command=command_line(request, "entity", op, entity.id),
+        command=command_line(request, "entity", "protect", op, entity.id),
         computed=entity.id,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import handle
+from signet_sync.formats.paths import dream_page, head_page
 from signet_sync.graph.store import passages
 from signet_sync.memories import operations, promotion
 from signet_sync.memories.store import pins, promotions
@@ -17,7 +18,7 @@ from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 from signet_sync.web import markdown
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink
-from signet_sync.web.commands import WORDS, command_line
+from signet_sync.web.commands import WORDS, command_line, history_remedy
 from signet_sync.web.formatting import counted
 from signet_sync.web.request import ViewRequest
 
@@ -95,14 +96,15 @@ def _forget(request: ViewRequest) -> ActionPlan:
 
 def _do_forget(call: ActionCall) -> ActionResult:
     wanted = call.request.query["memory"].removeprefix("^")
-    done = forget.forget(call.workspace, call.request.agent, wanted, call.request.now_us)
+    agent = call.request.agent
+    done = forget.forget(call.workspace, agent, wanted, call.request.now_us)
     said = [f"The memory {handle(done.id)} is deleted."]
     if done.pending:
         said.append("Some bytes of it cannot be deleted yet; every pass tries again.")
-    holds = done.git_history == "contains"
-    if holds:
-        said.append("Older pages in the workspace's git history may still show it. This removes it there, too:")
-    command = command_line(call.request, "forget", done.id, "--purge-history") if holds else ""
+    command = ""
+    if done.git_history == "contains":
+        where, command = history_remedy(call.request, [head_page(agent), dream_page(agent)])
+        said.append(f"Older pages in the workspace's git history may still show it.{where}")
     return ActionResult("Forgotten", [*_waiting(done.waiting), *said], (_RECALL,), command, well=not done.pending)
 
 
@@ -135,7 +137,7 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
 def _view_of(found: str) -> ViewLink:
     if found.startswith("m-"):
         return ViewLink("The memory", "memory", {"memory": found})
-    return ViewLink("Its position in the graph", "node", {"node": found})
+    return ViewLink("What belongs to it", "node", {"node": found})
 
 
 def _pin(request: ViewRequest) -> ActionPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from signet_sync.errors import UsageError
+from signet_sync.formats.paths import head_page
 from signet_sync.privacy import quotes
 from signet_sync.privacy import remove as removals
 from signet_sync.privacy.quotes import Quotes
@@ -12,7 +13,7 @@ from signet_sync.sync.read_only import require_index
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web import markdown
 from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, FormField, PathList, ViewLink
-from signet_sync.web.commands import WORDS, command_line
+from signet_sync.web.commands import WORDS, command_line, history_remedy
 from signet_sync.web.formatting import counted
 from signet_sync.web.request import ViewRequest
 
@@ -76,13 +77,15 @@ def _do_remove(call: ActionCall) -> ActionResult:
     plans, quoted = call.plan.computed
     workspace, now_us, reason = call.workspace, call.request.now_us, sanitize_line(call.words["reason"])
     redacting = bool(quoted.places) and call.words["quoting"] == "redact"
-    rewrite = quotes.redact(workspace, quoted, reason, now_us) if redacting else removals.unchanged
-    done = [removals.remove(workspace, one, reason, now_us, quoted_in=quoted.places, rewrite=rewrite) for one in plans]
+    if redacting:
+        quotes.redact(workspace, quoted, reason, now_us)
+    done = [removals.remove(workspace, one, reason, now_us, quoted_in=quoted.places) for one in plans]
     said = [text for one in done for text in _said(one, redacted=redacting)]
     holds = next((one for one in done if one.git_history == "contains"), None)
-    command = command_line(call.request, "remove", holds.session_token, "--purge-history") if holds else ""
+    command = ""
     if holds:
-        said.append("The workspace's git history still contains its text. This rewrites the history:")
+        where, command = history_remedy(call.request, [*holds.removed_paths, head_page(holds.agent_id)])
+        said.append(f"The workspace's git history still contains its text.{where}")
     well = not any(one.pending for one in done)
     return ActionResult("Removed", said, (_BACK,), command, well=well)
 

@@ -141,7 +141,7 @@ def entities(request: ViewRequest) -> WebPage:
             "lost": [_drifted(request, one) for one in queue if one.id not in known],
             "events": chain.events if chain is not None else 0,
             "create": command_line(request, "entity", "create", "user", "NAME"),
-            "verify": command_line(request, "entity", "verify"),
+            "verify": command_line(request, "entity", "check", "--log"),
         },
     )
 
@@ -181,9 +181,9 @@ def entity(request: ViewRequest) -> WebPage:
             "links": links,
             "kind": KINDS[shown.kind],
             "updated_us": row.updated_us,
-            "pin": command_line(request, "entity", "unpin" if data["pinned"] else "pin", row.id),
-            "lock": command_line(request, "entity", "unlock" if data["locked"] else "lock", row.id),
-            "replay": command_line(request, "entity", "replay", row.id, "--check"),
+            "pin": command_line(request, "entity", "protect", "unpin" if data["pinned"] else "pin", row.id),
+            "lock": command_line(request, "entity", "protect", "unlock" if data["locked"] else "lock", row.id),
+            "replay": command_line(request, "entity", "check", row.id),
         },
     )
 
@@ -270,7 +270,7 @@ class _EntityReader:
         """Returns a proposal with the commands that answer it."""
         blocks = markdown.blocks(markdown.numbered(one.text, 1))
         source = self._source(one.source) if one.source else None
-        approve, reject = (command_line(request, "entity", word, one.id) for word in ("approve", "reject"))
+        approve, reject = (command_line(request, "entity", "review", word, one.id) for word in ("approve", "reject"))
         return ProposalView(one, blocks, source, approve, reject)
 
     def event(self, one: LoggedEvent) -> EventView:

@@ -1,9 +1,8 @@
-"""Shows the overview: state of the agent, sessions a day, problems, latest sessions, beginning of MEMORY.md."""
+"""Shows the overview: state of the agent, sessions a day, latest sessions, beginning of MEMORY.md."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,23 +10,20 @@ from signet_sync.admin.status import Advice, advice, status_document
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.timestamps import day_of
-from signet_sync.integrity.report import hint_for
 from signet_sync.pages import readable
 from signet_sync.pages.store import pages
 from signet_sync.recall.store import session_list
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
-from signet_sync.web.charts.calendar import Calendar, calendar
+from signet_sync.web.day_bars import DayBar, day_bars
 from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import LinkTarget, targets
 from signet_sync.web.live_sessions import Running, every
 from signet_sync.web.page_lines import PageSection, sections
 from signet_sync.web.request import View, ViewRequest, WebPage
-from signet_sync.web.words import Cause, cause_of
 
 LATEST = 8  # sessions
-WRONG = 5  # kinds of problems
 _TOP = 2  # level of the headings that need no other to be understood
 HEAD = 2  # lines of each section of MEMORY.md
 PAGE = 400_000  # characters of MEMORY.md
@@ -39,28 +35,16 @@ _FIRST_STEPS = {
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
 
 
-class ProblemSummary(NamedTuple):
-    """A kind of problem: how many files have it, the first of them, and what a person can do about it."""
-
-    files: int
-    path: str
-    verdict: str
-    code: str
-    cause: Cause
-    hint: str
-
-
 class IndexSummary(NamedTuple):
-    """What the index contains of the agent; `unlisted` of its sessions are tests and the like."""
+    """What the index contains of the agent; `unlisted` of its sessions are tests and the like, `problems` are files."""
 
     sessions: int
     unlisted: int
     artifacts: int
-    days: Calendar
+    days: list[DayBar]
     latest: list[session_list.SessionEntry]
     running: list[Running]
-    wrong: list[ProblemSummary]
-    notes: list[tuple[str, int]]
+    problems: int
 
 
 def show(request: ViewRequest) -> WebPage:
@@ -75,7 +59,6 @@ def show(request: ViewRequest) -> WebPage:
         "held": None,
         "head": [],
         "targets": {},
-        "shown_wrong": WRONG,
     }
     if status["readable"]:
         data["head"] = _head(read_page(request))
@@ -116,24 +99,17 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
 
 def _held(database: Database, request: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, request.agent)
-    wrong = [_summary(one) for one in counts.problem_groups(database, request.agent) if one.verdict in _WRONG]
+    wrong = (one.files for one in counts.problem_groups(database, request.agent) if one.verdict in _WRONG)
     days = pages.days(database, request.agent)
-    notes = Counter(one.code for one in counts.notes(database, request.now_us) if one.agent_id in (None, request.agent))
     return IndexSummary(
         sessions,
         max(sessions - sum(days.values()), 0),
         artifacts,
-        calendar(days, day_of(request.now_us)),
+        day_bars(days, day_of(request.now_us)),
         session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries,
         every(database, request.agent)[:LATEST],
-        wrong,
-        notes.most_common(),
+        sum(wrong),
     )
-
-
-def _summary(one: counts.ProblemGroup) -> ProblemSummary:
-    hint = hint_for(one.code, one.path if one.files == 1 else "PATH")
-    return ProblemSummary(one.files, one.path, one.verdict, one.code, cause_of(one.code, one.message), hint)
 
 
 def read_page(request: ViewRequest) -> list[PageSection]:

@@ -1,26 +1,22 @@
-"""Shows what was recalled, what was promoted into MEMORY.md because of it and why, and all about one memory."""
+"""Shows answers to a question, which memories are promoted into MEMORY.md and why, and all about one memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from signet_sync.admin.stats import stats
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.formats.handle import handle
-from signet_sync.formats.timestamps import DAY, SECOND, day_of
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import operations, promotion
 from signet_sync.memories.promotion import RecalledMemory
-from signet_sync.memories.promotion_score import Gates, ScorePart, SignalWeights, parts
-from signet_sync.memories.promotion_views import DreamView, SweepView
+from signet_sync.memories.promotion_score import WEIGHTS, Gates, ScorePart, SignalWeights, parts
+from signet_sync.memories.promotion_views import DreamView
 from signet_sync.memories.signals import Signals
 from signet_sync.memories.store import memories, pins, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
-from signet_sync.text.word_forms import STOP_WORDS
 from signet_sync.web.answers import answers
 from signet_sync.web.commands import command_line
 from signet_sync.web.marks import marked
@@ -28,17 +24,9 @@ from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 LONGEST = 1_000  # characters of a query
-ANSWERS = 20
 MEMORIES = 20  # on a page
-SWEEPS = 8
-HITS = 60
-QUESTIONS = 12
 ANGLES = 30
-DAYS = 120
 _TEXT = 200  # characters of a memory in a list
-_ROUNDED = 0.005
-_A_DAY = DAY // SECOND
-_UNITS = (("day", _A_DAY), ("hour", 3600), ("minute", 60))
 
 
 class RecalledRow(NamedTuple):
@@ -58,30 +46,6 @@ class RecalledRow(NamedTuple):
     undone: bool = False
 
 
-class Question(NamedTuple):
-    """A query that found something: the memories with their ranks."""
-
-    query: str
-    at_us: int
-    found: list[tuple[str, str, int]]
-
-
-class PromotingSweep(NamedTuple):
-    """A sweep that promoted something; `forgotten`: how many of these memories were forgotten since."""
-
-    sweep: SweepView
-    risen: list[RecalledRow]
-    forgotten: int
-
-
-class Quiet(NamedTuple):
-    """Consecutive sweeps that promoted nothing."""
-
-    sweeps: int
-    first_us: int
-    last_us: int
-
-
 class Gate(NamedTuple):
     """A gate, and whether a memory passes it."""
 
@@ -91,68 +55,36 @@ class Gate(NamedTuple):
     passed: bool
 
 
-class HitDay(NamedTuple):
-    """A day of the chart: how often the memory was found, and the bar's height from 0 to 1."""
-
-    day: str
-    hits: int
-    height: float
-
-
 def recall(request: ViewRequest) -> WebPage:
-    """Shows the answers to a query, everything that was recalled before, and the promotions that followed."""
+    """Shows the answers to a query, and what recall found before with its score."""
     words = request.query.get("q", "").strip().encode("utf-8", "replace").decode()[:LONGEST]
     meaning = Meaning(request.site.place, request.now_us, remembers=False)
     settings = request.site.place.settings()
-    gates, weights = promotion.gates(settings), promotion.weights(settings)
+    weights = WEIGHTS
     with reading(request.site.place) as database:
         texts = _Texts(database, request.agent)
-        found_now = answers(database, request, words, ANSWERS, meaning) if words else []
-        numbers = stats(database, request.agent, request.now_us)
+        found_now = answers(database, request, words, meaning) if words else []
         found = promotion.recalled(database, settings, request.agent, request.now_us)
-        waiting = [one for one in found if not one.risen]
-        ready = [one for one in waiting if not one.lacks][: gates.most]
-        near = sorted((one for one in waiting if one.lacks), key=lambda one: len(one.lacks))[: promotion.NEAR]
         shown = portion(found, request.query.get("page"), MEMORIES)
-        sweeps = portion(
-            _runs(promotions.numbers_of_sweeps(database, request.agent)), request.query.get("sweeps"), SWEEPS
-        )
-        data = {
-            "numbers": numbers,
-            "tags": [(tag, hits) for tag, hits in numbers.top_concept_tags_7d if tag not in STOP_WORDS],
-            "ready": [_row(one, texts, weights) for one in ready],
-            "near": [_row(one, texts, weights) for one in near],
-            "recalled": shown.each(lambda one: _row(one, texts, weights)),
-            "questions": _questions(database, request.agent, texts),
-            "sweeps": sweeps.each(lambda run: _sweep_row(run, database, texts, weights)),
-        }
+        recalled = shown.each(lambda one: _row(one, texts, weights))
     return WebPage(
         "recall",
         "Recall",
         {
-            **data,
+            "recalled": recalled,
             "words": words,
             "answers": [(one, marked(one.text, words)) for one in found_now],
             "trouble": meaning.trouble,
             "in_terminal": command_line(request, "recall", words) if words else "",
-            "gates": gates,
+            "least": promotion.gates(settings).score,
             "weights": list(zip(SignalWeights._fields, weights, strict=True)),
             "most": sum(weights),
-            "half_life": settings.recall_half_life_days,
-            "every": _every(settings.dream_interval) if settings.dream_enabled else "",
+            "enabled": settings.dream_enabled,
             "dream": command_line(request, "dream"),
             "remember": command_line(request, "remember", "Deploys happen on Tuesdays, after the backup."),
             "ask_recall": command_line(request, "recall", "when do we deploy?"),
         },
     )
-
-
-def _every(seconds: float) -> str:
-    """Returns `once a day`, `every 6 hours`."""
-    if seconds == _A_DAY:
-        return "once a day"
-    unit, length = next(((unit, length) for unit, length in _UNITS if seconds >= 2 * length), ("second", 1))
-    return f"every {seconds / length:.3g} {unit}s"
 
 
 class _Texts:
@@ -194,39 +126,6 @@ def _row(one: RecalledMemory, texts: _Texts, weights: SignalWeights) -> Recalled
     )
 
 
-def _questions(database: Database, agent_id: str, texts: _Texts) -> list[Question]:
-    return [
-        Question(
-            asked.query,
-            asked.at_us,
-            [(memory_id, texts(memory_id)[0], round(1 / score) if score > 0 else 0) for memory_id, score in asked.hits],
-        )
-        for asked in recall_events.latest(database, agent_id, HITS)[:QUESTIONS]
-    ]
-
-
-# ── sweeps ──
-
-
-def _runs(sweeps: Iterable[SweepView]) -> list[SweepView | Quiet]:
-    """Returns sweeps, newest first; consecutive ones that promoted nothing are merged."""
-    found: list[SweepView | Quiet] = []
-    newest_first = sorted(sweeps, key=lambda sweep: sweep.id, reverse=True)
-    for quiet, run in groupby(newest_first, key=lambda sweep: sweep.promoted <= 0):
-        same = list(run)
-        found += [Quiet(len(same), same[-1].at_us, same[0].at_us)] if quiet else same
-    return found
-
-
-def _sweep_row(
-    run: SweepView | Quiet, database: Database, texts: _Texts, weights: SignalWeights
-) -> PromotingSweep | Quiet:
-    if isinstance(run, Quiet):
-        return run
-    risen = promotions.of_sweep(database, texts.agent_id, run.id)
-    return PromotingSweep(run, [_risen(one, texts, weights) for one in risen], max(run.promoted - len(risen), 0))
-
-
 def _risen(view: DreamView, texts: _Texts, weights: SignalWeights) -> RecalledRow:
     """Returns a promotion with its parts at the time and today's weights."""
     return RecalledRow(
@@ -253,7 +152,7 @@ def _parts_then(view: DreamView, weights: SignalWeights) -> tuple[ScorePart, ...
 def memory(request: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
     settings = request.site.place.settings()
-    gates, weights = promotion.gates(settings), promotion.weights(settings)
+    gates, weights = promotion.gates(settings), WEIGHTS
     with reading(request.site.place) as database:
         found = operations.named(database, request.agent, request.path["memory"])
         wanted = found.id
@@ -271,7 +170,6 @@ def memory(request: ViewRequest) -> WebPage:
             "rose_us": None if rose is None else rose.at_us,
             "undone_us": None if rose is None else rose.undone_us,
             "angles": recall_events.angles_of(database, request.agent, wanted, ANGLES),
-            "days": _days(recall_events.days_of(database, request.agent, wanted), request.now_us),
         }
     return WebPage(
         "memory",
@@ -279,8 +177,6 @@ def memory(request: ViewRequest) -> WebPage:
         {
             **data,
             "handle": handle(wanted),
-            "reweighed": then is not None
-            and abs(sum(one.adds for one in _parts_then(then, weights)) - then.score) > _ROUNDED,
             "most": sum(weights),
             "least": gates.score,
             "forget": command_line(request, "forget", wanted),
@@ -299,16 +195,6 @@ def _gates(signals: Signals, queries: int, score: float, gates: Gates) -> list[G
     )
     found = [Gate(name, str(has), str(needs), has >= needs) for name, has, needs in counted]
     return [*found, Gate("score", f"{score:.2f}", f"{gates.score:.2f}", score >= gates.score)]
-
-
-def _days(hits: dict[int, int], now_us: int) -> list[HitDay]:
-    """Returns every day from the first hit until now, at most the last few months."""
-    if not hits:
-        return []
-    today = max(now_us // DAY * DAY, max(hits))
-    first = max(min(hits), today - (DAYS - 1) * DAY)
-    most = max(hits.values())
-    return [HitDay(day_of(at), hits.get(at, 0), hits.get(at, 0) / most) for at in range(first, today + DAY, DAY)]
 
 
 VIEWS: list[tuple[str, str, View]] = [("/recall", "recall", recall), ("/recall/{memory}", "memory", memory)]

@@ -17,7 +17,7 @@ from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text.sentences import basename
 from signet_sync.web import commands
 from signet_sync.web.artifact_page import ArtifactView, PartRequest, opened
-from signet_sync.web.graph_context import NOWHERE, lineage_of, resting
+from signet_sync.web.graph_context import NOWHERE, lineage_of
 from signet_sync.web.link_targets import of_blocks
 from signet_sync.web.live_sessions import buffers, turns_of
 from signet_sync.web.markdown import MarkdownBlock
@@ -26,7 +26,7 @@ from signet_sync.web.request import View, ViewRequest, WebPage
 _TROUBLE = ("violation", "invalid")
 # For a session without files.
 _NOTHING: dict[str, Any] = {
-    **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "facts", "mentioned", "resting"), ()),
+    **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "facts", "mentioned"), ()),
     **dict.fromkeys(("chosen", "missed", "manifest")),
     "messages": {},
     "pinned": False,
@@ -96,7 +96,6 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
         "facts": outcomes.facts(database, ref),
         "mentioned": outcomes.topics(database, ref),
         "pinned": lineage.node is not None and pins.is_pinned(database, request.agent, lineage.node),
-        "resting": resting(request.site.place, database, request.agent, [file.source_path for file in held]),
     }
     return _page(request, database, title, data)
 

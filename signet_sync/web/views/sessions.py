@@ -7,14 +7,12 @@ from datetime import date
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from signet_sync.formats.timestamps import DAY, day_of, parse_instant
-from signet_sync.pages.store import pages
+from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter, SessionList
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
-from signet_sync.web.charts.timeline import timeline
 from signet_sync.web.dates import called
 from signet_sync.web.live_sessions import every
 from signet_sync.web.marks import marked
@@ -65,7 +63,6 @@ def sessions(request: ViewRequest) -> WebPage:
         data: dict[str, Any] = {
             "asked": asked,
             "days": _days(database, request.agent, asked, shown),
-            "timeline": timeline(pages.days(database, request.agent), day_of(request.now_us)),
             "shown": shown,
             "said": {cursor: marked(piece, asked.wanted.query) for cursor, piece in pieces.items()},
             "older": _written(shown.entries[-1].cursor) if shown.more else None,

@@ -21,8 +21,7 @@ from signet_sync.host.harness_settings.registry import HARNESSES
 SLOW, LIMIT = 3.0, 10.0
 # These hooks call something other than we would write now; it is not run to test it.
 _OTHERS = frozenset({"python-gone", "outdated", "other-python", "other-workspace"})
-# Problems fixed by installing again, and the flag for it.
-_AGAIN = dict.fromkeys([*_OTHERS, "partly", "twice"], "") | {"untrusted": " --trust"}
+_AGAIN = _OTHERS | {"partly", "twice"}  # fixed by installing again
 _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "source": "startup"}
 
 
@@ -52,8 +51,7 @@ def broken(target: Installation) -> list[str]:
 
 
 def _finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
-    flags = _AGAIN.get(one.code)
-    remedy = one.hint if flags is None else target.command(f"hooks install {condition.harness}{flags}")
+    remedy = target.command(f"hooks install {condition.harness}") if one.code in _AGAIN else one.hint
     kind = problem if one.code in ("python-gone", "server-gone", "server-extra") else warning
     return kind("hooks", f"{condition.harness}: {one.message}", remedy, fix=_is_dead(condition, one))
 

@@ -24,7 +24,7 @@ from signet_sync.storage.database.connection import (
     note_damage,
 )
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync.store import artifacts, line_index, passes
+from signet_sync.sync.store import access_counts, artifacts, line_index, passes
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitizer_stamp
@@ -51,7 +51,8 @@ def index(target: Installation) -> list[Finding]:
     except DatabaseError as error:
         return [_unusable(target, error), *_set_aside(path)]
     try:
-        return [*_bytes(target, database), *_rows(target, database), *_log(path), *_set_aside(path)]
+        found = [*_bytes(target, database), *_rows(target, database), *_counters(database)]
+        return [*found, *_log(path), *_set_aside(path)]
     except (apsw.Error, DatabaseError) as error:
         return [_unusable(target, error), *_set_aside(path)]
     finally:
@@ -98,7 +99,7 @@ def _rows(target: Installation, database: Database) -> list[Finding]:
     if drifted:
         what = counted(len(drifted), "entity file is", "entity files are")
         words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
-        found.append(problem("entities", words, target.command("entity drift")))
+        found.append(problem("entities", words, target.command("entity check")))
     found += _copies(target, database)
     if passes.is_halted(database):
         words = f"halted: {display(passes.halt_message(database))}; nothing was removed"
@@ -130,6 +131,15 @@ def _copies(target: Installation, database: Database) -> list[Finding]:
     words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"
     remedy = f"{target.command('reindex')}  # lists them; compare each with its original and delete one"
     return [warning("copies", words, remedy)]
+
+
+def _counters(database: Database) -> list[Finding]:
+    """Shows how much was asked for; `doctor --reset-counters` forgets it."""
+    files, handles, times = access_counts.totals(database)
+    if not times:
+        return []
+    words = f"{counted(files, 'file')} of sessions and {counted(handles, 'handle')} were asked for"
+    return [fine("counters", f"{words}, {counted(times, 'time')} in all")]
 
 
 def _log(path: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Checks the machine: Python, SQLite, disk space, watches for changes, the clock."""
+"""Checks the machine: Python, SQLite, disk space, watches for changes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,14 @@ from contextlib import suppress
 
 import apsw
 
-from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
+from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation, mount_of
 from signet_sync.formats.paths import MEMORY
-from signet_sync.formats.timestamps import SECOND, parse_instant
-from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import MINIMUM_SQLITE
-from signet_sync.sync.store import counts
 from signet_sync.sync.watcher import Watcher
 
 LOW_SPACE = 100 * 1024 * 1024
 LOW_INODES = 1000
-# Clocks of two machines rarely differ by more seconds; a file dated further ahead was dated by a wrong clock.
-AHEAD = 600.0
 _LIMITS = {"max_user_watches": 524_288, "max_user_instances": 1024}
 
 
@@ -72,7 +67,7 @@ def _existing(path: str) -> str:
 
 
 def watches(target: Installation) -> list[Finding]:
-    """Checks that changes can be watched: the limits, and one watch set as the agent sets it."""
+    """Checks that changes can be watched, by a watch set as the agent sets it."""
     if not os.path.isdir(target.root):
         return []  # reported by another check
     if target.settings.watch_mode != "auto":
@@ -82,9 +77,6 @@ def watches(target: Installation) -> list[Finding]:
         return [warning("watches", f"the system has no watches left: {consequence}, which is slower", _more_watches())]
     if target.alive and target.heartbeat.get("watch") == "polling":
         return [fine("watches", "none were left when the agent tried; it tries again within a minute")]
-    small = [f"fs.inotify.{name} is only {value}" for name, value in _limits() if value < _LIMITS[name] // 64]
-    if small:
-        return [warning("watches", "; ".join(small), _more_watches())]
     return [fine("watches", "enough for this vault; the agent watches a handful of folders")]
 
 
@@ -108,31 +100,3 @@ def _more_watches() -> str:
     if not more:
         return "watch.mode = 'polling' in signet-sync.toml says that this is meant"
     return f"sudo sysctl {' '.join(more)}  # until the next start; for good: a file in /etc/sysctl.d"
-
-
-# ── the clock ──
-
-
-def clock(target: Installation) -> list[Finding]:
-    """Reports files dated later than now: the clock was wrong then, or is now."""
-    return [*_last_pass(target), *_dated_ahead(target)] or [fine("clock", "nothing is dated in the future")]
-
-
-def _last_pass(target: Installation) -> Iterator[Finding]:
-    last = (state_dir.read_json(os.path.join(target.folder.path, "last-pass.json")) or {}).get("last_full_pass")
-    ahead = (parse_instant(str(last)) or 0) / SECOND - target.now
-    if ahead > AHEAD:
-        words = f"the last pass is dated {last}, {span(ahead)} ahead: this machine's clock was wrong then, or is now"
-        yield warning("clock", words, f"{_set_clock()} && {target.command('reindex')}")
-
-
-def _dated_ahead(target: Installation) -> Iterator[Finding]:
-    ahead = target.query(lambda database: counts.dated_after(database, int((target.now + AHEAD) * SECOND)))
-    if ahead is not None:
-        path, when = ahead
-        words = f"{path} is dated in the future ({when}): the clock of the machine that wrote it was wrong, or ours is"
-        yield warning("clock", words, f"date -u  # where it is right, wait until then; where not: {_set_clock()}")
-
-
-def _set_clock() -> str:
-    return "sudo sntp -sS time.apple.com" if sys.platform == "darwin" else "sudo timedatectl set-ntp true"

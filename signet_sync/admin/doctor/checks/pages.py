@@ -44,7 +44,7 @@ def _page(target: Installation, page: str) -> Iterator[Finding]:
         status = os.lstat(path)
     except FileNotFoundError:
         # A running agent writes it within moments, or, if held back by Signet's daemon, when that has gone.
-        if not (target.alive or target.settings.yields) and signet_daemon.daemon_pid(target.root) is None:
+        if not target.alive and signet_daemon.daemon_pid(target.root) is None:
             yield warning("page", f"{display(page)} is not there", target.command("reindex"), fix=True)
         return
     if not stat.S_ISREG(status.st_mode):

@@ -42,7 +42,7 @@ def _own(target: Installation, unit: ServiceState) -> Finding:
     if unit.enabled is False:
         words = f"{unit.name} runs, and will not after the next start of the machine"
         return warning("service", words, target.command("service install"))
-    if "SSH_CONNECTION" in target.environ and host_service.outlives_login(unit, target.environ) is False:
+    if "SSH_CONNECTION" in target.environ and host_service.lingering(target.environ) is False:
         words = f"{unit.name} ends when you log out"
         return warning("service", words, f"loginctl enable-linger {shlex.quote(getpass.getuser())}")
     return fine("service", unit.name)

@@ -14,7 +14,8 @@ from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.formats.timestamps import SECOND
 from signet_sync.history.git import repository
 from signet_sync.llm import installed, providers, synthesis
-from signet_sync.settings.model import ModelChoice, resolve_embeddings, user_file
+from signet_sync.settings.model import user_file
+from signet_sync.settings.model_choice import ModelChoice, resolve_embeddings
 from signet_sync.text.phrases import counted
 
 
@@ -26,7 +27,7 @@ def model(target: Installation) -> list[Finding]:
         return [warning("language-model", f"none is used: {error.message}", error.hint)]
     if isinstance(provider, providers.CommandProvider) and shutil.which(provider.command[0]) is None:
         words = f"the program {provider.command[0]} does not exist or is not executable"
-        return [warning("language-model", words, "name it by its full path in synthesis.command")]
+        return [warning("language-model", words, "name it by its full path in llm.command")]
     if isinstance(provider, providers.NullProvider):
         return [fine("language-model", "none; summaries are made by rules"), *_usable_models(target)]
     return [fine("language-model", provider.name)]
@@ -86,7 +87,6 @@ def history(target: Installation) -> list[Finding]:
     found = repository.inspect(target.root, target.folder.key)
     if found.state == "unsafe":
         return [problem("history", f"it is not written: {found.reason}", found.hint)]
-    ours = found.state == "ours" or (found.state == "none" and not found.outer)
-    if target.settings.history_adopt or ours:
+    if found.state == "ours" or (found.state == "none" and not found.outer):
         return [fine("history", "on")]
     return [warning("history", f"it is not written: {found.reason}", found.hint)]

@@ -217,16 +217,14 @@ def _daemon(target: Installation) -> list[Finding]:
         return _replaced(target)
     if target.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and projection.takeover is set")]
-    if target.settings.yields:
-        return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and pages are left to it (projection.yield)")]
-    chooser = f"{target.command('signet takeover')}, or signet yield"
     words = f"a Signet daemon (pid {pid}) runs on this workspace; pages and manifests are held back"
-    return [warning("signet-daemon", words, f"kill {pid}  # or {chooser} (projection.takeover, .yield)")]
+    others = f"to leave Signet: {target.command('migrate signet')}; to write beside it: projection.takeover = true"
+    return [warning("signet-daemon", words, f"kill {pid}  # {others} in {SETTINGS}")]
 
 
 def _replaced(target: Installation) -> list[Finding]:
     """Reports a page that a Signet, no longer detected, wrote over ours."""
-    if target.settings.takeover or target.settings.yields:
+    if target.settings.takeover:
         return []
     found = target.query(lambda database: replaced(target.root, database, counts.agents(database)))
     path, age = found or ("", 0.0)
@@ -251,7 +249,7 @@ def obsidian(target: Installation) -> list[Finding]:
     app = _app_settings(opened) or {}
     inside = os.path.relpath(real, opened)
     # Settings outside the workspace are the person's to change.
-    by_itself = f"{target.command('obsidian setup')}, or in " if inside == "." else ""
+    by_itself = f"{target.command('obsidian')}, or in " if inside == "." else ""
     if obsidian_settings.rewrites_links(app):
         words = f"Obsidian rewrites links by itself ({os.path.join(opened, APP)}), in sealed files, too"
         remedy = f"{by_itself}Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"

@@ -1,0 +1,284 @@
+"""Opens a workspace wherever it is: a folder, or anything that fsspec reads (object stores, archives, repositories)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from signet_sync.errors import SignetSyncError, Unreachable, UsageError, WorkspaceError, extra_hint, reason, sentence_of
+from signet_sync.formats.paths import display
+from signet_sync.formats.snapshot import Found, Trouble
+from signet_sync.history.git import repository
+from signet_sync.storage.files import kind_of, signature_of
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.storage.vault import Vault
+from signet_sync.text.sanitizer import sanitize_line
+
+_SECRET = re.compile(r"(?<=//)[^/\s]*@|\?[^#\s]*")
+_LONGEST = 300  # characters of a message
+# What a place changes with every change of a file; the first of these that a listing holds.
+_VERSIONS = ("ETag", "etag", "VersionId", "version_id", "generation", "hex", "CRC", "sha256")
+_TIMES = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
+# Files, and bytes of files, that are asked for at once: an object store takes 20 to 100 ms for each.
+_BATCH = 64
+_BATCH_BYTES = 16 << 20
+
+
+class Place(NamedTuple):
+    """A workspace that is open: its name, which is its path if it is on this machine, and its vault if it is not."""
+
+    name: str
+    vault: Vault | None = None
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Place]:
+    """Yields a workspace by its path or URL; the name is without what is secret in a URL.
+
+    Raises `UsageError` for a URL that cannot be read, `WorkspaceError` for what is no folder, `Unreachable` for a place
+    that does not answer.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme == "file":
+        path = os.path.abspath(os.path.expanduser(rest if separator else url))
+        require_root(path)
+        yield Place(path)
+        return
+    system, path = file_system(url)
+    vault = RemoteVault(system, path.rstrip("/"), url)
+    try:
+        found = vault.statuses()
+    except PermissionError:
+        hint = "check the rights of the credentials in use"
+        raise WorkspaceError("the workspace cannot be read", path=shown(url), hint=hint) from None
+    except OSError:
+        found = {}
+    if not found:
+        hint = "check its address; a place without files counts as missing"
+        raise WorkspaceError("the workspace does not exist", path=shown(url), hint=hint)
+    yield Place(shown(url), vault)
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """Returns fsspec's file system and the path in it. Raises `UsageError`, `Unreachable`.
+
+    Settings and credentials are fsspec's own: its configuration and environment, and those of the store's library.
+    """
+    scheme = url.partition("://")[0]
+    try:
+        import fsspec
+    except ImportError:
+        raise UsageError("URLs need an extra", path=shown(url), hint=extra_hint("fleet")) from None
+    try:
+        if scheme == "git":
+            return _repository(url)
+        if scheme == "zip" and os.path.exists(archive := url.rpartition("::")[2]) and not os.path.isfile(archive):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        found, path = fsspec.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
+    except SignetSyncError:
+        raise
+    except ImportError:
+        hint = extra_hint("s3") if scheme == "s3" else "install the library that fsspec names for it"
+        raise UsageError(f"{scheme}:// needs another library", path=shown(url), hint=hint) from None
+    except Exception as error:  # noqa: BLE001  # each library has errors of its own
+        if isinstance(error, ValueError) and "Protocol" in str(error):
+            hint = "s3, zip, git and what else fsspec knows"
+            raise UsageError(f"there is no way to read {scheme}://", path=shown(url), hint=hint) from None
+        raise unreachable(url, error) from None
+    return found, path
+
+
+def _repository(url: str) -> tuple[Any, str]:
+    """Returns a revision of a repository of this machine, `git://PATH:REF@FOLDER` as fsspec writes it.
+
+    Without a ref it is the HEAD. A repository that points elsewhere is refused, as everywhere.
+    """
+    where, _, inner = url.removeprefix("git://").partition(":")
+    ref, at, folder = inner.partition("@")
+    path = os.path.abspath(os.path.expanduser(where))
+    if not os.path.isdir(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    bare = not os.path.lexists(os.path.join(path, ".git"))
+    if why := repository.objection(path, "." if bare else ".git"):
+        hint = "see docs/history.md, *Repositories we refuse*"
+        raise UsageError(f"the repository is not opened: {why}", path=path, hint=hint)
+    repository.require()
+    from fsspec.implementations.git import GitFileSystem
+
+    class Revision(GitFileSystem):  # type: ignore[misc]  # fsspec's classes are without types
+        """Reads names as they are, and a submodule as the empty folder that it is in a checkout."""
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return path.strip("/")
+
+        def ls(self, path: str, detail: bool = True, ref: str | None = None, **_more: Any) -> list[dict[str, Any]]:
+            found = self._path_to_object(path, ref)
+            entries = list(found) if found.type_str == "tree" else []
+            below = f"{path}/" if path else ""
+            modules = [one for one in entries if one.type_str == "commit"]
+            return [
+                *({"name": f"{below}{one.name}", "type": "directory", "size": 0} for one in modules),
+                *(self._object_to_info(one, path) for one in entries if one.type_str != "commit"),
+            ]
+
+    system = Revision(path=path, ref=ref if at and ref else "HEAD", skip_instance_cache=True)
+    return system, (folder if at else inner).strip("/")
+
+
+class RemoteVault:
+    """A folder of a file system of fsspec: listed once, without a request for a file; its files are read many at once.
+
+    A file that changes between the listing and its reading gets the verdict of the bytes that were read; its signature
+    is that of the listing, so that the next look at it sees the change.
+    """
+
+    def __init__(self, system: Any, path: str, url: str) -> None:
+        self._system = system
+        self._path = path
+        self._url = url
+        self._listed: dict[str, os.stat_result] | None = None
+        self._infos: dict[str, str] = {}
+        self._begun: dict[str, bytes | BaseException] = {}
+        self._folders: dict[str, RemoteVault] = {}
+
+    def names(self) -> list[str]:
+        """Returns the names of a listing."""
+        return list(self.statuses())
+
+    def list(self) -> Iterator[tuple[str, os.stat_result | OSError]]:
+        """Yields the names of a listing."""
+        yield from self.statuses().items()
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Returns the status in a listing."""
+        return self.statuses().get(name)
+
+    @contextmanager
+    def inside(self, name: str) -> Iterator[RemoteVault | None]:
+        """Yields a folder of this one, listed once for all who ask."""
+        status = self.status(name)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            yield None
+            return
+        if name not in self._folders:
+            self._folders[name] = RemoteVault(self._system, self._infos[name], self._url)
+        yield self._folders[name]
+
+    def read(self, name: str, limit: int) -> Found | Trouble:
+        """Reads what the listing shows to be a regular file of bearable size; answers as a disk does."""
+        try:
+            status = self.status(name)
+        except PermissionError as error:
+            return Trouble("unreadable", f"it cannot be opened: {error.strerror or os.strerror(errno.EACCES)}")
+        if status is None:
+            return Trouble("gone", "it is not there")
+        if stat.S_ISLNK(status.st_mode):
+            return Trouble("not-a-file", "it is a symlink")
+        if not stat.S_ISREG(status.st_mode):
+            return Trouble("not-a-file", f"it is a {kind_of(status.st_mode)}", signature_of(status))
+        if status.st_size > limit:
+            return Trouble("too-large", f"{status.st_size:,} bytes, more than {limit:,}", signature_of(status))
+        if not status.st_size:
+            return Found(b"", signature_of(status))
+        if name not in self._begun:
+            self._fetch(name, limit)
+        raw = self._begun.pop(name)
+        if isinstance(raw, FileNotFoundError):
+            return Trouble("gone", "it is not there")
+        if isinstance(raw, PermissionError):
+            return Trouble("unreadable", f"it cannot be opened: {os.strerror(errno.EACCES)}")
+        if isinstance(raw, BaseException):
+            self._list()  # raises where the whole place does not answer
+            said = raw.strerror if isinstance(raw, OSError) and raw.strerror else type(raw).__name__
+            return Trouble("unreadable", f"reading failed: {sanitize_line(shown(said))[:_LONGEST]}")
+        if len(raw) != status.st_size:
+            return Trouble("unsettled", "it changed while it was read", signature_of(status))
+        return Found(raw, signature_of(status))
+
+    def statuses(self) -> dict[str, os.stat_result]:
+        """Lists the folder, once. Raises `FileNotFoundError`, `PermissionError`, `Unreachable`."""
+        if self._listed is None:
+            self._listed = self._list()
+        return self._listed
+
+    def _fetch(self, name: str, limit: int) -> None:
+        """Reads a file, and where the file system asks for many at once also those that come after it by name."""
+        wanted, size = [name], 0
+        if getattr(self._system, "async_impl", False):
+            for other, status in sorted(self.statuses().items()):
+                size += status.st_size
+                if other > name and stat.S_ISREG(status.st_mode) and 0 < status.st_size <= limit:
+                    wanted.append(other)
+                if len(wanted) == _BATCH or size > _BATCH_BYTES:
+                    break
+        ends = [self.statuses()[one].st_size for one in wanted]
+        try:
+            paths = [self._infos[one] for one in wanted]
+            found = self._system.cat_ranges(paths, 0, ends, on_error="return")
+        except Exception as error:  # noqa: BLE001  # damage of many kinds, and the errors of any place
+            found = [error] * len(wanted)
+        self._begun = dict(zip(wanted, found, strict=True))
+
+    def _list(self) -> dict[str, os.stat_result]:
+        try:
+            infos: list[dict[str, Any]] = self._system.ls(self._path, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._path) from None
+        except PermissionError:
+            raise
+        except Exception as error:  # noqa: BLE001  # each library has errors of its own
+            raise unreachable(self._url, error) from None
+        found: dict[str, os.stat_result] = {}
+        for info in infos:
+            full = info["name"].rstrip("/")
+            below = f"{self._path}/" if self._path else ""
+            name = full[len(below) :] if full.startswith(below) else ""
+            # What no folder of this machine could hold is not looked at. A store may have a file and a folder of one
+            # name: what is below it decides.
+            strange = name in ("", ".", "..", ".git") or "/" in name or "\0" in name
+            if not strange and not (name in found and stat.S_ISDIR(found[name].st_mode)):
+                found[name] = _status(info)
+                self._infos[name] = full
+        return found
+
+
+def _status(info: dict[str, Any]) -> os.stat_result:
+    """Makes the status of an entry of a listing: its version stands where a file of a disk has its inode."""
+    version = next((f"{info[name]}" for name in _VERSIONS if info.get(name)), "")
+    version = version or " ".join(f"{info[name]}" for name in _TIMES if info.get(name))
+    inode = int.from_bytes(sha256(version.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1
+    # The kind is in the mode of an entry of git, and in the attributes of one of an archive that was made on Unix.
+    mode = info.get("mode", 0)
+    mode = int(mode, 8) if isinstance(mode, str) else mode or 0
+    if info.get("create_system") == 3:
+        mode = info["external_attr"] >> 16
+    kind = stat.S_IFDIR if info["type"] == "directory" else stat.S_IFREG if info["type"] == "file" else stat.S_IFCHR
+    if info.get("islink") or info["type"] == "link" or stat.S_ISLNK(mode):
+        kind = stat.S_IFLNK
+    size = 0 if kind == stat.S_IFDIR else int(info["size"] or 0)
+    inode = 0 if kind == stat.S_IFDIR else inode
+    return os.stat_result((kind, inode, 0, 1, 0, 0, size, 0, 0, 0), {"st_mtime_ns": 0, "st_ctime_ns": 0})
+
+
+def shown(url: str) -> str:
+    """Returns a URL as it may be printed and stored: without user, password and query, which may be secret."""
+    return display(_SECRET.sub("", url))
+
+
+def unreachable(url: str, error: BaseException) -> Unreachable:
+    """Returns the error for a place that does not answer. What its library says may quote the URL."""
+    said = sanitize_line(shown(f"{type(error).__name__}: {error}"))[:_LONGEST]
+    hint = "check its address, the network and the credentials of this machine"
+    return Unreachable(f"the workspace cannot be reached: {said}", path=shown(url), hint=hint)
+
+
+def why_not(error: SignetSyncError | OSError) -> str:
+    """Returns why a workspace could not be read, and what to do."""
+    return sentence_of(error) if isinstance(error, SignetSyncError) else reason(error)

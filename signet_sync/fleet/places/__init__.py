@@ -1,1 +1,0 @@
-"""Reads workspaces where they are: object stores and other file systems of fsspec, zip archives, git repositories."""

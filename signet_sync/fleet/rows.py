@@ -1,0 +1,151 @@
+"""Declares the open tables, and makes their rows from an index; docs/fleet.md says what the columns hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from signet_sync.fleet import store
+from signet_sync.formats.temporary_sessions import KINDS, weight
+from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
+from signet_sync.text.stored_names import storable_path
+
+# Raised with each change of a table or column: every workspace is then indexed again.
+VERSION = 2
+TableRow = tuple[Any, ...]
+_MOST_WORDS = 200_000  # characters of a session by which it is found
+
+
+class OpenTable(NamedTuple):
+    """A table: its columns in order, with their kinds, and how many of the first are unique within a workspace.
+
+    `name`: an id, key or path, kept distinct where a secret is removed from it; `line` and `text`: words, one line or
+    several; `code`: a word or digest of ours. Only the first three may contain what somebody wrote.
+    """
+
+    name: str
+    key: int
+    columns: Mapping[str, str]
+
+
+def _table(name: str, key: int, columns: str) -> OpenTable:
+    return OpenTable(name, key, dict(word.split(":") for word in columns.split()))
+
+
+VERDICTS = _table(
+    "verdicts",
+    2,
+    "path:name number:int verdict:code code:code message:line notes:line agent:name size:int sha256:code",
+)
+SESSIONS = _table(
+    "sessions",
+    3,
+    """agent:name token:code session:name session_key:name project:name harness:name started_at:time ended_at:time
+    day:code sentence:line path:name listed:bool files:int size:int facts:int words:text""",
+)
+FACTS = _table(
+    "facts",
+    2,
+    """agent:name id:code kind:code text:line project:name subject:name subject_kind:code status:code
+    superseded_by:code ended_by:name sources:int first_at:time last_at:time day:code token:code session:name
+    path:name line:int""",
+)
+OPEN_TABLES = (VERDICTS, SESSIONS, FACTS)
+
+
+def rows_of(
+    database: Database, problems: Iterable[Mapping[str, Any]], *, bodies: bool
+) -> tuple[dict[str, list[TableRow]], int]:
+    """Returns the rows of each table, in the order of its key, and how often the sanitizer still found a secret.
+
+    `problems` are those of what is no artifact. Every text passes the sanitizer once more.
+    """
+    projects, said = store.projects(database), store.statements(database)
+    facts = []
+    for agent, fact, aspect, text, *more, token, session, path, line in store.facts(database):
+        day = day_of(more[-1])
+        project = projects.get((agent, token, session))
+        facts.append((agent, fact, aspect, text, project, *more, day, token, session, path, line))
+    sessions = list(_sessions(database, projects, said, bodies=bodies))
+    found = 0
+    tables = {}
+    for table, rows in zip(OPEN_TABLES, (_files(database, problems), sessions, facts), strict=True):
+        cleaners = [_CLEANERS.get(kind) for kind in table.columns.values()]
+        clean = []
+        for row in rows:
+            pairs = [
+                (value, 0) if not value or cleaner is None else cleaner(value)
+                for value, cleaner in zip(row, cleaners, strict=True)
+            ]
+            clean.append(tuple(value for value, _ in pairs))
+            found += sum(count for _, count in pairs)
+        tables[table.name] = sorted(clean, key=lambda row, key=table.key: row[:key])  # type: ignore[misc]
+    return tables, found
+
+
+@lru_cache(1_000)
+def _clean_name(text: str) -> tuple[str, int]:
+    clean = storable_path(text)
+    return clean, clean != text
+
+
+@lru_cache(1_000)
+def _clean_line(text: str) -> tuple[str, int]:
+    clean, counts = sanitize_line_counted(text)
+    return clean, sum(counts.values())
+
+
+def _clean_text(text: str) -> tuple[str, int]:
+    clean, counts = sanitize_counted(text)
+    return clean, sum(counts.values())
+
+
+_CLEANERS: dict[str, Callable[[str], tuple[str, int]]] = {
+    "name": _clean_name,
+    "line": _clean_line,
+    "text": _clean_text,
+}
+
+
+def _files(database: Database, problems: Iterable[Mapping[str, Any]]) -> list[TableRow]:
+    """Returns a row for each file, and further ones for the further problems of a path."""
+    found: list[TableRow] = []
+    for path, verdict, code, message, notes, *more in store.files(database):
+        codes = " ".join(sorted({note for note, _ in json.loads(notes)})) if notes else ""
+        found.append((path, 0, verdict, code, message, codes, *more))
+    numbers: dict[str, int] = dict.fromkeys((row[0] for row in found), 0)
+    for one in problems:
+        number = numbers[one["path"]] = numbers.get(one["path"], -1) + 1
+        found.append((one["path"], number, one["verdict"], one["code"], one["message"], "", None, None, None))
+    return found
+
+
+def _sessions(
+    database: Database, projects: Mapping[store.Session, str], said: Mapping[store.Session, list[str]], *, bodies: bool
+) -> Iterator[TableRow]:
+    """Makes one row of the artifacts of each session; a manifest alone is none."""
+    by_session: dict[store.Session, list[TableRow]] = {}
+    for agent, token, session, *artifact in store.artifacts(database, bodies=bodies):
+        by_session.setdefault((agent, token, session), []).append(tuple(artifact))
+    listed = store.listed(database)
+    for name, rows in by_session.items():
+        content = [row for row in rows if row[0] in KINDS]
+        if not content:
+            continue
+        # A summary, else a compaction, else a transcript; the newest.
+        best = max(content, key=lambda row: (weight(row[0], row[9]), row[7], row[1]))
+        _, own_path, key, own_project, harness, _, _, _, own_sentence, *_ = best
+        sentence, path = listed.get(name, (own_sentence, own_path))
+        project, facts = projects.get(name) or own_project, said.get(name, [])
+        ended = max(row[6] for row in content)
+        started = [at for row in content if row[5] and (at := parse_instant(row[5])) is not None]
+        words = [part for part in (sentence, project, *facts, *(row[-1] for row in content)) if part]
+        yield (
+            *name, key, project, harness, min(started, default=None), ended, day_of(ended), sentence or "", path,
+            name in listed, len(rows), sum(row[10] or 0 for row in rows), len(facts),
+            "\n".join(dict.fromkeys(words))[:_MOST_WORDS],
+        )  # fmt: skip

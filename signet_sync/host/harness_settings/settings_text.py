@@ -1,0 +1,132 @@
+"""The interface of the two editors of other programs' settings: what stands where, put and taken out in place.
+
+An editor changes the text only where a value is put or taken out: comments, order, indentation and line ends of the
+rest stay. Each change is parsed again and compared with what was meant, so that none can do harm.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from signet_sync.errors import ConfigError
+from signet_sync.host.harness_settings.condition import Edit
+
+Way = tuple[str | int, ...]  # names of members and positions in lists, from the outermost value
+
+
+class SettingsText(ABC):
+    """A settings file in memory. Raises `ConfigError` at anything that cannot be edited safely."""
+
+    def __init__(self, path: str, raw: bytes | None) -> None:
+        self.path = path
+        self.before = raw
+        self.text = None if raw is None else _decoded(path, raw)
+        self.data = {} if self.text is None else self.parsed(self.text)
+
+    def at(self, way: Way) -> Any:
+        """Returns the value that stands there; None if there is none."""
+        return found(self.data, way)
+
+    def put(self, way: Way, value: Any) -> None:
+        """Puts a value there, in place of the present one or at the end; makes what has to contain it."""
+        for depth, step in enumerate(way):
+            there, wanted = self.at(way[:depth]), dict if isinstance(step, str) else list
+            if there is not None and not isinstance(there, wanted):
+                kind = "an object" if wanted is dict else "a list"
+                raise unusable(self.path, f'"{_dotted(way[:depth])}" is not {kind}')
+        if self.at(way) == value:
+            return
+        text = self.with_value(way, value)
+        self._take(way, text, changed(self.data, way, value), self._again(way, text))
+
+    def append(self, way: Way, value: Any) -> None:
+        """Puts a value at the end of the list there."""
+        there = self.at(way)
+        self.put((*way, len(there) if isinstance(there, list) else 0), value)
+
+    def remove(self, way: Way) -> None:
+        """Takes a value out, if it is there."""
+        if self.at(way) is None:
+            return
+        text = self.without_value(way)
+        expected, after, above = changed(self.data, way), self._again(way, text), way[:-1]
+        while above and found(after, above) is None and found(expected, above) == {}:
+            expected, above = changed(expected, above), above[:-1]  # in TOML a table of nothing may be no table
+        self._take(way, text, expected, after)
+
+    def edit(self, *, made_by_us: bool = False) -> Edit:
+        """Returns what has changed since; a file `made_by_us` goes when nothing is left in it."""
+        gone = self.text is None or (made_by_us and self.text.strip() in ("", "{}"))
+        return Edit(self.path, self.before, None if gone else (self.text or "").encode())
+
+    def _again(self, way: Way, text: str) -> dict[str, Any]:
+        try:
+            return self.parsed(text)
+        except ConfigError:
+            raise self._unsafe(way) from None
+
+    def _take(self, way: Way, text: str, expected: Any, after: dict[str, Any]) -> None:
+        try:
+            same = after == expected
+        except RecursionError:
+            same = False
+        if not same:
+            raise self._unsafe(way)
+        self.text, self.data = text, after
+
+    def _unsafe(self, way: Way) -> ConfigError:
+        return unusable(self.path, f'"{_dotted(way)}" stands where it cannot be edited safely', "edit it by hand")
+
+    @abstractmethod
+    def parsed(self, text: str) -> dict[str, Any]:
+        """Parses the settings. Raises `ConfigError` with line and remedy."""
+
+    @abstractmethod
+    def with_value(self, way: Way, value: Any) -> str:
+        """Returns the text with a value put there."""
+
+    @abstractmethod
+    def without_value(self, way: Way) -> str:
+        """Returns the text without the value that is there."""
+
+
+def found(value: Any, way: Way) -> Any:
+    """Returns the value that stands there; None if there is none."""
+    for step in way:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, dict) else None
+        else:
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+    return value
+
+
+def changed(value: Any, way: Way, *new: Any) -> Any:
+    """Returns a copy with a new value there, or without the one that is there."""
+    step, below = way[0], way[1:]
+    if below:
+        new = (changed(found(value, (step,)), below, *new),)
+    if isinstance(step, int):
+        elements = value or []
+        return [*elements[:step], *new, *elements[step + 1 :]]
+    if new:
+        return {**(value or {}), step: new[0]}
+    return {name: one for name, one in value.items() if name != step}
+
+
+def unusable(path: str, message: str, hint: str = "correct this") -> ConfigError:
+    """Returns the error for settings that are not edited until a person has repaired them."""
+    hint = f"{hint}, then try again; nothing was written"
+    return ConfigError(message, path=path, hint=hint, code="settings-unparsable")
+
+
+def _decoded(path: str, raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise unusable(path, f"line {line}: not UTF-8", "save the file as UTF-8") from error
+
+
+def _dotted(way: Way) -> str:
+    return ".".join(map(str, way))

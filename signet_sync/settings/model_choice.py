@@ -1,0 +1,249 @@
+"""Chooses the model for summaries, for facts and for vectors from the settings; opens nothing and asks nobody."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from signet_sync.errors import ConfigError
+from signet_sync.formats.paths import display
+
+if TYPE_CHECKING:
+    from signet_sync.settings.model import Settings
+
+# Known OpenAI-compatible servers, each with its address and the usual name of its key. Source: the servers' own
+# documentation; `openai-compatible` is any other one.
+SERVERS: Mapping[str, tuple[str, str]] = {
+    "openai-compatible": ("", ""),
+    "ollama": ("http://127.0.0.1:11434/v1", ""),
+    "lm-studio": ("http://127.0.0.1:1234/v1", ""),
+    "llama-cpp": ("http://127.0.0.1:8080/v1", ""),
+    "vllm": ("http://127.0.0.1:8000/v1", ""),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+}
+PROVIDERS = ("", "none", *SERVERS, "command")
+# Libraries that compute vectors on this machine, from files in a folder; nothing is downloaded.
+LOCAL_MODELS = ("fastembed", "model2vec")
+# Every spelling of *no* that some reader of YAML accepts.
+_OFF = frozenset({"false", "no", "off", "n", "0"})
+
+
+class ModelChoice(NamedTuple):
+    """The model of a block: none (`kind` is "none", see `why`), a server, a program, or files in a folder.
+
+    `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
+    """
+
+    kind: Literal["none", "http", "command", "folder"]
+    provider: str = "none"
+    model: str = ""
+    endpoint: str = ""
+    timeout: float = 0.0
+    command: tuple[str, ...] = ()
+    api_key_env: str = ""
+    api_key_file: str = ""
+    why: str = ""
+    folder: str = ""
+
+
+class _Block(NamedTuple):
+    """The settings of one block as they are written, and its name for messages."""
+
+    name: str
+    provider: str = ""
+    model: str = ""
+    endpoint: str = ""
+    timeout: float = 0.0
+    command: tuple[str, ...] = ()
+    api_key_env: str = ""
+    api_key_file: str = ""
+
+
+def may_ask_model(settings: Settings) -> bool:
+    """Returns whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
+    named = {settings.llm_provider, settings.synthesis_provider if settings.synthesis_enabled else ""}
+    return bool(named - {"", "none"}) or may_ask_signet(settings)
+
+
+def asks_for_facts(settings: Settings) -> bool:
+    """Returns whether `[llm]` itself names a provider: then facts are asked for, too, not summaries alone."""
+    return settings.llm_provider not in ("", "none")
+
+
+def may_ask_signet(settings: Settings) -> bool:
+    """Returns whether Signet's agent.yaml is consulted: no provider is named, but an endpoint or a command for one."""
+    block = _synthesis_block(settings)
+    return settings.synthesis_enabled and not block.provider and bool(block.endpoint or block.command)
+
+
+def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
+    """Chooses the model for summaries, sentences and paragraphs: `[llm]`, with the keys of `[llm.synthesis]`.
+
+    Only if neither names a provider does `agent_yaml` count (Signet's `memory.pipelineV2` as texts): it may turn the
+    model off, or name a provider whose endpoint or command the *user* set. It comes from the workspace, so it can
+    choose neither where text is sent nor what runs.
+
+    Raises `ConfigError` for a block that lacks what its provider needs.
+    """
+    if not settings.synthesis_enabled:
+        return _no_model("llm.synthesis.enabled is false")
+    block = _synthesis_block(settings)
+    if block.provider:
+        return _as_configured(block)
+    if not may_ask_signet(settings):
+        return _no_model("no provider is set")
+    name, why = _provider_of_signet(agent_yaml or {})
+    if (name in SERVERS and block.endpoint and block.model) or (name == "command" and block.command):
+        return _as_configured(block._replace(provider=name))
+    return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
+
+
+def resolve_facts(settings: Settings) -> ModelChoice:
+    """Chooses the model for facts: `[llm]` alone. Raises `ConfigError` as `resolve`."""
+    return _as_configured(_main_block(settings)) if settings.llm_provider else _no_model("no provider is set")
+
+
+def resolve_embeddings(settings: Settings) -> ModelChoice:
+    """Chooses the model for vectors; only the user's own settings say anything about it.
+
+    Raises `ConfigError` if it lacks what its provider needs.
+    """
+    block = _Block(
+        "embeddings",
+        settings.embeddings_provider,
+        settings.embeddings_model,
+        settings.embeddings_endpoint,
+        api_key_env=settings.embeddings_api_key_env,
+        api_key_file=settings.embeddings_api_key_file,
+    )
+    if not block.provider:
+        return _no_model("no provider is set")
+    if not settings.embeddings_enabled:
+        return _no_model("embeddings.enabled is false")
+    if block.provider not in LOCAL_MODELS:
+        return _as_configured(block)
+    if block.provider == "fastembed" and not block.model:
+        hint = "name a model of fastembed, such as BAAI/bge-small-en-v1.5"
+        raise ConfigError("embeddings.provider is fastembed, but embeddings.model is not set", hint=hint)
+    folder = os.path.expanduser(settings.embeddings_folder)
+    if not os.path.isabs(folder):
+        # A relative one would be searched in the current folder, which may be a checkout.
+        hint = "download the model's files, for example with `hf download`, and name their folder"
+        raise ConfigError("embeddings.folder is not an absolute path", hint=hint)
+    return ModelChoice(kind="folder", provider=block.provider, model=block.model, folder=folder)
+
+
+def has_embeddings(settings: Settings) -> bool:
+    """Returns whether the user's settings name something that makes vectors, even if it is not in use now."""
+    return settings.embeddings_provider not in ("", "none")
+
+
+def check_program(key: str, command: tuple[str, ...]) -> None:
+    """Raises `ConfigError` for a program that could be found in the current folder, or that cannot be called."""
+    program = os.path.expanduser(command[0])
+    if not program:
+        raise ConfigError(f"{key} names no program", hint="give program and arguments as a list")
+    if "/" in program and not os.path.isabs(program):
+        # It would be searched in the current folder, which may be a checkout.
+        raise ConfigError(f"{key} names a program by a relative path", hint="give its absolute path, or a name on PATH")
+    if any("\0" in part for part in command):
+        raise ConfigError(f"{key} contains a NUL character", hint="remove it")
+
+
+def _no_model(why: str) -> ModelChoice:
+    return ModelChoice(kind="none", why=why)
+
+
+def _main_block(settings: Settings) -> _Block:
+    return _Block("llm", *(getattr(settings, f"llm_{key}") for key in _Block._fields[1:]))
+
+
+def _synthesis_block(settings: Settings) -> _Block:
+    """Returns `[llm]` with those keys that `[llm.synthesis]` sets.
+
+    Of another provider only the timeout is the same, and a key goes to no other server than the one it was set for.
+    """
+    main = _main_block(settings)
+    own = _Block("llm.synthesis", *(getattr(settings, f"synthesis_{key}") for key in _Block._fields[1:]))
+    own = own._replace(timeout=own.timeout or main.timeout)
+    if own.provider not in ("", main.provider):
+        return own
+    elsewhere = own.endpoint not in ("", main.endpoint)
+    key = own if elsewhere or own.api_key_env or own.api_key_file else main
+    return _Block(
+        own.name if own.provider else main.name,
+        own.provider or main.provider,
+        own.model or main.model,
+        own.endpoint or main.endpoint,
+        own.timeout,
+        own.command or main.command,
+        key.api_key_env,
+        key.api_key_file,
+    )
+
+
+def _as_configured(block: _Block) -> ModelChoice:
+    """Returns the model of one block; raises if it lacks what its provider needs."""
+    name, provider = block.name, block.provider
+    if provider == "none":
+        return _no_model(f"{name}.provider is none")
+    if provider == "command":
+        if not block.command or not block.command[0]:
+            raise ConfigError(
+                f"{name}.provider is command, but {name}.command is not set",
+                hint='give program and arguments: command = ["llm", "-m", "small"]',
+            )
+        check_program(f"{name}.command", block.command)
+        return ModelChoice(kind="command", provider=provider, command=block.command, timeout=block.timeout)
+    endpoint, usual_key = SERVERS[provider]
+    key_env, key_file = block.api_key_env, block.api_key_file
+    if not block.endpoint and not key_env and not key_file:
+        key_env = usual_key
+    if key_env and key_file:
+        raise ConfigError(f"{name}.api_key_env and {name}.api_key_file are both set", hint="keep one of them")
+    if not block.model:
+        hint = "name a model of the server"
+        raise ConfigError(f"{name}.provider is {provider}, but {name}.model is not set", hint=hint)
+    _check_endpoint(name, block.endpoint or endpoint)
+    if key_file and not os.path.isabs(os.path.expanduser(key_file)):
+        raise ConfigError(f"{name}.api_key_file is a relative path", hint="give its absolute path")
+    address = (block.endpoint or endpoint).rstrip("/")
+    return ModelChoice("http", provider, block.model, address, block.timeout, (), key_env, key_file)
+
+
+def _check_endpoint(name: str, endpoint: str) -> None:
+    """Accepts an http(s) URL with a host and nothing that may hide a secret; the value itself is never shown."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(endpoint)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        parts, host = None, None
+    plain = endpoint.isascii() and endpoint.isprintable() and " " not in endpoint
+    if parts is None or not host or not plain or parts.scheme not in ("http", "https"):
+        raise ConfigError(
+            f"{name}.endpoint is not the URL of a server" if endpoint else f"{name}.endpoint is not set",
+            hint="give the base URL, such as http://127.0.0.1:11434/v1",
+        )
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ConfigError(
+            f"{name}.endpoint contains more than host and path",
+            hint=f"put keys into {name}.api_key_env or {name}.api_key_file",
+        )
+
+
+def _provider_of_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the provider that Signet's agent.yaml names, and why there is none."""
+    blocks = [part if isinstance(part := pipeline.get(key), Mapping) else {} for key in ("synthesis", "extraction")]
+    switches = [pipeline, blocks[0]] if blocks[0] else [pipeline, blocks[1]]
+    if any(str(switch.get("enabled")).strip().lower() in _OFF for switch in switches):
+        return "", "agent.yaml turns it off"
+    for block in (*blocks, {"provider": pipeline.get("extractionProvider")}):
+        name = block.get("provider")
+        if isinstance(name, str) and name.strip():
+            name = name.strip().lower()
+            return ("", "agent.yaml says provider: none") if name == "none" else (name, "")
+    return "", "no provider is set"

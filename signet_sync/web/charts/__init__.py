@@ -1,1 +1,0 @@
-"""Draws sessions along time: axis, calendar, lanes, marks."""

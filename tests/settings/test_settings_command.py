@@ -1,0 +1,145 @@
+"""`settings`: every value with where it is from; a change keeps a person's file, or leaves it where it is refused."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import Vault
+
+from signet_sync.settings import model
+from signet_sync.settings.model import Settings
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def mine() -> Path:
+    """The person's own file, which is not there yet."""
+    path = Path(os.environ["SIGNET_CONFIG"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert not path.exists()
+    return path
+
+
+def listed(vault: Vault, *arguments: str) -> dict[str, tuple[object, str]]:
+    answer = vault.call("settings", "list", "--json", *arguments)
+    assert answer.code == 0
+    return {one["name"]: (one["value"], one["origin"]) for one in answer.json["settings"]}
+
+
+def test_every_setting_is_listed_with_its_default(vault: Vault) -> None:
+    found = vault.call("settings", "list", "--json").json["settings"]
+    assert [one["name"] for one in found] == [model.spec(f)[0] for f in fields(Settings)]
+    assert all(one["value"] == one["default"] and one["origin"] == "default" for one in found)
+    assert listed(vault, "--changed") == {}
+    assert "every setting is at its default" in vault.call("settings", "list", "--changed").out
+
+
+def test_each_value_says_where_it_is_from(vault: Vault, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (vault / "signet-sync.toml").write_text(
+        "[projection]\nwindow_days = 7\nbudget_tokens = 4000\n[dream]\ninterval = 99\n"
+    )
+    mine.write_text("[projection]\nbudget_tokens = 3000\n[dream]\ninterval = 3600\n")
+    monkeypatch.setenv("SIGNET_DREAM_INTERVAL", "7200")
+    assert listed(vault, "--changed") == {
+        "projection.window_days": (7, "signet-sync.toml"),
+        "projection.budget_tokens": (3000, str(mine)),
+        "dream.interval": (7200.0, "SIGNET_DREAM_INTERVAL"),
+    }
+    told = vault.call("settings", "list").out
+    assert "projection.window_days" in told and "(signet-sync.toml; default 30)" in told
+
+
+def test_broken_settings_are_listed_all_the_same(vault: Vault, mine: Path) -> None:
+    mine.write_text("[llm]\nprovider = 'ollama'\nmodle = 'm'\n")
+    answer = vault.call("settings", "list")
+    assert answer.code == 0 and "did you mean llm.model?" in answer.err
+
+
+@pytest.mark.parametrize("field", fields(Settings), ids=lambda f: f.name)
+def test_every_setting_is_explained(vault: Vault, field: Field[Any]) -> None:
+    key, _, doc, workspace = model.spec(field)
+    document = vault.call("settings", "explain", key, "--json").json
+    assert (document["name"], document["meaning"], document["in_workspace"]) == (key, doc, workspace)
+    assert document["variable"] == model.environment_name(field)
+    assert vault.call("settings", "explain", key).out.startswith(doc)
+
+
+def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault, mine: Path) -> None:
+    for words in (("explain", "watch.mod"), ("set", "watch.mod", "off")):
+        answer = vault.call("settings", *words, "--json")
+        assert (answer.code, answer.json["error"]["code"]) == (2, "unknown-setting")
+        assert "did you mean watch.mode?" in answer.json["error"]["message"]
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("watch.mode", "polling", "polling"),
+        ("reconcile.interval", "60", 60.0),
+        ("dream.max_promotions", "5", 5),
+        ("context.prompts", "off", False),
+        ("noise.projects", "/a, /b", ["/a", "/b"]),
+        ("llm.command", '["sh", "-c", "a, b"]', ["sh", "-c", "a, b"]),
+        ("llm.synthesis.model", 'a "b"', 'a "b"'),
+    ],
+)
+def test_a_value_is_written_as_what_it_is(vault: Vault, mine: Path, name: str, text: str, value: object) -> None:
+    answer = vault.call("settings", "set", name, text, "--json")
+    assert answer.code == 0 and answer.json["value"] == value and answer.json["origin"] == str(mine)
+    found = tomllib.loads(mine.read_text())
+    for step in name.split("."):
+        found = found[step]
+    assert found == value and mine.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_change_keeps_comments_the_mode_and_a_link(vault: Vault, mine: Path, tmp_path: Path) -> None:
+    dotfiles = tmp_path / "dotfiles.toml"
+    dotfiles.write_text("# mine\n[watch] # of files\nmode = 'auto' # or off\n")
+    dotfiles.chmod(0o644)
+    mine.symlink_to(dotfiles)
+    assert vault.call("settings", "set", "watch.mode", "off").code == 0
+    assert dotfiles.read_text() == '# mine\n[watch] # of files\nmode = "off" # or off\n'
+    assert mine.is_symlink() and dotfiles.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "text", "said"),
+    [
+        ("", "watch.mode", "always", "is unknown"),
+        ("", "reconcile.interval", "0", "out of range"),
+        ("", "llm.provider", "ollama", "llm.model is not set"),
+        ("[watch\n", "watch.mode", "off", "line 1"),
+        ("watch = 3\n", "watch.mode", "off", "cannot be changed safely"),
+        ("[x]\ny = 1\n", "watch.mode", "off", "unknown setting x.y"),
+    ],
+)
+def test_what_would_be_refused_is_not_written(
+    vault: Vault, mine: Path, before: str, name: str, text: str, said: str
+) -> None:
+    mine.write_text(before)
+    answer = vault.call("settings", "set", name, text, "--json")
+    error = answer.json["error"]
+    assert answer.code == 2 and said in error["message"] and error["hint"] and mine.read_text() == before
+
+
+def test_a_variable_that_outweighs_the_file_is_said(vault: Vault, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNET_LOG_LEVEL", "DEBUG")
+    answer = vault.call("settings", "set", "log.level", "ERROR")
+    assert 'SIGNET_LOG_LEVEL says "DEBUG", which counts more' in answer.out
+
+
+def test_a_secret_on_the_wrong_line_is_not_shown(vault: Vault, mine: Path) -> None:
+    secret = "sk-ant-api03-" + "aB3dE5fG7h" * 9 + "AA"
+    mine.write_text(f"[llm]\napi_key_env = '{secret}'\n")
+    for words in (("list",), ("list", "--json"), ("explain", "llm.api_key_env")):
+        assert secret not in vault.call("settings", *words).out

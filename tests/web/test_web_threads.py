@@ -1,0 +1,191 @@
+"""Threads and nodes on the page: the list, every link, hostile labels, nothing of another agent."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import artifacts_fixture as made
+import pytest
+from ui_pages import Elements
+from workbench import Vault, place_of
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.web.request import Site, ViewRequest
+from signet_sync.web.views import node, threads
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+
+NOW = parse_instant("2026-03-29T12:00:00Z") or 0
+ALIKE = 4  # links of one kind that are followed
+HOSTILE = '"><img src=x onerror=alert(1)><svg onload=alert(2)> {{ 1001 * 7 }} </title>\u202e'
+
+
+# ── a workspace ──
+
+
+class Shown(NamedTuple):
+    """A workspace, and its pages."""
+
+    site: Site
+    client: Any
+
+    def ask(self, path: Mapping[str, str] = {}, agent: str = "default", **query: str) -> ViewRequest:
+        return ViewRequest(self.site, agent, path, query, NOW)
+
+
+def sessions() -> Iterator[dict[str, Any]]:
+    """Three weeks of a thread with two sessions each, a thread of hostile names, a session of another agent."""
+    lantern = {"project": "/home/ada/code/lantern", "harness": "codex"}
+    for number in range(6):
+        moment = datetime(2026, 3, 3, 10, tzinfo=UTC) + timedelta(weeks=number // 2, hours=5 * (number % 2))
+        yield lantern | named(number, moment)
+    yield lantern | named(6, datetime(2025, 6, 3, 10, tzinfo=UTC))
+    for number in (7, 8):
+        sentence = f"In lantern session {number} the loop of src/queue.py was bounded {HOSTILE}."
+        project = f"/home/ada/code/{HOSTILE.replace('/', '')}"
+        moment = datetime(2026, 3, 10, number, tzinfo=UTC)
+        yield {
+            **named(number, moment),
+            "project": project,
+            "memory_sentence": sentence,
+            "body": f"# {HOSTILE}\n\n{HOSTILE}\n",
+        }
+    yield {**named(9, datetime(2026, 3, 12, tzinfo=UTC)), "agent_id": "scout"}
+
+
+def named(number: int, moment: datetime) -> dict[str, Any]:
+    return {
+        "session_id": f"5e5510{number:02d}-0000-4000-8000-{number:012d}",
+        "captured_at": moment.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "body": f"# Session {number}\n\n## Decisions\n\n- Lantern keeps its word number{number}x in src/queue.py.\n",
+        "memory_sentence": f"In lantern step number {number} bounded the retry loop of src/queue.py so that it ends.",
+    }
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    from starlette.testclient import TestClient
+
+    from signet_sync.web.app import make
+
+    folder = tmp_path_factory.mktemp("graph")
+    with pytest.MonkeyPatch.context() as machine:
+        for name, place in (("HOME", "home"), ("SIGNET_STATE", "state"), ("SIGNET_CONFIG", "config.toml")):
+            machine.setenv(name, str(folder / place))
+        vault = Vault(folder / "vault")
+        for one in sessions():
+            vault.put(dict([made.summary(**one), made.transcript(**one)]))
+        vault.reindex()
+        site = Site(place_of(vault.root, str(vault.db)), "default")
+        client = TestClient(make(site, "t" * 43, 8080), base_url="http://127.0.0.1:8080")
+        client.get(f"/?token={'t' * 43}")
+        yield Shown(site, client)
+
+
+def listed(shown: Shown, agent: str = "default", **query: str) -> Any:
+    return threads.threads(shown.ask(agent=agent, **query)).data["rows"]
+
+
+def test_threads_stand_newest_first_and_words_choose_them(shown: Shown) -> None:
+    lantern, hostile = listed(shown)
+    assert (lantern.label, lantern.sessions, hostile.sessions) == ("lantern", 7, 2)
+    assert [row.label for row in listed(shown, q="LANTERN codex")] == ["lantern"]
+    assert listed(shown, q="nobody") == [] and "Use other words" in shown.client.get("/threads?q=nobody").text
+
+
+def test_a_page_of_threads_leads_to_the_next(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "THREADS", 1)
+    assert [row.label for row in listed(shown)] == ["lantern"] and len(listed(shown, page="2")) == 1
+    assert 'href="/threads?page=2"' in shown.client.get("/threads").text
+
+
+def test_a_thread_shows_its_sessions_a_page_at_a_time(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    lantern = listed(shown)[0].thread_id
+    assert len(node.node(shown.ask({"node": lantern})).data["sessions"]) == 7
+    monkeypatch.setattr(node, "SESSIONS", 5)
+    pages = [node.node(shown.ask({"node": lantern}, page=page)).data["sessions"] for page in ("1", "2")]
+    assert [len(page) for page in pages] == [5, 2] and not {*pages[0]} & {*pages[1]}
+
+
+def test_the_text_of_an_arc_leads_to_its_sessions(shown: Shown) -> None:
+    session = node.node(shown.ask({"node": listed(shown)[0].thread_id})).data["sessions"][0].node_id
+    arc = next(one.id for one in node.node(shown.ask({"node": session})).data["groups"]["parents"] if one.id[0] == "a")
+    page = node.node(shown.ask({"node": arc}))
+    assert set(page.data["links"]) == {link.id for link in page.data["groups"]["children"]}
+    prose = shown.client.get(f"/threads/{arc}").text.partition('<div class="told prose">')[2].partition("<section>")[0]
+    assert all(f'href="/threads/{child}"' in prose for child in page.data["links"])
+
+
+def test_a_node_that_nobody_has_is_told(shown: Shown) -> None:
+    for address in ("/threads/s-aaaaaaaaaaaa", "/threads/%3Cscript%3E", "/threads/%00"):
+        assert shown.client.get(address).status_code == 404, address
+
+
+def test_no_agent_sees_a_node_of_another(shown: Shown) -> None:
+    (row,) = listed(shown, agent="scout")
+    assert shown.client.get(f"/threads/{row.thread_id}?agent=scout").status_code == 200
+    assert shown.client.get(f"/threads/{row.thread_id}").status_code == 404
+    assert row.thread_id not in shown.client.get("/threads").text
+
+
+# ── pages as a browser gets them ──
+
+
+class Tags(Elements):
+    """A page of threads."""
+
+    @property
+    def onward(self) -> list[str]:
+        """Addresses, but for what lies before and behind, which may be empty for long."""
+        return [attrs["href"] or "" for tag, attrs in self.found if tag == "a" and "rel" not in attrs]
+
+
+def test_every_link_leads_somewhere_and_no_label_becomes_markup(shown: Shown) -> None:
+    waiting, seen, kinds, hostile = ["/threads"], set[str](), Counter[str](), 0
+    while waiting:
+        address = waiting.pop()
+        answer = shown.client.get(address)
+        assert answer.status_code == 200, address
+        tags = Tags(answer.text)
+        names = {name for _, attrs in tags.found for name in attrs}
+        assert not [name for name in names if name.startswith("on") or name == "style"], address
+        assert not [tag for tag, attrs in tags.found if tag == "img" or (tag == "script" and "src" not in attrs)], (
+            address
+        )
+        assert "7007" not in tags.text, address
+        hostile += "onerror=alert(1)" in tags.text
+        for link in tags.onward:
+            kind = re.sub(r"[a-z2-7]{12}|\d", "", link)
+            if link.startswith("/threads") and link not in seen and kinds[kind] < ALIKE:
+                kinds[kind] += 1
+                seen.add(link)
+                waiting.append(link)
+    assert hostile > 3
+    assert {link[9] for link in seen if link.startswith("/threads/")} >= set("taesk")
+
+
+def test_a_removed_session_is_in_no_list(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    site = Site(place_of(vault.root), "default")
+    (gone,) = vault.rows("select node_id from thread_sessions order by latest_us desc limit 1")
+    assert vault.call("remove", "5e551001-0000-4000-8000-000000000001", "--reason", "asked", "--yes").code == 0
+    (left,) = threads.threads(ViewRequest(site, "default", {}, {}, NOW)).data["rows"]
+    assert left.sessions == 1
+    with pytest.raises(UsageError):
+        node.node(ViewRequest(site, "default", {"node": gone[0]}, {}, NOW))
+
+
+def test_an_empty_workspace_says_so(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.reindex()
+    page = threads.threads(ViewRequest(Site(place_of(vault.root), "default"), "default", {}, {}, NOW))
+    assert page.data["rows"] == []
