@@ -21,7 +21,7 @@ from workbench import ROOT, Vault, spawn
 import signet_sync
 from signet_sync import __version__
 from signet_sync.app.upgrade import EXIT_CODE, Upgrade, is_restarted
-from signet_sync.errors import DatabaseNewer
+from signet_sync.errors import DatabaseError
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import VERSION
 from signet_sync.sync.store.rules import set_version, version_of
@@ -72,11 +72,11 @@ def test_whoever_has_the_database_open_writes_nothing_into_that_of_a_newer_one(t
     path = tmp_path / "index.db"
     database = Database(str(path))
     by_a_newer_one(path)
-    with pytest.raises(DatabaseNewer, match="another version") as caught, database.transaction():
+    with pytest.raises(DatabaseError, match="another version") as caught, database.transaction():
         set_version(database, "x", "y")
     assert "again" in caught.value.hint
     assert not database.connection.in_transaction and version_of(database, "x") is None
-    with pytest.raises(DatabaseNewer):
+    with pytest.raises(DatabaseError):
         database.problems()  # a column is missing, which is no damage
     database.close()
 
