@@ -7,24 +7,17 @@ does itself.
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
 import os
 import pickle
-import signal
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from signet_sync.errors import place_of
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
-if TYPE_CHECKING:  # not needed in a worker
     from signet_sync.sync.stages import Alive
+    from signet_sync.sync.worker_pool import Reply, WorkerPool
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -34,15 +27,10 @@ Answer = TypeVar("Answer")
 MOST = 4
 # After so many deaths nothing is given to workers any more.
 _DEATHS = 8
-# Seconds for one piece. The largest possible file, which is a piece of its own, takes three.
-LONGEST = 60.0
 # Limits of one piece, and of what is queued in all; a larger value is sent alone.
 _VALUES = 32
 PIECE = 1 << 20
 WAITING = 32 << 20
-# Seconds between two calls of `alive` while the pass waits.
-_STEP = 0.2
-Reply = list[tuple[str, Any]]  # for each value: where the function failed, and its answer
 
 
 def useful() -> int:
@@ -59,8 +47,8 @@ class Workers:
 
     def __init__(self, count: int | None = None) -> None:
         self._count = useful() if count is None else count
-        self._pool: _Pool | None = None
-        self._single: _Pool | None = None  # for the values of a piece over which a worker died
+        self._pool: WorkerPool | None = None
+        self._single: WorkerPool | None = None  # for the values of a piece over which a worker died
         self._deaths = 0
         # Where functions failed, without the value, which may contain private text.
         self.failures: set[str] = set()
@@ -97,7 +85,7 @@ class Workers:
             given.pieces.append((keys, packed, self._pool, self._pool.submit(given.function, packed)))
         return given
 
-    def reply(self, pool: _Pool, future: Future[Reply] | None, alive: Alive) -> Reply | None:
+    def reply(self, pool: WorkerPool, future: Future[Reply] | None, alive: Alive) -> Reply | None:
         """Waits for the answers to a piece; None if a worker died, or was killed because it took too long."""
         found = pool.wait(future, alive)
         if found is None and pool is self._pool:
@@ -118,14 +106,16 @@ class Workers:
             self._single = None
         return found[0] if found else None
 
-    def _started(self, count: int) -> _Pool | None:
+    def _started(self, count: int) -> WorkerPool | None:
         try:
-            return _Pool(count)
-        except (OSError, ImportError, NotImplementedError, BrokenProcessPool):
+            from signet_sync.sync.worker_pool import WorkerPool  # slow import, needed for much work only
+
+            return WorkerPool(count)
+        except (OSError, ImportError, NotImplementedError):
             self._count = 0
             return None
 
-    def _bury(self, pool: _Pool) -> None:
+    def _bury(self, pool: WorkerPool) -> None:
         pool.end()
         self._deaths += 1
         if self._deaths >= _DEATHS:
@@ -138,7 +128,7 @@ class Given(Generic[Key, Answer]):
     def __init__(self, workers: Workers, function: bytes) -> None:
         self._workers = workers
         self.function = function
-        self.pieces: deque[tuple[list[Key], list[bytes], _Pool, Future[Reply] | None]] = deque()
+        self.pieces: deque[tuple[list[Key], list[bytes], WorkerPool, Future[Reply] | None]] = deque()
         # Keys of values over which workers died twice.
         self.deadly: set[Key] = set()
 
@@ -161,51 +151,6 @@ class Given(Generic[Key, Answer]):
                     yield key, answer
 
 
-class _Pool:
-    """Some processes. Raises `OSError` and the like if none can be started."""
-
-    def __init__(self, count: int) -> None:
-        before = set(multiprocessing.active_children())
-        # Processes are started in the current folder: without this they would run code that lies in it.
-        safe = os.environ.get("PYTHONSAFEPATH")
-        os.environ["PYTHONSAFEPATH"] = "1"
-        try:
-            self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
-            for _ in range(count):
-                self._pool.submit(int)  # each starts one, as none is idle yet
-        finally:
-            os.environ.pop("PYTHONSAFEPATH")
-            if safe is not None:
-                os.environ["PYTHONSAFEPATH"] = safe
-        self._processes = set(multiprocessing.active_children()) - before
-        # While we could write ourselves, the rest of an answer whose process was killed would be waited for.
-        self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
-
-    def submit(self, function: bytes, values: list[bytes]) -> Future[Reply] | None:
-        try:
-            return self._pool.submit(_answers, function, values)
-        except (BrokenProcessPool, OSError):
-            return None
-
-    def wait(self, future: Future[Reply] | None, alive: Alive) -> Reply | None:
-        end = time.monotonic() + LONGEST
-        while future is not None:
-            try:
-                return future.result(_STEP)
-            except TimeoutError:
-                alive()
-                if time.monotonic() > end:
-                    self.end()
-            except (BrokenProcessPool, CancelledError):
-                break
-        return None
-
-    def end(self) -> None:
-        for process in self._processes:
-            process.kill()
-        self._pool.shutdown(cancel_futures=True)
-
-
 def _pieces(values: Iterable[tuple[Key, Value]]) -> Iterator[tuple[list[Key], list[bytes]]]:
     """Packs values into pieces, up to the limit of queued bytes."""
     keys: list[Key] = []
@@ -223,44 +168,3 @@ def _pieces(values: Iterable[tuple[Key, Value]]) -> Iterator[tuple[list[Key], li
                 return
     if keys:
         yield keys, packed
-
-
-# ── in the worker ──
-
-
-def _begin() -> None:
-    """Makes this worker silent, leaves Ctrl-C to the pass, and ends with it."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
-    os.chdir("/")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.disable()  # it makes no cycles, and does not live long
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _answers(function: bytes, values: list[bytes]) -> Reply:
-    return [_answer(function, value) for value in values]
-
-
-def _answer(function: bytes, value: bytes) -> tuple[str, Any]:
-    """Returns where the function failed, and its answer; the caller repeats a failed call and raises its error."""
-    try:
-        return "", _loaded(function)(pickle.loads(value))  # noqa: S301 - written by the pass
-    except MemoryError:
-        os._exit(1)
-    except Exception as error:  # noqa: BLE001 - the pass reports it
-        return place_of(error), None
-
-
-@lru_cache(1)
-def _loaded(function: bytes) -> Callable[[Any], Any]:
-    loaded: Callable[[Any], Any] = pickle.loads(function)  # noqa: S301 - written by the pass
-    return loaded

@@ -23,7 +23,7 @@ from signet_sync.errors import Interrupted
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.tables import full_text
-from signet_sync.sync import engine, indexing, quarantine, reading, validation, workers
+from signet_sync.sync import engine, indexing, quarantine, reading, validation, worker_pool, workers
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers, useful
 
@@ -120,7 +120,7 @@ def test_a_worker_that_dies_names_its_value_and_the_others_are_answered(
 
 
 def test_a_worker_that_takes_too_long_is_ended(two: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "LONGEST", 1.0)
+    monkeypatch.setattr(worker_pool, "LONGEST", 1.0)
     answers, deadly = asked(two, given.stuck, 40)
     assert deadly == {7} and answers == {number: number for number in range(40) if number != 7}
 
