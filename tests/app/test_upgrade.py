@@ -212,7 +212,7 @@ def test_a_newer_command_beside_an_older_agent_loses_nothing(vault: Vault, tmp_p
         place.put_version("2.0.0")
         answer = spawn(*newer, "remember", said[1], environ=place.environ, cwd=place.folder)
         assert answer.code == 0, answer
-        until(lambda: status(vault)["state"].startswith("degraded: the database has schema"), "reported")
+        until(lambda: status(vault)["state"].startswith("degraded: another version"), "reported")
         assert agent.end()[0] == 0
     with running(vault, place) as agent:
         until(lambda: status_of(newer, place)["state"] == "watching", "the newer one runs")
@@ -220,8 +220,6 @@ def test_a_newer_command_beside_an_older_agent_loses_nothing(vault: Vault, tmp_p
         until(lambda: fresh.sentence in vault.page(), "the newer one writes the page")
         page = vault.page()
         assert "at dusk" in page and "at dawn" in page and all(session.sentence in page for session in sessions)
-        older = vault.call("reindex")
-        assert older.code == 3 and "upgrade signet-sync" in older.err
         assert agent.end()[0] == 0
     answer = spawn(*newer, "recall", "--json", "lamp", environ=place.environ, cwd=place.folder)
     assert answer.code == 0, answer
