@@ -122,7 +122,6 @@ class HooksInstallHarness(TypedDict):
     files: list[HooksInstallHarnessFile]
     events: list[str]
     mcp: HooksInstallHarnessMcp | None
-    trusted: list[str]
     by_hand: list[str]  # What is left to do, one line each.
     error: SetupStepError | None
     diff: NotRequired[str]
@@ -158,7 +157,7 @@ class HooksStatusHarness(TypedDict):
     missing: list[str]
     path: str
     workspace: str | None
-    trusted: bool | None
+    asks: str | None  # What the harness asks a person before it runs them.
     mcp: HooksInstallHarnessMcp | None
     signet: list[str]
     transcripts_read: int
@@ -197,9 +196,17 @@ class StatusTokens(TypedDict):
     trouble: str | None
 
 
+class StatusMemory(TypedDict):
+    memories: int
+    recall_events: int
+    promotions: int
+    last_dream: str | None
+
+
 class Status(TypedDict):
     workspace: str
     database: str  # The index, absolute.
+    memory: dict[str, StatusMemory]  # By agent.
     running: bool
     pid: int | None
     state: str
@@ -263,7 +270,7 @@ class OpenSegment(TypedDict):
     transcript: str | None
 
 
-class Open(TypedDict):
+class OpenedSession(TypedDict):
     agent_id: str
     session_id: str  # The harness's id of the session.
     session_key: str | None  # The harness's name for the session, if it is not its id.
@@ -289,7 +296,7 @@ class OpenSession(TypedDict):
     sentence: str  # What the session was about, in one line.
 
 
-class Open2(TypedDict):
+class OpenList(TypedDict):
     sessions: list[OpenSession]
     more: bool
     left_out: int  # Sessions that no list shows: without content, tests, in temporary folders.
@@ -324,7 +331,7 @@ class OpenEvent(TypedDict):
     erased: NotRequired[str]
 
 
-class Open3(TypedDict):
+class OpenedEvent(TypedDict):
     token: str
     event: OpenEvent
     id: str | None
@@ -333,7 +340,7 @@ class Open3(TypedDict):
     line: int | None
 
 
-Open = Open | Open2 | Open3
+Open = OpenedSession | OpenList | OpenedEvent
 
 
 class DigestCounts(TypedDict):
@@ -399,21 +406,11 @@ class Remember(TypedDict):
     new: bool
 
 
-class ForgetPurged(TypedDict):
-    commits: int
-    objects: int
-    left: list[str]
-    waiting: str | None
-    refused: str | None
-    nothing: str | None
-
-
 class Forget(TypedDict):
     id: str
     forgotten: bool
     pending: bool  # What cannot be deleted yet; every pass tries again.
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
-    purged: NotRequired[ForgetPurged]
 
 
 class Ui(TypedDict):
@@ -422,7 +419,7 @@ class Ui(TypedDict):
     pid: int
 
 
-class Context(TypedDict):
+class ContextText(TypedDict):
     agent_id: str
     scope: Literal["main", "shared"]
     tokens: int  # As estimated for language models.
@@ -435,14 +432,14 @@ class ContextStart(TypedDict):
     text: str | None
 
 
-class Context2(TypedDict):
+class ContextInjected(TypedDict):
     session_id: str  # The harness's id of the session.
     files: int
     start: list[ContextStart]
     prompts: list[ContextStart]
 
 
-Context = Context | Context2
+Context = ContextText | ContextInjected
 
 
 class ExpandNode(TypedDict):
@@ -528,7 +525,7 @@ class Expand(TypedDict):
     conflicts: NotRequired[list[str]]
 
 
-class Pin(TypedDict):
+class Pinned(TypedDict):
     id: str
     pinned: bool
     changed: bool
@@ -540,11 +537,11 @@ class PinPin(TypedDict):
     pinned_at: str
 
 
-class Pin2(TypedDict):
+class PinList(TypedDict):
     pins: list[PinPin]
 
 
-Pin = Pin | Pin2
+Pin = Pinned | PinList
 
 
 class DreamPromotedSignals(TypedDict):
@@ -575,7 +572,7 @@ class DreamNear(TypedDict):
     lacks: list[str]
 
 
-class Dream(TypedDict):
+class DreamSweep(TypedDict):
     sweep_id: str
     candidates: int
     skipped_already_promoted: int
@@ -585,13 +582,13 @@ class Dream(TypedDict):
     deferred: bool
 
 
-class Dream2(TypedDict):
+class DreamUndone(TypedDict):
     memory_id: str
     undone: bool
     changed: bool
 
 
-Dream = Dream | Dream2
+Dream = DreamSweep | DreamUndone
 
 
 class Render(TypedDict):
@@ -713,7 +710,6 @@ class CheckProblem(TypedDict):
     message: str
     hint: str
     line: NotRequired[int]
-    known: NotRequired[bool]
 
 
 class CheckNote(TypedDict):
@@ -723,11 +719,6 @@ class CheckNote(TypedDict):
     fails: NotRequired[bool]
 
 
-class CheckMended(TypedDict):
-    path: str
-    code: str
-
-
 class Check(TypedDict):
     workspace: str
     now: str
@@ -735,7 +726,6 @@ class Check(TypedDict):
     counts: DemoCounts
     problems: list[CheckProblem]
     notes: list[CheckNote]
-    mended: list[CheckMended]
 
 
 class ViolationsListViolationFile(TypedDict):
@@ -752,7 +742,7 @@ class ViolationsListViolation(TypedDict):
     files: list[ViolationsListViolationFile]
 
 
-class ViolationsList(TypedDict):
+class ViolationsOpen(TypedDict):
     violations: list[ViolationsListViolation]
 
 
@@ -763,11 +753,16 @@ class ViolationsListAccepted(TypedDict):
     restorable: bool
 
 
-class ViolationsList2(TypedDict):
+class ViolationsAccepted(TypedDict):
     accepted: list[ViolationsListAccepted]
 
 
-ViolationsList = ViolationsList | ViolationsList2
+class ViolationDifference(TypedDict):
+    path: str
+    diff: str
+
+
+ViolationsList = ViolationsOpen | ViolationsAccepted | ViolationDifference
 
 
 class ViolationsRestore(TypedDict):
@@ -805,22 +800,13 @@ class RemoveRemoval(TypedDict):
     paths: list[str]
 
 
-class RemovePurge(TypedDict):
-    commits: int
-    versions: int
-    messages: int
-    refused: str | None
-    nothing: str | None
-
-
-class Remove(TypedDict):
+class RemovePlan(TypedDict):
     dry_run: bool  # Whether nothing was changed.
     removals: list[RemoveRemoval]
     quoted_in: list[str]
-    purge: NotRequired[list[RemovePurge]]
 
 
-class Remove2(TypedDict):
+class RemoveDone(TypedDict):
     agent_id: str
     session_token: str  # The name of a session: the 16 characters by which its files are called.
     tombstone: str  # The file that keeps the session from coming back.
@@ -830,16 +816,14 @@ class Remove2(TypedDict):
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
     foreign: list[str]
     quoted_in: list[str]
-    purged: NotRequired[ForgetPurged]
-    memories: NotRequired[list[str]]
     signet: NotRequired[list[str]]
 
 
-class Remove3(TypedDict):
-    removals: list[Remove2]
+class RemoveSeveral(TypedDict):
+    removals: list[RemoveDone]
 
 
-class Remove4(TypedDict):
+class RemoveLifted(TypedDict):
     agent_id: str
     session_token: str  # The name of a session: the 16 characters by which its files are called.
     lifted: bool
@@ -851,7 +835,7 @@ class Remove4(TypedDict):
     present: list[str]
 
 
-Remove = Remove | Remove2 | Remove3 | Remove4
+Remove = RemovePlan | RemoveDone | RemoveSeveral | RemoveLifted
 
 
 class RedactRedacted(TypedDict):
@@ -865,13 +849,11 @@ class RedactLeft(TypedDict):
     hint: str | None
 
 
-class Redact(TypedDict):
+class RedactDone(TypedDict):
     dry_run: bool  # Whether nothing was changed.
     redacted: list[RedactRedacted]
     left: list[RedactLeft]
     git_history: Literal["no-repository", "clean", "contains", "unknown"]
-    purged: NotRequired[ForgetPurged]
-    purge: NotRequired[RemovePurge]
 
 
 class RedactRedaction(TypedDict):
@@ -880,11 +862,11 @@ class RedactRedaction(TypedDict):
     told: str
 
 
-class Redact2(TypedDict):
+class RedactList(TypedDict):
     redactions: list[RedactRedaction]
 
 
-Redact = Redact | Redact2
+Redact = RedactDone | RedactList
 
 
 class HistoryCommit(TypedDict):
@@ -994,7 +976,6 @@ class BackupRestoreLeftOut(TypedDict):
     removed_sessions: int
     forgotten_memories: int
     undone_removals: int
-    seals_of_absent_files: int
 
 
 class BackupRestore(TypedDict):
@@ -1012,45 +993,27 @@ class MigrateSignetTable(TypedDict):
     brought: int
     here: int
     left: dict[str, int]
-    left_named: dict[str, list[str]]  # The first that were left, by reason.
 
 
-class MigrateSignetAgent(TypedDict):
-    id: str
-    policy: str
-    here: str
-
-
-MigrateSignet = TypedDict(
-    "MigrateSignet",
+MigrateFrom = TypedDict(
+    "MigrateFrom",
     {
         "from": str,
-        "dry_run": bool,  # Whether nothing was changed.
+        "dry_run": bool,
         "tables": dict[str, MigrateSignetTable],
         "pinned": int,
-        "reworded": int,  # Memories that got the words they have there now.
         "proposals": int,
-        "agents": list[MigrateSignetAgent],  # By agent.
-        "not_read": dict[str, int],
         "notes": list[str],
         "redactions": dict[str, int],
+        "backup": str | None,
     },
 )
 
 
-class MigrateSignet2(TypedDict):
-    memories: int
-    artifacts: list[str]
-    proposals: int
-    kept: list[str]
-    dry_run: bool  # Whether nothing was changed.
-
-
-MigrateSignet = MigrateSignet | MigrateSignet2
-MigrateClaudeMem = MigrateSignet | MigrateSignet2
-MigrateBasicMemory = MigrateSignet | MigrateSignet2
-MigrateOpenclawMemory = MigrateSignet | MigrateSignet2
-MigrateMem0Export = MigrateSignet | MigrateSignet2
+class MigrateSignet(MigrateFrom):
+    taken_out: list[str]
+    by_hand: list[str]
+    failed: list[str]
 
 
 class FleetCheckCounts(TypedDict):
@@ -1090,7 +1053,6 @@ class FleetCheck(TypedDict):
 
 class FleetIndexRows(TypedDict):
     verdicts: int
-    artifacts: int
     sessions: int
     facts: int
 
@@ -1151,20 +1113,6 @@ class FleetReportByRule(TypedDict):
     workspaces: int
 
 
-class FleetReportByVersion(TypedDict):
-    field: Literal["memory_sentence_version", "sanitizer_version"]
-    value: str
-    current: bool  # Whether this version of signet-sync writes it.
-    files: int
-    workspaces: int
-
-
-class FleetReportByWeek(TypedDict):
-    week: str  # ISO week, UTC.
-    sessions: int  # Sessions that ended in it.
-    bytes: int  # Of files that were captured in it.
-
-
 FleetReportByWorkspace = TypedDict(
     "FleetReportByWorkspace",
     {
@@ -1175,15 +1123,11 @@ FleetReportByWorkspace = TypedDict(
         "artifacts": int,  # Files of sessions, whatever their state.
         "bytes": int,
         "tombstones": int,  # Sessions that were removed for good.
-        "sessions_recent": int,  # In the four weeks before the call.
-        "sessions_before": int,  # In the four weeks before those.
-        "bytes_recent": int,
         "secret": int,  # Files that seem to hold a secret.
         "changed": int,  # Files that are never changed once written, and were.
         "came-back": int,  # Files of removed sessions.
         "unreadable": int,
         "invalid": int,
-        "seals_compared": bool,  # Whether files were compared with the seals of an index.
     },
 )
 
@@ -1210,8 +1154,6 @@ class FleetReport(TypedDict):
     workspaces: int  # All that were asked for, also those that were not reached.
     counts: FleetReportCounts
     by_rule: list[FleetReportByRule]  # Secrets, by rule; a file may be found by several.
-    by_version: list[FleetReportByVersion]
-    by_week: list[FleetReportByWeek]  # Only weeks that have any; none after the call.
     by_workspace: list[FleetReportByWorkspace]
     findings: list[FleetReportFinding]  # The first thousand of a kind in each workspace.
     unreachable: list[FleetReportUnreachable]
@@ -1222,7 +1164,7 @@ class EjectPage(TypedDict):
     change: Literal["unmarked", "emptied", "removed"]
 
 
-class Eject(TypedDict):
+class EjectPlan(TypedDict):
     workspace: str
     dry_run: bool  # Whether nothing was changed.
     services: list[str]
@@ -1233,7 +1175,7 @@ class Eject(TypedDict):
     in_the_way: str | None
 
 
-class Eject2(TypedDict):
+class EjectDone(TypedDict):
     workspace: str
     dry_run: bool  # Whether nothing was changed.
     services: list[str]
@@ -1244,7 +1186,7 @@ class Eject2(TypedDict):
     notes: list[str]
 
 
-Eject = Eject | Eject2
+Eject = EjectPlan | EjectDone
 
 
 class SessionEnd(TypedDict):
