@@ -359,16 +359,6 @@ def test_the_newest_comes_first_and_the_rest_can_wait(database: Database) -> Non
     assert rebuilt(database, stages) == before
 
 
-def test_what_was_removed_meanwhile_is_dropped(database: Database) -> None:
-    stages = pipeline()
-    moved = filled(database, stages)
-    drop(database, moved[:4])
-    deriving.drain(database, stages)
-    before = rows(database, stages)
-    assert not {one.session for one in moved[:4]} & {row[:3] for row in before["lengths"]}
-    assert rebuilt(database, stages) == before
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_second_update_changes_nothing(database: Database, name: str) -> None:
     stages = pipeline(500)
@@ -381,16 +371,6 @@ def test_a_second_update_changes_nothing(database: Database, name: str) -> None:
         deriver.update(database, deriver.prepare(database, given, {}, lambda: None), lambda: None)
         deriver.finish(database, None)
     assert database.connection.total_changes() == before and given
-
-
-def test_what_a_rebuild_moves_is_counted_and_not_kept(database: Database) -> None:
-    stages = pipeline()
-    filled(database, stages)
-    deriving.drain(database, stages)
-    with database.transaction():
-        deriving.rebuild(database, stages, stages.derivers)
-    moved = deriving.drain(database, stages)
-    assert moved.derived and not moved.sources
 
 
 @pytest.mark.parametrize("name", sampled(NAMES))

@@ -104,12 +104,6 @@ def test_a_root_without_memory_is_missing_ground(tmp_path):
     assert scan.names(str(tmp_path)) is None
 
 
-def test_an_empty_memory_is_present(root):
-    assert scan.scan(str(root)) == Snapshot(True, "present", odd={"memory/tombstones": "folder"})
-    (root / "memory/tombstones").rmdir()
-    assert scan.scan(str(root)) == Snapshot(True, "present")
-
-
 @pytest.mark.parametrize("instead", ["link", "dangling link", "file", "pipe"])
 def test_something_else_in_place_of_memory_is_refused(tmp_path, instead):
     memory = tmp_path / "memory"
