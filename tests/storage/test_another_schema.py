@@ -12,7 +12,6 @@ import apsw
 import pytest
 from workbench import NOW, Vault, to_another_version
 
-from signet_sync.formats import seal
 from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import VERSION, native_tables
@@ -97,20 +96,6 @@ def test_every_native_row_is_there_afterwards_and_what_is_derived_is_made_anew(t
     reopened.close()
     word = f"{CANARY} highlights".encode()
     assert not [name for name in tmp_path.iterdir() if word in name.read_bytes()], "no text of a table that is unknown"
-
-
-def test_a_number_that_no_version_has_costs_no_row(tmp_path: Path) -> None:
-    path = tmp_path / "index.db"
-    another(path)
-    Database(str(path)).close()
-    for number in (0, 1, 2**31 - 1):
-        with Database(str(path)).connection as connection:
-            kept = native(connection)
-            connection.execute(f"pragma user_version = {number}")
-        connection.close()
-        database = Database(str(path))
-        assert native(database.connection) == kept and whole(database)
-        database.close()
 
 
 def test_what_can_be_read_of_a_damaged_one_is_taken_over_by_the_names_of_columns(tmp_path: Path) -> None:
@@ -243,7 +228,3 @@ def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_
         vault.call("reindex", "--now", NOW)
     assert vault.reindex()["counts"]["indexed"] == 3
     assert vault.rows("select content from memories") == [("The lamp of the lantern is lit at dusk.",)]
-
-
-def test_bytes_of_a_seal_that_nobody_packed_are_none() -> None:
-    assert seal.unpack(b"neither") is None

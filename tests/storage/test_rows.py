@@ -102,17 +102,6 @@ def test_full_text_holds_the_words_of_the_rows_and_no_others(steps, bulk):
     database.close()
 
 
-def test_full_text_that_lost_rows_is_noticed_and_rebuilt_whole(database):
-    fill(database, [made_of(number, f"tower word{number}") for number in range(1200)])
-    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
-    assert not artifacts.text_in_step(database)
-    artifacts.rebuild_text(database)
-    assert artifacts.text_in_step(database) and database.problems() == []
-    assert len(search(database, "word1199", agent_id="default")) == 1
-    options = dict(database.execute("select k, v from memory_artifacts_fts_config"))
-    assert options["secure-delete"] == 1
-
-
 def test_ids_are_never_used_twice_while_the_last_row_stands(database):
     assert artifacts.next_row_id(database) == 1
     fill(database, [made_of(n, "text") for n in range(3)])
@@ -121,13 +110,6 @@ def test_ids_are_never_used_twice_while_the_last_row_stands(database):
     assert artifacts.next_row_id(database) == 4
     fill(database, [made_of(1, "text again")])
     assert database.value("select max(id) from memory_artifacts") == 4
-
-
-def test_a_judgement_without_a_row_writes_none(database):
-    nothing = replace(TEMPLATE, row=None, links=())
-    with database.transaction():
-        assert artifacts.insert_rows(database, [nothing], 7, NOW) == 7
-    assert artifacts.rows_by_path(database, [TEMPLATE.path]) == {}
 
 
 # ── what is written is what is read ──
@@ -158,7 +140,7 @@ def test_the_desks_rows_come_back_as_they_were(database):
     assert artifacts.seals_exist(database) and artifacts.seal_of(database, "memory/other.md") is None
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
     files = {}
     for number in range(8):
@@ -176,19 +158,12 @@ def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
         size = random.Random(seed).choice([1, 5, 100])
         for start in range(0, len(order), size):
             fill(database, order[start : start + size])
-        fill(database, order[: seed * 3])
+        fill(database, order[: seed * 9])
         dumps.append(index_rows.canonical_dump(database))
         database.close()
     assert dumps[0] == dumps[1]
     assert {entry[0] for entry in dumps[0]} == {"memory_artifacts", "links", "ledger_rows", "files"}
     assert len(dumps[0]) > 100
-
-
-def test_the_dump_tells_different_content_apart(database):
-    fill(database, judged(session()))
-    before = index_rows.canonical_dump(database)
-    fill(database, judged(session(body="another body\n")))
-    assert index_rows.canonical_dump(database) != before
 
 
 def test_deleting_tells_whose_pages_follow(database):
@@ -299,21 +274,6 @@ def test_nothing_of_a_removed_session_is_left_in_any_byte(tmp_path, rows, bulk):
     assert database.value("select count(*) from seals where session_id = 's-canary'") == 0
     assert database.value("select count(*) from artifact_telemetry") == 0
     assert search(database, "备份第", agent_id="default") != [] and search(database, phrase, agent_id="default") == []
-    database.close()
-
-
-def test_a_replaced_text_leaves_nothing_either(tmp_path):
-    place = str(tmp_path / "index.db")
-    database = Database(place)
-    words = canaries("replaced")
-    fill(database, [made_of(n, f"ordinary text {n}") for n in range(50)])
-    fill(database, [made_of(7, " ".join(words))])
-    fill(database, [made_of(7, "ordinary again")])
-    with database.transaction():
-        database.execute("delete from seals")
-        artifacts.store_ledger(database, [("default", TEMPLATE.row.session_token, "s7")], [])
-    database.checkpoint(truncate=True)
-    assert left_over(place, [word.encode() for word in words]) == {}
     database.close()
 
 
@@ -552,14 +512,6 @@ def test_a_page_changes_by_itself_when_a_row_enters_or_leaves(month):
     assert pages.next_change(month, "nobody", NOW_US, 30 * DAY) is None
 
 
-def test_months(month):
-    assert [(m.month, m.sessions, m.compactions) for m in pages.months(month, "default", 10)] == [
-        ("2026-04", 1, 0),
-        ("2026-03", 4, 1),
-        ("2026-02", 1, 0),
-    ]
-
-
 def test_days_are_counted_anew_where_they_moved(month):
     before = pages.days(month, "default")
     key = ("default", token_for(session_id="s-2"), "s-2")
@@ -584,11 +536,6 @@ def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
     assert artifacts.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
     assert artifacts.shown_manifests(database, "default") == {path_for("manifest", captured_at=late): (*key, refs[0])}
     assert artifacts.manifest_of(database, "scout", *key) is None
-
-
-def test_a_session_without_a_manifest_is_told(database):
-    fill(database, judged(dict([summary(), *session(session_id="s-2").items()])))
-    assert artifacts.sessions_without_manifest(database) == [("default", token_for(), TEMPLATE.row.session_id)]
 
 
 def test_page_states_are_written_only_where_they_differ(database):
@@ -632,13 +579,3 @@ def test_a_holder_that_slept_past_its_lease_is_fenced_off(database):
     assert pages.still_holds(database, heir) and not pages.head_written(database, "default")
     pages.release_lease(database, heir, content_hash="fresh", now_iso="43")
     assert database.value("select content_hash || revision from memory_md_heads") == "fresh1"
-
-
-def test_ledger_rows_are_kept_and_dropped_by_session(database):
-    fill(database, judged(session()))
-    key = ("default", token_for(), TEMPLATE.row.session_id)
-    row = artifacts.ledger_of(database, [key])[key]
-    assert row[:3] == key
-    assert [entry[:3] for entry in artifacts.session_parts(database, [key])] == [key]
-    artifacts.store_ledger(database, [key], [])
-    assert not artifacts.ledger_of(database, [key])
