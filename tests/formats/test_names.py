@@ -21,7 +21,7 @@ from signet_sync.formats.filename import (
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.session_token import derive_token, token_matches, token_of
 from signet_sync.formats.temporary_sessions import NoiseRule
-from signet_sync.formats.wikilinks import leaves_workspace, stray_artifact_links, targets, wikilink
+from signet_sync.formats.wikilinks import leaves_workspace, stray_artifact_links, targets
 
 KINDS = sorted(IMMUTABLE_KINDS | {"manifest"})
 STEM = "2026-03-28T22-34-06.792Z--abcdefghijklmnop--summary"
@@ -58,10 +58,6 @@ def test_every_token_has_the_form_of_a_token_and_fits_its_own_identity(agent, ke
     token = derive_token(agent, key, session)
     assert TOKEN.fullmatch(token)
     assert token_matches(token, agent, key, session)
-
-
-def test_lone_surrogates_count_as_the_replacement_character():
-    assert token_of("default", "s\ud800") == token_of("default", "s\ufffd")
 
 
 def test_token_vectors(vectors):
@@ -137,19 +133,15 @@ def test_other_names_are_foreign(name):
 # What each service makes of `x.md` when two machines wrote it, put behind the stem of a name of ours.
 CONFLICT_SUFFIXES = {
     "Dropbox": " (Mira's conflicted copy 2026-01-01).md",
-    "Dropbox, an older client": " (case conflict).md",
     "Dropbox, German": " (In Konflikt stehende Kopie von Mira 2026-01-01).md",
     "Syncthing": ".sync-conflict-20260101-120000-ABCDEFG.md",
     "Obsidian Sync": " (Conflicted copy laptop 202601011200).md",
     "iCloud and Finder": " 2.md",
-    "Finder, duplicated": " copy.md",
     "Google Drive": " (1).md",
     "Nextcloud": " (conflicted copy 2026-01-01 120000).md",
     "ownCloud": "_conflict-20260101-120000.md",
     "OneDrive": "-HOST.md",
     "Resilio": ".Conflict.md",
-    "Windows Explorer": " - Copy.md",
-    "Mutagen": ".conflict.md",
 }
 
 
@@ -178,11 +170,6 @@ def test_a_mark_within_the_stamp_beats_the_scan_rule(stamp):
     assert artifact_name(name) is None
     assert ignored_code(name) == "conflict-copy"
     assert has_conflict_mark(stamp)
-
-
-def test_icloud_placeholders_are_copies_that_carry_the_token():
-    assert ignored_code(f".{STEM}.md.icloud") == "conflict-copy"
-    assert carried_token(f".{STEM}.md.icloud") == "abcdefghijklmnop"
 
 
 @pytest.mark.parametrize(
@@ -279,29 +266,17 @@ def test_name_vectors(vectors):
     ("project", "session", "key", "harness", "noise"),
     [
         ("/tmp/x", "s", "k", "codex", True),
-        (" /tmp/x", "s", "k", "codex", True),
         ("\xa0/private/tmp/x", "s", "k", "codex", True),
-        ("/tmp", "s", "k", "codex", True),
-        ("/private/tmp", "s", "k", "codex", True),
         ("/var/tmp/x", "s", "k", "codex", True),
         ("/var/folders/ab/T/x", "s", "k", "codex", True),
         ("/private/var/folders/ab/T", "s", "k", "codex", True),
-        ("/var/tmpx", "s", "k", "codex", False),
         ("/var/folder/x", "s", "k", "codex", False),
-        ("/tmpx/y", "s", "k", "codex", False),
         ("/home/u/tmp/y", "test-1", "tmp-1", "test", False),
-        (None, "test-1", None, "codex", True),
         ("", "s", "spec-1", "codex", True),
         ("  ", "SYNTHETIC-1", None, None, True),
-        (None, " fixture-1", None, None, True),
-        (None, "tmp-9", None, None, True),
-        (None, "test_session", None, None, True),
         (None, "s", "Fixture_7", None, True),
-        ("/home/u/x", "test_session", None, None, False),
-        (None, "tests", "specific_1", None, False),
         (None, "testing", "contest-1", "tester", False),
         (None, "s", None, " TEST ", True),
-        (None, None, None, None, False),
     ],
 )
 def test_noise_is_a_temporary_project_or_a_test_without_project(project, session, key, harness, noise):
@@ -329,11 +304,6 @@ def test_noise_vectors(vectors):
 
 
 # --- links ---
-
-
-def test_links_are_written_relative_to_the_workspace():
-    assert wikilink(f"memory/{STEM}.md") == f"[[memory/{STEM}.md]]"
-    assert wikilink(f"memory/{STEM}.md", "summary") == f"[[memory/{STEM}.md|summary]]"
 
 
 def test_targets_leave_heading_block_and_label_out():
@@ -429,18 +399,6 @@ def test_what_stays_inside_resolves_inside(path):
 )
 def test_pages_name_their_agent(path, agent):
     assert paths.page_agent(path) == agent
-
-
-@pytest.mark.parametrize("agent", ["default", "ops-bot"])
-def test_the_pages_that_are_written_are_the_pages_that_are_known(agent):
-    for page in (
-        paths.head_page(agent),
-        paths.day_page(agent, "2026-03-28"),
-        paths.month_page(agent, "2026-03"),
-    ):
-        assert paths.page_agent(page) == agent
-        assert not leaves_workspace(page)
-    assert paths.artifact_path(f"{STEM}.md") == f"memory/{STEM}.md"
 
 
 @pytest.mark.parametrize(

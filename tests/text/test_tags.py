@@ -71,10 +71,6 @@ def test_golden_vector_of_a_path() -> None:
     assert found == ("openai", "notes.md", "quota", "monitoring", "endpoint")
 
 
-def test_golden_vector_of_a_query() -> None:
-    assert derive("openai rate limits", 3) == ("openai", "rate", "limits")
-
-
 # ── corrections: what the original does otherwise (docs/internals/conformance.md) ──
 
 
@@ -137,74 +133,30 @@ def test_correction_phrases() -> None:
 # ── conformance (facts/nexo.md §11, "Concept tags — unit") ──
 
 
-def test_normalize_rejects_pure_digits() -> None:
-    assert normalize("12345") is None
-    assert normalize("١٢٣٤") is None
-
-
-@pytest.mark.parametrize("token", ["2026-04-22", "2026-04-22.md", "2026_04_22"])
-def test_normalize_rejects_iso_date(token: str) -> None:
-    assert normalize(token) is None
-
-
-@pytest.mark.parametrize("token", ["memory", "session", "para", "Para", "md"])
-def test_normalize_rejects_stop_word(token: str) -> None:
-    assert normalize(token) is None
-
-
-@pytest.mark.parametrize("token", ["ab", "Ai", "の", "のは", "备"])
-def test_normalize_rejects_too_short_latin(token: str) -> None:
-    assert normalize(token) is None
-
-
-@pytest.mark.parametrize("token", ["备份", "备の", "백업"])
-def test_normalize_accepts_cjk_two_chars(token: str) -> None:
-    assert normalize(token) == token
-
-
-def test_normalize_rejects_too_long() -> None:
-    assert normalize("a" * 33) is None
-
-
-def test_normalize_underscore_becomes_dash() -> None:
-    assert normalize("foo_bar") == "foo-bar"
-    assert normalize("_x__y_") == "x--y"
-
-
-@pytest.mark.parametrize("token", ["", "---", "___", "…", "\u0301", "\ud800"])
-def test_normalize_rejects_what_has_no_letter(token: str) -> None:
-    assert normalize(token) is None
-
-
-def test_compound_tokens_keep_whole_identifier() -> None:
-    assert {"src/main.rs", "config.yaml"} <= {*derive("edit src/main.rs and config.yaml")}
+@pytest.mark.parametrize(
+    ("tokens", "tag"),
+    [
+        ("12345 ١٢٣٤ 2026-04-22 2026-04-22.md 2026_04_22", None),
+        ("memory session para Para md", None),
+        ("ab Ai の のは 备 --- ___ … \u0301 \ud800", None),
+        ("foo_bar", "foo-bar"),
+        ("_x__y_", "x--y"),
+        ("备份", "备份"),
+        ("备の", "备の"),
+    ],
+)
+def test_what_a_token_is_as_a_tag(tokens: str, tag: str | None) -> None:
+    assert {normalize(token) for token in tokens.split()} == {tag}
 
 
 def test_glossary_matches_found() -> None:
     assert glossary_terms("OpenAI's GPT makes backups") == ("backup", "backups", "gpt", "openai")
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_derive_limit_zero(limit: int) -> None:
-    assert derive("openai quota", limit) == ()
-
-
 def test_derive_respects_max() -> None:
     words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
     assert len(derive(words)) == len(derive(words, 99)) == MOST
     assert derive(words, 2) == derive(words)[:2]
-
-
-def test_derive_picks_glossary_term() -> None:
-    assert derive("a note on what OpenAI bills")[0] == "openai"
-
-
-def test_derive_dedups() -> None:
-    assert derive("Router router ROUTER rOuter").count("router") == 1
-
-
-def test_derive_with_empty_path() -> None:
-    assert derive("embedding dimension tuning", path="")
 
 
 # ── the rules hold for any text ──
@@ -363,17 +315,6 @@ def recalled(vault: Vault, query: str) -> list[str]:
     return [hit["text"] for hit in answer.json["hits"]]
 
 
-def test_remember_populates_concept_tags(vault: Vault) -> None:
-    assert "openai" in remember(vault, "OpenAI bills by the token")["concept_tags"]
-
-
-def test_recall_expands_query_via_glossary_tag(vault: Vault) -> None:
-    text = "OpenAI bills by the token"
-    remember(vault, text)
-    remember(vault, "Ada waters the plants")
-    assert recalled(vault, "openai rate limits") == [text]
-
-
 def test_recall_with_tags_matches_via_expansion(vault: Vault) -> None:
     text = "OpenAI bills by the token"
     remember(vault, text)
@@ -392,8 +333,3 @@ def test_recall_finds_chinese_concepts(vault: Vault) -> None:
     text = "办公室的网络很慢"
     remember(vault, text)
     assert recalled(vault, "网络故障") == [text]
-
-
-def test_max_concept_tags_honored(vault: Vault) -> None:
-    words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
-    assert len(remember(vault, words)["concept_tags"]) == MOST
