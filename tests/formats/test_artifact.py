@@ -23,15 +23,10 @@ LATER = "2026-03-28T23:34:06.792Z"
 SECRET = "hunter2-hunter2"
 LINK = "memory/2026-03-28T22-34-06.792Z--abcdefghijklmnop--{}.md"
 WHO = {
-    "agent_id": "default",
-    "session_id": "0195d7a2-6f00-7cc0-8a44-1d2e3f405162",
-    "session_key": "agent:main:main",
-    "project": "/home/ada/code/lantern",
-    "harness": "claude-code",
-    "captured_at": AT,
-    "started_at": AT,
+    "agent_id": "default", "session_id": "0195d7a2-6f00-7cc0-8a44-1d2e3f405162", "session_key": "agent:main:main",
+    "project": "/home/ada/code/lantern", "harness": "claude-code", "captured_at": AT, "started_at": AT,
     "ended_at": LATER,
-}
+}  # fmt: skip
 CONTENT = {
     "kind": "summary",
     **WHO,
@@ -323,17 +318,11 @@ def test_manifests_that_were_re_saved_have_the_same_digest(refs, project, revisi
 @pytest.mark.parametrize(
     ("line", "wrong"),
     [
-        ("ended_at:", False),
-        ("ended_at: ~", False),
-        ("ended_at: null", False),
-        ("ended_at: NULL", False),
-        ("ended_at: ''", False),
-        ("ended_at: 'null'", True),
-        ("ended_at: none", True),
-        ("ended_at: 2026-03-28", True),
+        ("ended_at:", False), ("ended_at: ~", False), ("ended_at: null", False), ("ended_at: NULL", False),
+        ("ended_at: ''", False), ("ended_at: 'null'", True), ("ended_at: none", True), ("ended_at: 2026-03-28", True),
         ("ended_at: 2026-03-28 23:59:60", True),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_said_in_many_ways_beside_other_quotes(line, wrong):
     """A null must be one in a head that only YAML can read, whichever of its parsers is there."""
     head = re_saved({**CONTENT, "ended_at": None}, empty=False).replace("ended_at: null", line)

@@ -37,22 +37,12 @@ NAMES = st.text(max_size=80) | st.text(alphabet="aÉß會ンİ가्कé-– _/
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
-        ("Inner Critic", "inner-critic"),
-        ("  Ada & Grace!  ", "ada-grace"),
-        ("C++ / Rust", "c-rust"),
-        ("../../etc/passwd", "etc-passwd"),
-        ("内なる批評家", "内なる批評家"),
-        ("Ünïcode Größe", "ünïcode-größe"),
-        ("Ｆｕｌｌ　Ｗｉｄｔｈ", "full-width"),
-        ("हिन्दी नाम", "हिन्दी-नाम"),
-        ("a--b---c", "a-b-c"),
-        ("con", "con"),
-        ("", "unnamed"),
-        ("💡 !!", "unnamed"),
-        ("x" * 80, "x" * 60),
-        ("x" * 59 + " yyy", "x" * 59),
+        ("Inner Critic", "inner-critic"), ("  Ada & Grace!  ", "ada-grace"), ("C++ / Rust", "c-rust"),
+        ("../../etc/passwd", "etc-passwd"), ("内なる批評家", "内なる批評家"), ("Ünïcode Größe", "ünïcode-größe"),
+        ("Ｆｕｌｌ　Ｗｉｄｔｈ", "full-width"), ("हिन्दी नाम", "हिन्दी-नाम"), ("a--b---c", "a-b-c"), ("con", "con"),
+        ("", "unnamed"), ("💡 !!", "unnamed"), ("x" * 80, "x" * 60), ("x" * 59 + " yyy", "x" * 59),
     ],
-)
+)  # fmt: skip
 def test_slugs_are_what_a_person_would_call_the_folder(name, slug):
     assert slug_of(name) == slug
 
@@ -79,23 +69,12 @@ def test_paths_lead_back_to_the_entity(agent, kind, name, seed):
 @pytest.mark.parametrize(
     ("title", "base"),
     [
-        ("Jo", "Jo"),
-        ("A/B: the *test*?", "A B the test"),
-        ("[[x|y#z^a]]", "x y z a"),
-        (".hidden. ", "hidden"),
-        ("💡 !!", "Part"),
-        ("CON", "CON part"),
-        ("nul.md", "nul.md part"),
-        ("Profile", "Profile part"),
-        ("Release notes", "Release notes part"),
-        ("Sprint 12", "Sprint 12 part"),
-        ("Jo (2)", "Jo (2) part"),
-        ("e\u0301", "é"),
-        ("a\u202eb\x00", "a b"),
-        ("x" * 80, "x" * 60),
-        ("内なる批評家", "内なる批評家"),
+        ("Jo", "Jo"), ("A/B: the *test*?", "A B the test"), ("[[x|y#z^a]]", "x y z a"), (".hidden. ", "hidden"),
+        ("💡 !!", "Part"), ("CON", "CON part"), ("nul.md", "nul.md part"), ("Profile", "Profile part"),
+        ("Release notes", "Release notes part"), ("Sprint 12", "Sprint 12 part"), ("Jo (2)", "Jo (2) part"),
+        ("e\u0301", "é"), ("a\u202eb\x00", "a b"), ("x" * 80, "x" * 60), ("内なる批評家", "内なる批評家"),
     ],
-)
+)  # fmt: skip
 def test_a_file_is_called_as_its_entity_wherever_names_allow_it(title, base):
     assert base_of(title, "part") == base
     assert len(f"{base} notes.md".encode()) < 255

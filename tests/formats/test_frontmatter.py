@@ -75,15 +75,8 @@ def problem(head):
 
 def test_the_written_form():
     fields = {
-        "a": "x",
-        "none": None,
-        "yes": True,
-        "no": False,
-        "n": -1,
-        "half": 1.5,
-        "list": ["p", 1, None],
-        "empty": [],
-    }
+        "a": "x", "none": None, "yes": True, "no": False, "n": -1, "half": 1.5, "list": ["p", 1, None], "empty": [],
+    }  # fmt: skip
     assert serialize(fields) == (
         '---\na: "x"\nnone: null\nyes: true\nno: false\nn: -1\nhalf: 1.5\nlist:\n  - "p"\n  - 1\n  - null\nempty:\n---'
     )
@@ -209,16 +202,10 @@ def test_documents_without_fences_have_no_frontmatter(text):
 @pytest.mark.parametrize(
     "between",
     [
-        "A thought between two rules.",
-        "# heading: one",
-        "[[link]]: x",
-        "http://example.org/x",
-        "{a: 1}",
-        "%YAML 1.2",
-        "",
-        " \t\n",
+        "A thought between two rules.", "# heading: one", "[[link]]: x", "http://example.org/x", "{a: 1}",
+        "%YAML 1.2", "", " \t\n",
     ],
-)
+)  # fmt: skip
 def test_prose_between_two_rules_is_no_frontmatter(between):
     with pytest.raises(FrontmatterProblem) as caught:
         parse(f"---\n{between}\n---\n\nMore prose.\n".encode())
@@ -335,23 +322,11 @@ READ = {
     "a: x\n...": "x",
 }
 REFUSED = {
-    'a: "bad \\q"': INVALID,
-    "a: plain long\n  continued: here": INVALID,
-    "a: b: c": INVALID,
-    "a: - 5": INVALID,
-    "a: @x": INVALID,
-    "a: `x`": INVALID,
-    "a: 'open": INVALID,
-    "a: [x": INVALID,
-    "a: x\n\tb: y": INVALID,
-    "a: x\nprose": INVALID,
-    "a: &anc v\nb: *anc": INVALID,
-    "a: !!str 5": INVALID,
-    "a: x\na: y": INVALID,
-    "a:nospace": MISSING,
-    "# comment: x": MISSING,
-    "? a\n: b": MISSING,
-}
+    'a: "bad \\q"': INVALID, "a: plain long\n  continued: here": INVALID, "a: b: c": INVALID, "a: - 5": INVALID,
+    "a: @x": INVALID, "a: `x`": INVALID, "a: 'open": INVALID, "a: [x": INVALID, "a: x\n\tb: y": INVALID,
+    "a: x\nprose": INVALID, "a: &anc v\nb: *anc": INVALID, "a: !!str 5": INVALID, "a: x\na: y": INVALID,
+    "a:nospace": MISSING, "# comment: x": MISSING, "? a\n: b": MISSING,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("head", READ, ids=repr)
@@ -489,12 +464,9 @@ def test_the_largest_head_is_one_of_64_kib_in_bytes(loader):
 @pytest.mark.parametrize(
     ("value", "read_as"),
     [
-        ("9" * 5_000, "9" * 5_000),
-        ("0o17", "0o17"),
-        ("12:30:45", "12:30:45"),
-        (".inf", ".inf"),
+        ("9" * 5_000, "9" * 5_000), ("0o17", "0o17"), ("12:30:45", "12:30:45"), (".inf", ".inf"),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_constructed_so_nothing_is_too_long_or_no_date(value, read_as, loader):
     assert read(f"a: {value}") == {"a": read_as}
     assert read(f"a: {value}\nb: 'x'") == {"a": read_as, "b": "x"}
@@ -538,28 +510,13 @@ def test_any_bytes_are_read_or_refused_and_nothing_else(raw):
 # --- what is kept when a file is written again ---
 
 ENTRIES = [
-    "{k}: x",
-    "{k}: 'x\u2028y'",
-    "{k}: 'x\x85'",
-    '{k}: "x\u2028y\\u2028"',
-    '"{k}": "x" # comment',
-    "{k}: # comment\n{i}  x",
-    "{k}: x\n{i}# comment: y",
-    "{k}: x\n\n",
-    "{k}: |\n{i}  literal: x\n{i}    deeper\n\n{i}  end",
-    "{k}: |+\n{i}  kept\n\n",
-    "{k}: >-\n{i}  folded\n{i}  text",
-    "{k}: plain\n{i}  folded",
-    "{k}: 'x\n\n{i}  y'",
-    '{k}:\n{i}  - x\n{i}  - "\\u2028"',
-    "{k}:\n{i}- x\n{i}- - y\n{i}  - z",
-    "{k}:\n{i}  {k}: y\n{i}  other: [z, {{a: b}}]",
-    "{k}: {{b: c}}",
-    "{k}:",
-    "{k}: ~",
-    "? {k}\n{i}: y",
-    "? 'x {k}'\n{i}:\n{i}  - y",
-]
+    "{k}: x", "{k}: 'x\u2028y'", "{k}: 'x\x85'", '{k}: "x\u2028y\\u2028"', '"{k}": "x" # comment',
+    "{k}: # comment\n{i}  x", "{k}: x\n{i}# comment: y", "{k}: x\n\n",
+    "{k}: |\n{i}  literal: x\n{i}    deeper\n\n{i}  end", "{k}: |+\n{i}  kept\n\n", "{k}: >-\n{i}  folded\n{i}  text",
+    "{k}: plain\n{i}  folded", "{k}: 'x\n\n{i}  y'", '{k}:\n{i}  - x\n{i}  - "\\u2028"',
+    "{k}:\n{i}- x\n{i}- - y\n{i}  - z", "{k}:\n{i}  {k}: y\n{i}  other: [z, {{a: b}}]", "{k}: {{b: c}}", "{k}:",
+    "{k}: ~", "? {k}\n{i}: y", "? 'x {k}'\n{i}:\n{i}  - y",
+]  # fmt: skip
 
 
 @st.composite

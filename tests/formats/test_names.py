@@ -105,25 +105,15 @@ def test_the_last_token_counts():
 @pytest.mark.parametrize(
     "name",
     [
-        "",
-        "MEMORY.md",
-        "MEMORY.backup-2026-03-28T22-34-06.md",
-        "2026-03-28-notes.md",
+        "", "MEMORY.md", "MEMORY.backup-2026-03-28T22-34-06.md", "2026-03-28-notes.md",
         "2026-03-28T22-34-06.792Z--abcdefghijklmno1--summary.md",
         "2026-03-28T22-34-06.792Z--abcdefghijklmno--summary.md",
-        "2026-03-28T22-34-06.792Z--ABCDEFGHIJKLMNOP--summary.md",
-        f"{STEM}.MD",
-        f"{STEM}.md\n",
-        f"x{STEM}.md",
+        "2026-03-28T22-34-06.792Z--ABCDEFGHIJKLMNOP--summary.md", f"{STEM}.MD", f"{STEM}.md\n", f"x{STEM}.md",
         "2026-03-28T22-34-06.792Z--abcdefghijklmnop--notes.md",
-        "2026-03-28 22-34-06.792Z--abcdefghijklmnop--summary.md",
-        "２０２６-03-28T1--abcdefghijklmnop--summary.md",
-        "DREAMS.md",
-        "Zettel--einkaufen.md",
-        ".DS_Store",
-        "desktop.ini",
+        "2026-03-28 22-34-06.792Z--abcdefghijklmnop--summary.md", "２０２６-03-28T1--abcdefghijklmnop--summary.md",
+        "DREAMS.md", "Zettel--einkaufen.md", ".DS_Store", "desktop.ini",
     ],
-)
+)  # fmt: skip
 def test_other_names_are_foreign(name):
     assert artifact_name(name) is None
     assert tombstone_name(name) is None
@@ -175,33 +165,14 @@ def test_a_mark_within_the_stamp_beats_the_scan_rule(stamp):
 @pytest.mark.parametrize(
     "name",
     [
-        f"{STEM}.md.tmp",
-        f"{STEM}.md.tmp-1-2",
-        f".{STEM}.md.swp",
-        f".{STEM}.md.swx",
-        f"{STEM}.md~",
-        f"~${STEM}.md",
-        f".#{STEM}.md",
-        f"#{STEM}.md#",
-        "4913",
-        ".goutputstream-AB12CD",
-        f"{STEM}.md___jb_tmp___",
-        f"{STEM}.md___jb_old___",
-        f".syncthing.{STEM}.md.tmp",
-        f".syncthing.{STEM} (1).md.tmp",
-        f"~syncthing~{STEM}.md.tmp",
-        f".unison.{STEM}.md.0a1b2c.unison.tmp",
-        ".mutagen-temporary-staging-1",
-        ".dropbox.cache",
-        f".{STEM}.md.AbC123",
-        f".~lock.{STEM}.md#",
-        f"._{STEM}.md",
-        f"{STEM}.md.part",
-        f"{STEM}.md.partial",
-        f"{STEM}.md.crdownload",
-        ".signet-1234-5678",
+        f"{STEM}.md.tmp", f"{STEM}.md.tmp-1-2", f".{STEM}.md.swp", f".{STEM}.md.swx", f"{STEM}.md~", f"~${STEM}.md",
+        f".#{STEM}.md", f"#{STEM}.md#", "4913", ".goutputstream-AB12CD", f"{STEM}.md___jb_tmp___",
+        f"{STEM}.md___jb_old___", f".syncthing.{STEM}.md.tmp", f".syncthing.{STEM} (1).md.tmp",
+        f"~syncthing~{STEM}.md.tmp", f".unison.{STEM}.md.0a1b2c.unison.tmp", ".mutagen-temporary-staging-1",
+        ".dropbox.cache", f".{STEM}.md.AbC123", f".~lock.{STEM}.md#", f"._{STEM}.md", f"{STEM}.md.part",
+        f"{STEM}.md.partial", f"{STEM}.md.crdownload", ".signet-1234-5678",
     ],
-)
+)  # fmt: skip
 def test_temporary_names_of_editors_and_sync_programs(name):
     assert artifact_name(name) is None
     assert ignored_code(name) == "temporary"
@@ -265,20 +236,14 @@ def test_name_vectors(vectors):
 @pytest.mark.parametrize(
     ("project", "session", "key", "harness", "noise"),
     [
-        ("/tmp/x", "s", "k", "codex", True),
-        ("\xa0/private/tmp/x", "s", "k", "codex", True),
-        ("/var/tmp/x", "s", "k", "codex", True),
-        ("/var/folders/ab/T/x", "s", "k", "codex", True),
-        ("/private/var/folders/ab/T", "s", "k", "codex", True),
-        ("/var/folder/x", "s", "k", "codex", False),
-        ("/home/u/tmp/y", "test-1", "tmp-1", "test", False),
-        ("", "s", "spec-1", "codex", True),
-        ("  ", "SYNTHETIC-1", None, None, True),
-        (None, "s", "Fixture_7", None, True),
-        (None, "testing", "contest-1", "tester", False),
-        (None, "s", None, " TEST ", True),
+        ("/tmp/x", "s", "k", "codex", True), ("\xa0/private/tmp/x", "s", "k", "codex", True),
+        ("/var/tmp/x", "s", "k", "codex", True), ("/var/folders/ab/T/x", "s", "k", "codex", True),
+        ("/private/var/folders/ab/T", "s", "k", "codex", True), ("/var/folder/x", "s", "k", "codex", False),
+        ("/home/u/tmp/y", "test-1", "tmp-1", "test", False), ("", "s", "spec-1", "codex", True),
+        ("  ", "SYNTHETIC-1", None, None, True), (None, "s", "Fixture_7", None, True),
+        (None, "testing", "contest-1", "tester", False), (None, "s", None, " TEST ", True),
     ],
-)
+)  # fmt: skip
 def test_noise_is_a_temporary_project_or_a_test_without_project(project, session, key, harness, noise):
     assert NoiseRule().is_noise(project, session, key, harness) is noise
 
@@ -383,20 +348,13 @@ def test_what_stays_inside_resolves_inside(path):
 @pytest.mark.parametrize(
     ("path", "agent"),
     [
-        ("MEMORY.md", "default"),
-        ("ledger/2026-03.md", "default"),
-        ("ledger/2026/03/28.md", "default"),
-        ("agents/ops-bot/MEMORY.md", "ops-bot"),
-        ("agents/ops-bot/ledger/2026-03.md", "ops-bot"),
-        ("agents/ops-bot/ledger/2026/03/28.md", "ops-bot"),
-        ("memory/MEMORY.md", None),
-        ("agents/Ops/MEMORY.md", None),
-        ("agents/../MEMORY.md", None),
-        ("ledger/2026/03/28.md\n", None),
-        ("ledger/2026/3/28.md", None),
-        ("MEMORY.user-20260328T223406Z.md", None),
+        ("MEMORY.md", "default"), ("ledger/2026-03.md", "default"), ("ledger/2026/03/28.md", "default"),
+        ("agents/ops-bot/MEMORY.md", "ops-bot"), ("agents/ops-bot/ledger/2026-03.md", "ops-bot"),
+        ("agents/ops-bot/ledger/2026/03/28.md", "ops-bot"), ("memory/MEMORY.md", None),
+        ("agents/Ops/MEMORY.md", None), ("agents/../MEMORY.md", None), ("ledger/2026/03/28.md\n", None),
+        ("ledger/2026/3/28.md", None), ("MEMORY.user-20260328T223406Z.md", None),
     ],
-)
+)  # fmt: skip
 def test_pages_name_their_agent(path, agent):
     assert paths.page_agent(path) == agent
 

@@ -91,16 +91,12 @@ LAST: Said = (
 
 # Number of the session, day and hour of its end, harness, folder, what was said. One number twice: it was resumed.
 STORY: tuple[tuple[int, str, str, str, Said], ...] = (
-    (1, "2026-03-02T10", "claude-code", ROOT, START),
-    (2, "2026-03-05T15", "codex", ROOT, MORE_RETRIES),
-    (3, "2026-03-09T09", "claude-code", f"{ROOT}/web", TABLE),
-    (4, "2026-03-12T17", "claude-code", DOCS, ELSEWHERE),
-    (5, "2026-03-16T11", "codex", ROOT, GRANTED),
-    (6, "2026-03-19T14", "claude-code", ROOT, AGAIN),
-    (7, "2026-03-23T16", "claude-code", ROOT, LOAD),
-    (7, "2026-03-24T10", "claude-code", ROOT, RESUMED),
+    (1, "2026-03-02T10", "claude-code", ROOT, START), (2, "2026-03-05T15", "codex", ROOT, MORE_RETRIES),
+    (3, "2026-03-09T09", "claude-code", f"{ROOT}/web", TABLE), (4, "2026-03-12T17", "claude-code", DOCS, ELSEWHERE),
+    (5, "2026-03-16T11", "codex", ROOT, GRANTED), (6, "2026-03-19T14", "claude-code", ROOT, AGAIN),
+    (7, "2026-03-23T16", "claude-code", ROOT, LOAD), (7, "2026-03-24T10", "claude-code", ROOT, RESUMED),
     (8, "2026-03-27T09", "codex", ROOT, LAST),
-)
+)  # fmt: skip
 
 
 def document(number: int, hour: str, harness: str, project: str, said: Said) -> Mapping[str, Any]:
@@ -168,14 +164,11 @@ def without_log(page: str) -> str:
 @pytest.mark.parametrize(
     "words, first, last",
     [
-        ("retried 3 times", 1, 1),
-        ("retried 5 times", 2, 5),
-        ("retried 7 times", 6, 9),
-        ("Priya to grant write access", 2, 4),
-        ("load test for the upload queue is done", 8, 8),
+        ("retried 3 times", 1, 1), ("retried 5 times", 2, 5), ("retried 7 times", 6, 9),
+        ("Priya to grant write access", 2, 4), ("load test for the upload queue is done", 8, 8),
         ("Always use pnpm", 3, 9),
     ],
-)
+)  # fmt: skip
 def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], words: str, first: int, last: int) -> None:
     shown = [number for number, (_, context) in enumerate(told, 1) if words in context]
     assert shown == list(range(first, last + 1))

@@ -133,21 +133,6 @@ def test_only_this_agent_this_period_and_this_project(vault: Vault) -> None:
     assert vault.call("digest", "--now", NOW).out == vault.call("digest", "--now", NOW).out
 
 
-def test_what_cannot_be_asked_for_is_said(vault: Vault) -> None:
-    for words, told in (
-        (["--project", "nowhere"], LANTERN),
-        (["--day", "--week"], "--day"),
-        (["--agent", "../x"], "agent"),
-    ):
-        answer = vault.call("digest", "--now", NOW, *words)
-        assert answer.code == 2 and told in answer.err, answer
-
-
-def test_private_memories_are_printed(vault: Vault) -> None:
-    vault.call("remember", "Ada trims the wick.", "--private", "--now", NOW)
-    assert "- note (private): Ada trims the wick." in vault.call("digest", "--day", "--now", NOW).out
-
-
 def test_days_are_those_of_the_machine_or_of_utc(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     """In Auckland it is tomorrow already, and on that night a clock is put back."""
     monkeypatch.setenv("TZ", "Pacific/Auckland")

@@ -13,7 +13,7 @@ import graph_rows as rows
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import NOW, Vault
+from workbench import Vault
 
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.promotion_views import DreamedView
@@ -252,14 +252,6 @@ def test_a_page_of_five_hundred_candidates_is_never_over_its_budget(database, bu
     assert budget < 1000 or len(found) >= budget // 250
 
 
-@pytest.mark.parametrize("step", [51, pytest.param(17, marks=pytest.mark.slow)])
-def test_no_budget_is_overdrawn_by_a_token(database, step):
-    month(database)
-    candidates = five_hundred()
-    for budget in range(200, 1600, step):
-        assert page(database, budget=budget, candidates=candidates).tokens <= budget
-
-
 def test_a_line_that_can_never_be_shown_is_passed_over():
     long, short = (candidate("people", f"f-{n}", "word " * n, 0, n / 100, False, (str(n),)) for n in (90, 5))
     assert fill([long, short], 60).shown == {"f-5"}
@@ -372,27 +364,16 @@ TODAY = rows.us("2026-03-29T00:00:00Z")
     [
         ({}, "**lantern** (open, Mar 28, 4 sessions): The wick burns."),
         ({"status": "settled", "sessions": 1}, "**lantern** (Mar 28): The wick burns."),
-        ({"status": "done"}, "**lantern** (done, Mar 28, 4 sessions): The wick burns."),
-        ({"session_key": "agent:main:main"},
-         "**lantern · agent:main:main** (open, Mar 28, 4 sessions): The wick burns."),
-        ({"session_key": "agent:main:main", "project": None},
-         "**agent:main:main** (open, Mar 28, 4 sessions): The wick burns."),
         ({"project": None}, "**codex, no project** (open, Mar 28, 4 sessions): The wick burns."),
-        ({"project": None, "harness": None}, "**no project** (open, Mar 28, 4 sessions): The wick burns."),
         ({"next_action": "Trim the wick"}, "**lantern** (Mar 28, 4 sessions): The wick burns. Next: Trim the wick."),
         ({"blocker": "No oil", "status": "blocked"},
          "**lantern** (Mar 28, 4 sessions): The wick burns. Blocked: No oil."),
-        ({"blocker": "No oil"}, "**lantern** (open, Mar 28, 4 sessions): The wick burns."),
         ({"sample": "The wick burns; blocked: there is no oil.", "status": "blocked"},
          "**lantern** (Mar 28, 4 sessions): The wick burns. Blocked: there is no oil."),
         ({"sample": "The wick burns; blocked: there is no oil.", "blocker": "There is no oil (#7), so it stays dark."},
          "**lantern** (Mar 28, 4 sessions): The wick burns. Blocked: There is no oil (#7), so it stays dark."),
-        ({"sample": "Lantern: it went well."}, "**lantern** (open, Mar 28, 4 sessions): it went well."),
         ({"latest_us": rows.us("2026-03-14"), "next_action": "Trim the wick"},
          "**lantern** (quiet since Mar 14): The wick burns."),
-        ({"latest_us": rows.us("2025-01-14")}, "**lantern** (quiet since Jan 2025): The wick burns."),
-        ({"latest_us": rows.us("2026-03-14"), "status": "done"}, "**lantern** (done, Mar 14): The wick burns."),
-        ({"sample": "It went well."}, "**lantern** (open, Mar 28, 4 sessions)."),
         ({"sample": "The wick burns; open: the glass is to be cleaned", "next_action": "Clean the glass"},
          "**lantern** (Mar 28, 4 sessions): The wick burns. Next: Clean the glass."),
         ({"sample": "Session x captured durable summary context, preserved lineage metadata, and more.",
@@ -405,11 +386,7 @@ def test_the_line_of_a_thread_says_where_it_is_what_blocks_it_and_what_is_next(g
     assert sections.thread_line(thread_of(**given_), TODAY) == line
 
 
-@pytest.mark.parametrize(
-    ("aspect", "prefix"),
-    [("decision", ""), ("constraint", ""), ("preference", "preference: "), ("person", ""), ("blocker", "blocker: "),
-     ("question", "question: "), ("note", ""), ("next", "next: ")],
-)  # fmt: skip
+@pytest.mark.parametrize(("aspect", "prefix"), [("decision", ""), ("blocker", "blocker: "), ("next", "next: ")])
 def test_the_line_of_a_fact_and_of_a_memory(aspect, prefix):
     at = rows.us("2026-03-28")
     fact = sections.FactView("f-1", aspect, "A thing", "/code/lantern", at, rows.path_of(1, "2026-03-28"))
@@ -518,11 +495,8 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
     )  # fmt: skip
     lines = [line for line in render(projection, shares(5000, 0.4, 0.45, 0.15)).text.split("\n") if line]
     expected = {
-        "# Working Memory",
-        "## Session Ledger (Last 30 Days)",
-        "- no in-window sessions yet.",
-        "## Temporal Index",
-    }
+        "# Working Memory", "## Session Ledger (Last 30 Days)", "- no in-window sessions yet.", "## Temporal Index",
+    }  # fmt: skip
     expected |= {HINT, *(heading for _, heading in SECTIONS)}
     own = [line for line in lines if line not in expected]
     assert len(own) == 5 and all(LINE.fullmatch(line) for line in own)
@@ -552,12 +526,6 @@ def test_accesses_of_today_change_nothing_until_tomorrow(database):
     assert lines_of(page(database), "Open Blockers & Technical Notes")[0].startswith("- The tank leaks")
     rows.use(database, low, 99, "2026-03-29", before=40, before_day="2026-03-28")
     assert page(database).text == after
-
-
-def test_the_same_day_gives_the_same_bytes(database):
-    month(database)
-    dawn = rows.us("2026-03-29T10:00:01Z")
-    assert {page(database, now_us=dawn + n * DAY // 3).text for n in range(2)} == {page(database).text}
 
 
 def test_what_is_used_or_pinned_is_read_however_old(database):
@@ -698,31 +666,6 @@ def test_a_page_costs_the_same_whatever_the_size_of_the_vault():
     assert costs[1] <= costs[0] * 1.2 + 10
 
 
-def test_every_query_goes_by_an_index(database):
-    month(database)
-    asked = {}
-
-    def note(cursor, sql, bindings):
-        asked[sql] = bindings
-        return True
-
-    database.connection.exec_trace = note
-    candidates_store.section_inputs(database, "default", NOW_US, 5000)
-    lineage_of(database, "default", 10)
-    candidates_store.next_change(database, "default", NOW_US)
-    database.connection.exec_trace = None
-    assert len(asked) > 10
-    for sql, bindings in asked.items():
-        plan = [row[3] for row in database.execute(f"explain query plan {sql}", bindings)]
-        scans = [
-            step
-            for step in plan
-            if re.match(r"SCAN (?!\w+ VIRTUAL TABLE)", step)
-            and step not in ("SCAN n", "SCAN c", "SCAN (subquery-2)", "SCAN CONSTANT ROW")
-        ]
-        assert scans == [], (sql, plan)
-
-
 # ── by the agent ──
 
 
@@ -740,22 +683,6 @@ def test_a_page_changes_by_itself_at_midnight_where_scores_may_move(tmp_path):
     vault.reindex("--full")
     assert next_us(vault) == rows.us("2026-03-30T00:00:00Z")
     assert f"- Trim the wick (remembered Mar 1) ^{kept}\n" in vault.page()
-
-
-def test_what_was_asked_for_today_moves_no_page_before_tomorrow(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
-    with vault.database(readonly=False) as database, database.transaction():
-        kept = [rows.memory(database, "note", f"Trim the wick {n}", f"2026-03-0{n}") for n in (1, 2)]
-    vault.reindex("--full")
-    before = vault.page()
-    assert before.index(kept[1]) < before.index(kept[0])
-    with vault.database(readonly=False) as database, database.transaction():
-        rows.use(database, kept[0], 30, NOW[:10])
-    assert not vault.reindex("--full")["agents"]["default"]["changed"] and vault.page() == before
-    assert vault.reindex("--full", now="2026-03-30T12:00:00.000Z")["agents"]["default"]["changed"]
-    assert vault.page().index(kept[0]) < vault.page().index(kept[1])
 
 
 def test_projects_of_one_name_show_what_tells_them_apart():
@@ -798,9 +725,7 @@ def test_a_sentence_that_begins_with_its_own_file_is_shown_without_it():
     [
         ("short", "short"),
         ("The wick burns in every lamp; the glass is clean", "The wick burns in every lamp"),
-        ("The wick burns in every lamp because the oil is new", "The wick burns in every lamp"),
         ("The lamp burns every night; 7 red, 5 green and 12 blue lamps", "The lamp burns every night"),
-        ("The new lamp burns all night; blocked: the oil has not come", "The new lamp burns all night"),
         ("One. The wick burns in each and every lamp of the house", "One. The wick burns in each and every…"),
         ("芯はどのランプでも燃えている。" * 4, "芯はどのランプでも燃えている。芯はどのランプでも燃えている"),
     ],

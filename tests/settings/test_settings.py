@@ -280,11 +280,9 @@ def test_a_user_file_may_be_a_link(load, user, tmp_path):
 
 
 BROKEN = {
-    "[watch]\ndebounce = = 1\n": "line 2",
-    "a = 1\na = 2\n": "line 2",
-    "[watch\n": "line 1",
+    "[watch]\ndebounce = = 1\n": "line 2", "a = 1\na = 2\n": "line 2", "[watch\n": "line 1",
     "x = 2026-13-45\n": "line 1",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", BROKEN)
@@ -303,15 +301,12 @@ def test_broken_toml_names_file_and_line(load, user, root, which, text):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"a = '\xff'\n", "is not valid TOML"),
-        (b"a = " + b"[" * 60_000, "nested too deeply"),
-        (b"a." * 30_000 + b"a = 1\n", "nested too deeply"),
-        (b"[" + b"a." * 30_000 + b"a]\n", "nested too deeply"),
-        (b"a = { " * 9_000, "nested too deeply"),
-        (b"a = " + b"9" * 5000, "is not valid TOML"),
+        (b"a = '\xff'\n", "is not valid TOML"), (b"a = " + b"[" * 60_000, "nested too deeply"),
+        (b"a." * 30_000 + b"a = 1\n", "nested too deeply"), (b"[" + b"a." * 30_000 + b"a]\n", "nested too deeply"),
+        (b"a = { " * 9_000, "nested too deeply"), (b"a = " + b"9" * 5000, "is not valid TOML"),
         (b"# comment\n" * 20_000, "larger than"),
     ],
-)
+)  # fmt: skip
 def test_no_file_can_crash_us(load, root, raw, message):
     (root / WORKSPACE).write_bytes(raw)
     found, (remark,) = load()
@@ -395,17 +390,12 @@ def test_lists_and_truth_in_files(load, root):
 @pytest.mark.parametrize(
     ("name", "raw", "value"),
     [
-        ("debounce", "0.5", 0.5),
-        ("interval", "60", 60.0),
-        ("max_file_bytes", "2048", 2048),
-        ("takeover", "true", True),
-        ("takeover", "0", False),
-        ("watch_mode", "off", "off"),
-        ("noise_projects", "/x/, /y z/ ,", ("/x/", "/y z/")),
-        ("noise_projects", "", ()),
+        ("debounce", "0.5", 0.5), ("interval", "60", 60.0), ("max_file_bytes", "2048", 2048),
+        ("takeover", "true", True), ("takeover", "0", False), ("watch_mode", "off", "off"),
+        ("noise_projects", "/x/, /y z/ ,", ("/x/", "/y z/")), ("noise_projects", "", ()),
         ("log_level", "DEBUG", "DEBUG"),
     ],
-)
+)  # fmt: skip
 def test_the_environment_speaks_text(load, name, raw, value):
     found = getattr(load(**{model.environment_name(BY_NAME[name]): raw})[0], name)
     assert found == value and type(found) is type(value)

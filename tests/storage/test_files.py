@@ -92,15 +92,8 @@ def failing_always(patch, name, code):
 # --- the gate -------------------------------------------------------------------------------------------------------
 
 OUTSIDE = [
-    "",
-    "/etc/passwd",
-    "memory/../../secret",
-    "memory/..",
-    "./MEMORY.md",
-    "memory//a.md",
-    "a\0b",
-    "memory/\ud800.md",
-]
+    "", "/etc/passwd", "memory/../../secret", "memory/..", "./MEMORY.md", "memory//a.md", "a\0b", "memory/\ud800.md",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
@@ -697,13 +690,9 @@ def test_only_temporaries_of_the_dead_are_swept(root):
     dead, hexes = dead_pid(), "0123456789abcdef" * 2
     swept = [f".signet/tmp/{dead}-{hexes}.tmp", f"memory/.signet-{dead}-{hexes}.tmp"]
     kept = [
-        f".signet/tmp/{os.getpid()}-{hexes}.tmp",
-        f".signet/tmp/{dead}-{hexes}.tmp.md",
-        ".signet/tmp/1-short.tmp",
-        f"memory/{dead}-{hexes}.tmp",
-        f"memory/.signet-{os.getpid()}-{hexes}.tmp",
-        f".signet/{dead}-{hexes}.tmp",
-    ]
+        f".signet/tmp/{os.getpid()}-{hexes}.tmp", f".signet/tmp/{dead}-{hexes}.tmp.md", ".signet/tmp/1-short.tmp",
+        f"memory/{dead}-{hexes}.tmp", f"memory/.signet-{os.getpid()}-{hexes}.tmp", f".signet/{dead}-{hexes}.tmp",
+    ]  # fmt: skip
     for path in swept + kept:
         put(root, path)
     assert sorted(files.sweep(str(root), beside=("", "memory"))) == sorted(swept)

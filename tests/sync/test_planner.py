@@ -532,13 +532,9 @@ def test_a_conflict_copy_is_read_only_where_its_token_was_removed():
 
 def test_what_is_no_file():
     odd = {
-        PATH: "folder",
-        "memory/link.md": "symlink",
-        "memory/pipe": "named pipe",
-        "memory/transcripts": "folder",
-        "memory/b\\xff--x.md": STRANGE_NAME,
-        "memory/tombstones": "it cannot be read",
-    }
+        PATH: "folder", "memory/link.md": "symlink", "memory/pipe": "named pipe", "memory/transcripts": "folder",
+        "memory/b\\xff--x.md": STRANGE_NAME, "memory/tombstones": "it cannot be read",
+    }  # fmt: skip
     plan = planner.plan(snapshot(odd=odd), {}, NOTHING)
     assert plan.read == [PATH]
     assert sorted((j.path, j.code) for j in plan.judged) == [

@@ -74,13 +74,9 @@ def test_a_pass_touches_nothing_but_manifests_and_its_own_pages(vault, tmp_path)
     }
     new = {p for p in after if p not in before and after[p][0].startswith("0o10")}
     assert new == {
-        ".signet/.gitignore",
-        ".signet/workspace-id",
-        "MEMORY.md",
-        "ledger/2026-03.md",
-        "ledger/2026/03/27.md",
+        ".signet/.gitignore", ".signet/workspace-id", "MEMORY.md", "ledger/2026-03.md", "ledger/2026/03/27.md",
         "ledger/2026/03/28.md",
-    }
+    }  # fmt: skip
     assert all(after[p][0] == "0o100600" for p in new)
     assert all(after[p][0] == "0o40700" for p in after if p not in before and p not in new)
     assert (other / ".signet/.gitignore").read_text() == "*\n"

@@ -56,14 +56,10 @@ def test_everything_gets_a_place(odd_root):
     assert (snapshot.everything, snapshot.ground, snapshot.ground_message) == (True, "present", "")
     assert snapshot.files == signatures(odd_root, *(f"memory/{name}" for name in regular))
     assert snapshot.odd == {
-        "memory/codex": "folder",
-        "memory/dangling.md": "symlink",
-        "memory/link.md": "symlink",
-        "memory/pipe.md": "named pipe",
-        "memory/socket.md": "socket",
-        "memory/tombstones": "folder",
+        "memory/codex": "folder", "memory/dangling.md": "symlink", "memory/link.md": "symlink",
+        "memory/pipe.md": "named pipe", "memory/socket.md": "socket", "memory/tombstones": "folder",
         "memory/tombstones/folder.md": "folder",
-    }
+    }  # fmt: skip
 
 
 def test_nothing_is_opened_and_nothing_blocks(odd_root, monkeypatch):

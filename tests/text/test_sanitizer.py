@@ -285,17 +285,8 @@ CASES = [(rule, secret) for rule, secrets in TOKENS.items() for secret in secret
 def test_every_token_is_replaced_whole_wherever_it_stands(rule: str, secret: str) -> None:
     mark = f"[REDACTED:{rule}]"
     frames = (
-        "{}",
-        "see {} there",
-        "`{}`",
-        '"{}"',
-        "({}).",
-        "\n+{}\n",
-        "x\t{}, y",
-        "<{}>",
-        "…{}…",
-        "https://x/?k={}&y=1",
-    )
+        "{}", "see {} there", "`{}`", '"{}"', "({}).", "\n+{}\n", "x\t{}, y", "<{}>", "…{}…", "https://x/?k={}&y=1",
+    )  # fmt: skip
     for frame in frames:
         assert settled(frame.replace("{}", secret)) == (frame.replace("{}", mark), {rule: 1}), frame
 
@@ -474,66 +465,23 @@ def test_encodings_within_encodings_end() -> None:
 FLOODS = [
     *("a", "-----BEGIN", "eyJ", "://", "password=", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\\"),
     *(
-        "AKIA",
-        "AK" + "IA0123456789ABCDEF ",
-        "sk-a1",
-        "ghp_a",
-        "xoxb-",
-        "SG.aaaaaaaaaaaaaaaaaaaa",
-        "_eyJ-",
-        "eyJaaaaaaaaa.",
-        "sig=",
+        "AKIA", "AK" + "IA0123456789ABCDEF ", "sk-a1", "ghp_a", "xoxb-", "SG.aaaaaaaaaaaaaaaaaaaa", "_eyJ-",
+        "eyJaaaaaaaaa.", "sig=",
     ),
     *(
-        "curl -u ",
-        "curl -u a:b",
-        "cookie: a=",
-        "Authorization: bearer ",
-        "a1Q~",
-        "key-",
-        "dapi",
-        "://a:b",
+        "curl -u ", "curl -u a:b", "cookie: a=", "Authorization: bearer ", "a1Q~", "key-", "dapi", "://a:b",
         "MMMMMMMMMM.",
     ),
     *(
-        'token: "',
-        "token  :",
-        "['token']=",
-        "password=1",
-        "token=a1b2c3d4e5f6 ",
-        ":",
-        "=",
-        "-",
-        "\\",
-        "+++",
-        "\\n",
-        "gho_a\n",
-        "%3A",
-        "%25",
-        "token%3Da1b2c3d4e5%20",
-        "VG9rZW4gaXMgZ2hwXw",
-        "AKIAABCDEFGHIJ\n",
-        "key-0123456789abcdef\n",
-        "sk-aaaaaaaaaaaaaaaa\n",
-        "ya29.aaaaaaaaaaaaaaaa  \\  \n",
-        "kind: Secret\n",
-        "kind: Secret\ndata:\n  a: b\n",
-        "| password |\n|---|\n",
-        "password: |\n  ",
-        "<password>",
-        "use a1b2c3 as token ",
-        '\\"password\\": ',
-        "mysql -p",
-        "echo a | docker login --password-stdin ",
-        "name: PASSWORD\n  value: ",
-        "https://a1b2c3d4e5f6a7b8c9d0@",
-        "password is ",
-        "key = os.environ.get('a', ",
-        "a.b.c-d_e-f0",
-        "\\u0041",
-        "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
+        'token: "', "token  :", "['token']=", "password=1", "token=a1b2c3d4e5f6 ", ":", "=", "-", "\\", "+++", "\\n",
+        "gho_a\n", "%3A", "%25", "token%3Da1b2c3d4e5%20", "VG9rZW4gaXMgZ2hwXw", "AKIAABCDEFGHIJ\n",
+        "key-0123456789abcdef\n", "sk-aaaaaaaaaaaaaaaa\n", "ya29.aaaaaaaaaaaaaaaa  \\  \n", "kind: Secret\n",
+        "kind: Secret\ndata:\n  a: b\n", "| password |\n|---|\n", "password: |\n  ", "<password>",
+        "use a1b2c3 as token ", '\\"password\\": ', "mysql -p", "echo a | docker login --password-stdin ",
+        "name: PASSWORD\n  value: ", "https://a1b2c3d4e5f6a7b8c9d0@", "password is ", "key = os.environ.get('a', ",
+        "a.b.c-d_e-f0", "\\u0041", "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
     ),
-]
+]  # fmt: skip
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:

@@ -42,24 +42,14 @@ def session(body="plain words", project=None, kind="summary", harness="claude-co
 @pytest.mark.parametrize(
     ("end", "passes"),
     [
-        ("and then lantern.", True),
-        ("and then lantern!", True),
-        ("lantern.", False),
-        ("and lantern.", True),
-        ("and then lantern", False),
-        ('and then "lantern."', False),
-        ("and then lantern. ", False),
-        (" and then\nlantern.", False),
-        ("and then\u2028lantern.", False),
-        ("and then Lantern.", False),
-        ("was it. Then lantern.", False),
-        ("was (it.) Then lantern.", False),
-        ("e.g. this of lantern v1.2 (i.e. all).", True),
-        ("and then " + "more " * 35 + "lantern.", True),
-        ("and then " + "more " * 36 + "lantern.", False),
-        ("and then lantern" + "x" * 2000 + ".", False),
+        ("and then lantern.", True), ("and then lantern!", True), ("lantern.", False), ("and lantern.", True),
+        ("and then lantern", False), ('and then "lantern."', False), ("and then lantern. ", False),
+        (" and then\nlantern.", False), ("and then\u2028lantern.", False), ("and then Lantern.", False),
+        ("was it. Then lantern.", False), ("was (it.) Then lantern.", False),
+        ("e.g. this of lantern v1.2 (i.e. all).", True), ("and then " + "more " * 35 + "lantern.", True),
+        ("and then " + "more " * 36 + "lantern.", False), ("and then lantern" + "x" * 2000 + ".", False),
     ],
-)
+)  # fmt: skip
 def test_a_sentence_that_we_write_is_one_line_of_12_to_48_words_with_an_anchor(end, passes):
     assert is_sound(f"{TEN} {end}", session(project="/home/ada/lantern")) is passes
 
@@ -106,15 +96,11 @@ def test_other_words_are_no_anchors(text):
 @pytest.mark.parametrize(
     ("project", "name"),
     [
-        (None, ""),
-        ("/", ""),
-        ("/home/ada/lantern", "lantern"),
-        ("/home/ada/lantern//", "lantern"),
-        ("C:\\Users\\ada\\lantern", "C:\\Users\\ada\\lantern"),
-        ("/home/ada/My App", "My App"),
+        (None, ""), ("/", ""), ("/home/ada/lantern", "lantern"), ("/home/ada/lantern//", "lantern"),
+        ("C:\\Users\\ada\\lantern", "C:\\Users\\ada\\lantern"), ("/home/ada/My App", "My App"),
         ("/home/ada/..", ".."),
     ],
-)
+)  # fmt: skip
 def test_the_name_of_a_project_is_its_last_part(project, name):
     assert basename(project) == name
 
@@ -171,18 +157,12 @@ def test_a_hostile_sentence_is_judged_at_once():
 @pytest.mark.parametrize(
     ("body", "project", "anchor"),
     [
-        ("b", "/home/ada/lantern", "lantern"),
-        ("See issue-77 please", None, "issue-77"),
-        ("Issue   9 is open", None, "Issue9"),
-        ("PR\xa0\u300044 is", None, "PR44"),
-        ("the prompts", None, "prompts"),
-        ("reissue42", None, "session"),
-        ("see web/src/a-b.ts for it", None, "web/src/a-b.ts"),
-        ("a.ts before web/src", None, "a.ts"),
-        ("main.rs", None, "main.rs"),
-        ("", None, "session"),
+        ("b", "/home/ada/lantern", "lantern"), ("See issue-77 please", None, "issue-77"),
+        ("Issue   9 is open", None, "Issue9"), ("PR\xa0\u300044 is", None, "PR44"), ("the prompts", None, "prompts"),
+        ("reissue42", None, "session"), ("see web/src/a-b.ts for it", None, "web/src/a-b.ts"),
+        ("a.ts before web/src", None, "a.ts"), ("main.rs", None, "main.rs"), ("", None, "session"),
     ],
-)
+)  # fmt: skip
 def test_what_the_original_looks_for_first(body, project, anchor):
     assert signet_anchor(body, project) == anchor
 
@@ -245,13 +225,10 @@ def test_the_fallback_passes_our_gate_for_every_session(body, project, kind, har
 
 
 BIG = {
-    "a word of a megabyte": "w" * 1_000_000,
-    "a megabyte of CJK": "会話" * 170_000,
-    "a megabyte of words": "word " * 200_000,
-    "a megabyte of blank lines": "\n" * 1_000_000,
-    "a megabyte of headings": "# \n" * 300_000,
-    "a megabyte of control characters": "\x00\x1b" * 500_000,
-}
+    "a word of a megabyte": "w" * 1_000_000, "a megabyte of CJK": "会話" * 170_000,
+    "a megabyte of words": "word " * 200_000, "a megabyte of blank lines": "\n" * 1_000_000,
+    "a megabyte of headings": "# \n" * 300_000, "a megabyte of control characters": "\x00\x1b" * 500_000,
+}  # fmt: skip
 
 
 def at_once(body, project):
@@ -436,48 +413,15 @@ def test_a_cell_forges_no_column(text):
 
 UNITS = [
     *(
-        "a.",
-        "pr-",
-        "_",
-        "A1",
-        "a/",
-        "a",
-        "A",
-        ".",
-        "-",
-        "/",
-        "#",
-        " ",
-        "\n",
-        "[",
-        "[[",
-        "]",
-        "`",
-        "<!--",
-        "-->",
-        "a-",
-        "a_",
+        "a.", "pr-", "_", "A1", "a/", "a", "A", ".", "-", "/", "#", " ", "\n", "[", "[[", "]", "`", "<!--", "-->",
+        "a-", "a_",
     ),
     *(
-        "PR",
-        "pr.",
-        "pr ",
-        "task:",
-        "web/",
-        "web/-",
-        "a.ts",
-        ".ts",
-        "x.ts_",
-        "A-1",
-        "AB-",
-        '."',
-        ". ",
-        ".) ",
-        "* ",
+        "PR", "pr.", "pr ", "task:", "web/", "web/-", "a.ts", ".ts", "x.ts_", "A-1", "AB-", '."', ". ", ".) ", "* ",
         "User:",
     ),
     *("- [ ] ", "> ", "|", " |", "\t", "é", "会", "\u2028", "\ufeff", "\ud800", "@a/", "1.", "~"),
-]
+]  # fmt: skip
 FUNCTIONS = {
     "flatten": flatten,
     "flatten_cell": flatten_cell,

@@ -86,26 +86,18 @@ def test_correction_characters(token: str, tag: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "tags"),
     [
-        ("S3", "s3"),
-        ("s3://backup-of-kv", "backup s3 kv backup-of-kv"),
-        ("the s3_bucket", "s3 s3-bucket"),
-        ("css3 mkv kvm ms365", "css3 mkv kvm ms365"),
-        ("存到s3里，用kv缓存", "s3 kv"),
-        ("ab S4 kx", ""),
+        ("S3", "s3"), ("s3://backup-of-kv", "backup s3 kv backup-of-kv"), ("the s3_bucket", "s3 s3-bucket"),
+        ("css3 mkv kvm ms365", "css3 mkv kvm ms365"), ("存到s3里，用kv缓存", "s3 kv"), ("ab S4 kx", ""),
     ],
-)
+)  # fmt: skip
 def test_correction_short_terms(text: str, tags: str) -> None:
     assert derive(text) == tuple(tags.split())
 
 
 def test_correction_migration() -> None:
     assert derive("qmd: the migrations of the routers") == (
-        "router",
-        "qmd",
-        "migration",
-        "migrations",
-        "routers",
-    )
+        "router", "qmd", "migration", "migrations", "routers",
+    )  # fmt: skip
 
 
 def test_correction_redactions() -> None:
@@ -138,13 +130,10 @@ def test_correction_phrases() -> None:
     [
         ("12345 ١٢٣٤ 2026-04-22 2026-04-22.md 2026_04_22", None),
         ("memory session para Para md", None),
-        ("ab Ai の のは 备 --- ___ … \u0301 \ud800", None),
-        ("foo_bar", "foo-bar"),
-        ("_x__y_", "x--y"),
-        ("备份", "备份"),
-        ("备の", "备の"),
+        ("ab Ai の のは 备 --- ___ … \u0301 \ud800", None), ("foo_bar", "foo-bar"),
+        ("_x__y_", "x--y"), ("备份", "备份"), ("备の", "备の"),
     ],
-)
+)  # fmt: skip
 def test_what_a_token_is_as_a_tag(tokens: str, tag: str | None) -> None:
     assert {normalize(token) for token in tokens.split()} == {tag}
 

@@ -126,21 +126,10 @@ def test_kinds_of_text_stay_near_their_true_count(text: str, known: int, bounds:
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("", 0),
-        (" ", 1),
-        ("\n", 1),
-        ("a", 1),
-        ("7", 1),
-        ("123", 1),
-        ("1234", 2),
-        ("2026-03-28", 6),
-        (" 2026", 3),
-        ("hello world", 2),
-        ("readFile", 2),
-        ("]] [[", 2),
-        ("one\n\ntwo", 3),
+        ("", 0), (" ", 1), ("\n", 1), ("a", 1), ("7", 1), ("123", 1), ("1234", 2), ("2026-03-28", 6), (" 2026", 3),
+        ("hello world", 2), ("readFile", 2), ("]] [[", 2), ("one\n\ntwo", 3),
     ],
-)
+)  # fmt: skip
 def test_small_texts_are_exact(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 
@@ -160,27 +149,10 @@ def test_no_text_is_refused(text: str) -> None:
 # Dense in what the classes turn on: digits by letters, runs, blank lines, scripts, surrogates.
 PIECES = st.sampled_from(
     [
-        "a",
-        "B",
-        "7",
-        " ",
-        "\n",
-        "-",
-        "]]",
-        "\t",
-        "\r\n",
-        "é",
-        "я",
-        "字",
-        "か",
-        "—",
-        "🎉",
-        "\ud800",
-        "word",
-        "  ",
+        "a", "B", "7", " ", "\n", "-", "]]", "\t", "\r\n", "é", "я", "字", "か", "—", "🎉", "\ud800", "word", "  ",
         "0abc",
     ]
-)
+)  # fmt: skip
 TEXTS = st.one_of(
     st.text(max_size=60),
     st.lists(PIECES, max_size=30).map("".join),
