@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from workbench import Vault
 
+from benchmarks.word_share import word_share
+
 GOLDEN = Path(__file__).parent / "golden" / "story"
 ROOT, DOCS = "/home/ada/code/windmill", "/home/ada/code/tern-docs"
 
@@ -187,6 +189,10 @@ def test_a_next_step_is_shown_until_it_is_done(
     # A page has the newest list of next steps only.
     pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
     assert pages == list(range(first, listed + 1))
+
+
+def test_two_thirds_of_a_page_are_words(told: list[tuple[str, str]]) -> None:
+    assert all(word_share(page) > 2 / 3 for page, _ in told)
 
 
 def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:

@@ -6,9 +6,8 @@ import re
 import time
 
 import pytest
-from workbench import NOW, Vault
+from workbench import NOW
 
-from benchmarks.word_share import word_share
 from signet_sync.formats.handle import id_of, short_handle
 from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.timestamps import DAY, parse_instant, short_day
@@ -184,10 +183,3 @@ def test_with_its_last_line_a_heading_goes():
     left = lines_without(lines, lambda line: line == b"- x")
     assert left == [b"# A", b"", b"### two", b"", b"- y", b"", b"### three", b"", b"## B"]
     assert lines_without(lines, lambda line: False) == lines
-
-
-def test_two_thirds_of_a_page_are_words(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    assert vault.call("demo", str(tmp_path / "demo")).code == 0
-    pages = [tmp_path / "demo/MEMORY.md", tmp_path / "demo/agents/researcher/MEMORY.md"]
-    assert [word_share(page.read_text()) > 0.75 for page in pages] == [True, True]

@@ -59,13 +59,6 @@ def test_a_known_name_brings_its_endpoint_and_key():
     assert (remote.endpoint, remote.api_key_env) == ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")
 
 
-def test_an_endpoint_of_ones_own_gets_no_key_that_was_not_named_for_it():
-    block = resolved(synthesis_provider="openrouter", synthesis_model="m", synthesis_endpoint="http://lan:1/v1/")
-    assert (block.endpoint, block.api_key_env, block.api_key_file) == ("http://lan:1/v1", "", "")
-    other = resolved(synthesis_provider="openai", synthesis_model="m", synthesis_api_key_file="/k")
-    assert (other.api_key_env, other.api_key_file) == ("", "/k")
-
-
 def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
     block = resolved(
         llm_provider="openrouter", llm_model="big", llm_api_key_env="KEY", llm_timeout=9.0,
@@ -124,15 +117,6 @@ def test_facts_turned_off_leave_a_synthesis_of_its_own():
     given = Settings(llm_provider="none", synthesis_provider="ollama", synthesis_model="m")
     assert resolve(given, None).kind == "http" and resolve_facts(given).kind == "none" and may_ask_model(given)
     assert not may_ask_model(Settings(llm_provider="none")) and not may_ask_model(Settings())
-
-
-def test_what_is_turned_off_need_not_be_complete():
-    assert resolved(synthesis_enabled=False, synthesis_provider="openai-compatible").kind == "none"
-
-
-def test_a_command_is_an_argument_list():
-    block = resolved(synthesis_provider="command", synthesis_command=("llm", "-m", "small"))
-    assert block == ModelChoice(kind="command", provider="command", command=("llm", "-m", "small"), timeout=60.0)
 
 
 @pytest.mark.parametrize(
@@ -224,13 +208,6 @@ def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
     assert block == ModelChoice(kind="http", provider="ollama", model="m", endpoint="http://mine/v1", timeout=60.0)
     assert resolved({"synthesis": {"provider": "openrouter"}}, **own).api_key_env == ""
     assert may_ask_signet(Settings(**own))
-
-
-def test_agent_yaml_may_name_the_users_command_only():
-    named = {"extraction": {"provider": "command", "command": {"bin": "evil"}}}
-    assert resolved(named, llm_command=("mine",)).command == ("mine",)
-    assert resolved(named, llm_endpoint=LOCAL, llm_model="m").kind == "none"
-    assert resolved(NAMES, llm_command=("mine",)).kind == "none"
 
 
 def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
