@@ -50,15 +50,12 @@ MANIFEST = {
     "revision": "3",
 }
 TOMBSTONE = {
-    "kind": "tombstone",
-    "agent_id": "default",
-    "session_token": "abcdefghijklmnop",
-    "removed_at": AT,
+    "kind": "tombstone", "agent_id": "default", "session_token": "abcdefghijklmnop", "removed_at": AT,
     "reason": "asked for",
     "removed_paths": [LINK.format("summary")],
     "tombstone_version": "1",
     "session_ids": ["s1"],
-}
+}  # fmt: skip
 WHOLE = {
     "summary": CONTENT,
     "compaction": {**CONTENT, "kind": "compaction"},
@@ -359,10 +356,8 @@ def in_repository(kind, **more):
 
 
 REPOSITORY = {
-    "repository_root": "/code/lantern",
-    "repository_origin": "example.org/ada/lantern",
-    "repository_path": "docs",
-}
+    "repository_root": "/code/lantern", "repository_origin": "example.org/ada/lantern", "repository_path": "docs",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", AS_WRITTEN)

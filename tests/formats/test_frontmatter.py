@@ -87,17 +87,13 @@ def test_the_written_form():
 @pytest.mark.parametrize(
     ("text", "written"),
     [
-        ("", '""'),
-        ("12", '"12"'),
-        ("null", '"null"'),
-        ('a"b\\c/d', '"a\\"b\\\\c/d"'),
-        ("line\nbreak\ttab\r", '"line\\nbreak\\ttab\\r"'),
-        ("\x00\x1b\x1f", '"\\u0000\\u001b\\u001f"'),
+        ("", '""'), ("12", '"12"'), ("null", '"null"'), ('a"b\\c/d', '"a\\"b\\\\c/d"'),
+        ("line\nbreak\ttab\r", '"line\\nbreak\\ttab\\r"'), ("\x00\x1b\x1f", '"\\u0000\\u001b\\u001f"'),
         ("é 会話 \U0001f680 \xa0\u200b", '"é 会話 \U0001f680 \xa0\u200b"'),
         ("\x7f\x85\u2028\u2029\ufeff\ufffe\uffff", '"\\u007f\\u0085\\u2028\\u2029\\ufeff\\ufffe\\uffff"'),
         ("\ud800", '"\\ud800"'),
     ],
-)
+)  # fmt: skip
 def test_texts_are_json_on_one_line_with_what_yaml_cannot_hold_escaped(text, written):
     assert scalar_text(text) == written
     assert json.loads(written) == text
@@ -174,17 +170,14 @@ def test_values_that_the_original_leaves_raw_are_read():
 @pytest.mark.parametrize(
     ("text", "head", "body"),
     [
-        ("---\na: 1\n---\nbody\n", "a: 1", "body\n"),
-        ("---\na: 1\n---\n", "a: 1", ""),
-        ("---\na: 1\n---", "a: 1", ""),
-        ("--- \t\na: 1\n---  \nb", "a: 1", "b"),
+        ("---\na: 1\n---\nbody\n", "a: 1", "body\n"), ("---\na: 1\n---\n", "a: 1", ""),
+        ("---\na: 1\n---", "a: 1", ""), ("--- \t\na: 1\n---  \nb", "a: 1", "b"),
         ("---\n\na: 1\n\n---\n\nb", "\na: 1\n", "\nb"),
         ("---\na: 1\n---\n---\nb: 2\n---\nc", "a: 1", "---\nb: 2\n---\nc"),
-        ("---\na: 1\n----\n--- x\n---\nb", "a: 1\n----\n--- x", "b"),
-        ("---\n---\nb", "", "b"),
+        ("---\na: 1\n----\n--- x\n---\nb", "a: 1\n----\n--- x", "b"), ("---\n---\nb", "", "b"),
         ('---\na: "x\n---\ny"\n---\nz', 'a: "x', 'y"\n---\nz'),
     ],
-)
+)  # fmt: skip
 def test_documents_are_split_at_the_first_closing_fence(text, head, body):
     assert split(text) == (head, body)
 
@@ -255,72 +248,32 @@ def test_document_vectors(vectors):
 INVALID, MISSING = "frontmatter-invalid", "frontmatter-missing"
 READ = {
     # scalars are text as written; the models type them
-    "a: 1": "1",
-    "a: -5": "-5",
-    "a: 1.50": "1.50",
-    "a: 1e5": "1e5",
-    "a: 0x1F": "0x1F",
-    "a: 007": "007",
-    "a: 123456789012345678901": "123456789012345678901",
-    "a: true": "true",
-    "a: True": "True",
-    "a: yes": "yes",
-    "a: .5": ".5",
-    "a: 5.": "5.",
-    "a: +5": "+5",
-    "a: 2026-03-28T22:34:06.792Z": "2026-03-28T22:34:06.792Z",
-    "a: 2026-03-28 22:34:06.792 Z": "2026-03-28 22:34:06.792 Z",
-    "a: \xa0nbsp\xa0": "\xa0nbsp\xa0",
+    "a: 1": "1", "a: -5": "-5", "a: 1.50": "1.50", "a: 1e5": "1e5", "a: 0x1F": "0x1F", "a: 007": "007",
+    "a: 123456789012345678901": "123456789012345678901", "a: true": "true", "a: True": "True", "a: yes": "yes",
+    "a: .5": ".5", "a: 5.": "5.", "a: +5": "+5", "a: 2026-03-28T22:34:06.792Z": "2026-03-28T22:34:06.792Z",
+    "a: 2026-03-28 22:34:06.792 Z": "2026-03-28 22:34:06.792 Z", "a: \xa0nbsp\xa0": "\xa0nbsp\xa0",
     # nothing, in the five ways of YAML
-    "a: null": None,
-    "a: NULL": None,
-    "a: ~": None,
-    "a:": None,
-    "a: \nb: x": None,
+    "a: null": None, "a: NULL": None, "a: ~": None, "a:": None, "a: \nb: x": None,
     # quotes
-    'a: ""': "",
-    "a: ''": "",
-    "a: 'single'": "single",
-    "a: 'it''s'": "it's",
-    "a: 'x: y'": "x: y",
-    "a: '~'": "~",
-    'a: "null"': "null",
-    'a: "dq \\"esc\\" \\u00e9"': 'dq "esc" é',
-    'a: "multi\\nline"': "multi\nline",
-    'a: "\\/slash"': "/slash",
-    'a: "tab\\t"': "tab\t",
-    'a: "\\x41\\e\\_"': "A\x1b\xa0",
+    'a: ""': "", "a: ''": "", "a: 'single'": "single", "a: 'it''s'": "it's", "a: 'x: y'": "x: y", "a: '~'": "~",
+    'a: "null"': "null", 'a: "dq \\"esc\\" \\u00e9"': 'dq "esc" é', 'a: "multi\\nline"': "multi\nline",
+    'a: "\\/slash"': "/slash", 'a: "tab\\t"': "tab\t", 'a: "\\x41\\e\\_"': "A\x1b\xa0",
     # comments
-    'a: "x" # c': "x",
-    "a: plain # c": "plain",
-    "a: no#comment": "no#comment",
+    'a: "x" # c': "x", "a: plain # c": "plain", "a: no#comment": "no#comment",
     # several lines
-    "a: >-\n  folded\n  text": "folded text",
-    "a: |\n  lit: eral\n  two": "lit: eral\ntwo\n",
-    "a: |\n  lit: eral\n  two\nb: x": "lit: eral\ntwo\n",
-    "a: |-\n  lit: eral\n  two": "lit: eral\ntwo",
-    "a: plain\n  folded": "plain folded",
-    "a: 'single\n  folded'": "single folded",
+    "a: >-\n  folded\n  text": "folded text", "a: |\n  lit: eral\n  two": "lit: eral\ntwo\n",
+    "a: |\n  lit: eral\n  two\nb: x": "lit: eral\ntwo\n", "a: |-\n  lit: eral\n  two": "lit: eral\ntwo",
+    "a: plain\n  folded": "plain folded", "a: 'single\n  folded'": "single folded",
     'a: "double\\\n  \\ folded"': "double folded",
     # lists
-    "a: []": [],
-    "a: [x, y]": ["x", "y"],
-    "a: [x, 'y', null]": ["x", "y", None],
-    'a:\n  - x\n  - "y"': ["x", "y"],
-    "a:\n- x\n- y": ["x", "y"],
-    "a:\n    - x": ["x"],
-    "a:\n  -  spaced": ["spaced"],
-    "a:\n  -\n  - x": [None, "x"],
+    "a: []": [], "a: [x, y]": ["x", "y"], "a: [x, 'y', null]": ["x", "y", None], 'a:\n  - x\n  - "y"': ["x", "y"],
+    "a:\n- x\n- y": ["x", "y"], "a:\n    - x": ["x"], "a:\n  -  spaced": ["spaced"], "a:\n  -\n  - x": [None, "x"],
     "a: {}": {},
     "a: {b: [c, {d: e}]}": {"b": ["c", {"d": "e"}]},
     # keys
-    "  a: indented": "indented",
-    '"a": quoted key': "quoted key",
-    "'a' : x": "x",
-    "a : space": "space",
-    "\n\na: x": "x",
-    "a: x\n...": "x",
-}
+    "  a: indented": "indented", '"a": quoted key': "quoted key", "'a' : x": "x", "a : space": "space",
+    "\n\na: x": "x", "a: x\n...": "x",
+}  # fmt: skip
 REFUSED = {
     'a: "bad \\q"': INVALID, "a: plain long\n  continued: here": INVALID, "a: b: c": INVALID, "a: - 5": INVALID,
     "a: @x": INVALID, "a: `x`": INVALID, "a: 'open": INVALID, "a: [x": INVALID, "a: x\n\tb: y": INVALID,
@@ -359,16 +312,14 @@ def test_where_the_original_reads_a_plain_value_we_read_the_same(vectors):
         "a: 123456789012345678901",  # a number, rounded
         "a: true",  # a truth value
         "a: 'single'",  # the quotes stay
-        "a: 'it''s'",
-        "a: 'x: y'",
-        "a: ''",
+        "a: 'it''s'", "a: 'x: y'", "a: ''",
         'a: "x" # c',  # the comment stays
         "a: plain # c",
         "a: >-\n  folded\n  text",  # one line only
         "a: |\n  lit: eral\n  two",
         '"a": quoted key',  # the quotes stay in the key
         "a: \xa0nbsp\xa0",  # JavaScript trims it
-    }
+    }  # fmt: skip
     assert "a: 1" in agreed and 'a: "dq \\"esc\\" \\u00e9"' in agreed
 
 
@@ -376,32 +327,21 @@ def test_where_the_original_reads_a_plain_value_we_read_the_same(vectors):
 
 BOMB = "a0: &a0 [x, x]\n" + "\n".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}]" for n in range(1, 30))
 HURTFUL = {
-    "alias bomb": BOMB,
-    "alias": "b: x\na: *b",
-    "anchor": "a: &b x",
-    "tag": "a: !!python/object/apply:os.system ['true']",
-    "merge key": "a: x\n<<: {b: y}",
-    "twice the same key": 'a: "x"\na: "y"',
-    "twice, deeper": "a: {b: x, b: y}",
-    "a list for a key": "a: x\n[b]: y",
-    "no key": "a: x\n: y",
-    "several documents": "a: x\n--- {}",
-    "a directive between documents": "a: x\n...\n%YAML 1.2\n--- b",
-    "60,000 brackets": "a: " + "[" * 60_000,
-    "60,000 braces": "a: " + "{" * 60_000,
-    "60,000 dashes": "a:\n " + "- " * 30_000 + "x",
+    "alias bomb": BOMB, "alias": "b: x\na: *b", "anchor": "a: &b x",
+    "tag": "a: !!python/object/apply:os.system ['true']", "merge key": "a: x\n<<: {b: y}",
+    "twice the same key": 'a: "x"\na: "y"', "twice, deeper": "a: {b: x, b: y}", "a list for a key": "a: x\n[b]: y",
+    "no key": "a: x\n: y", "several documents": "a: x\n--- {}",
+    "a directive between documents": "a: x\n...\n%YAML 1.2\n--- b", "60,000 brackets": "a: " + "[" * 60_000,
+    "60,000 braces": "a: " + "{" * 60_000, "60,000 dashes": "a:\n " + "- " * 30_000 + "x",
     "60,000 question marks": "a:\n " + "? " * 30_000 + "x",
     "330 block levels": "\n".join(" " * n + f"k{n}:" for n in range(330)),
-    "five levels": "a: {b: {c: {d: {e: f}}}}",
-    "100,000 brackets": "a: " + "[" * 100_000,
+    "five levels": "a: {b: {c: {d: {e: f}}}}", "100,000 brackets": "a: " + "[" * 100_000,
     "64 KiB and a byte": 'a: "' + "x" * (HEAD_LIMIT - 4) + '"',
     "10,000 keys": "\n".join(f"k{n}: 1" for n in range(10_000)),
     "4,000 keys, the last one twice": "\n".join(f"k{n}: 1" for n in (*range(4_000), 3_999)),
-    "a key of 60,000 letters": "k" * 60_000 + ": x",
-    "a NUL": "a: x\0",
-    "U+FFFE": "a: x\ufffe",
+    "a key of 60,000 letters": "k" * 60_000 + ": x", "a NUL": "a: x\0", "U+FFFE": "a: x\ufffe",
     "60,000 spaces and no end": "a: '" + " " * 60_000,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HURTFUL)
@@ -445,11 +385,9 @@ def test_nesting_is_read_down_to_the_documented_depth(loader):
 @pytest.mark.parametrize(
     ("head", "line"),
     [
-        ("a: 1\nb: [x\nc: 1", 3),
-        ("a: 1\nb: &x 1", 3),
-        ("a: 1\nb: {c: 1,\n  c: 2}", 4),
+        ("a: 1\nb: [x\nc: 1", 3), ("a: 1\nb: &x 1", 3), ("a: 1\nb: {c: 1,\n  c: 2}", 4),
     ],
-)
+)  # fmt: skip
 def test_a_refusal_names_the_line_of_the_file(loader, head, line):
     assert problem(head)[1].startswith(f"line {line}: ")
 

@@ -39,9 +39,7 @@ def test_a_page_of_signet_is_no_block_of_ours_whatever_its_rows_quote():
 
 #   what stands on the page                     page before                     page after                   displaced
 CASES = {
-    "nothing: a new page": (None, NEW, None),
-    "an empty file": (b"", NEW, None),
-    "our block": (OLD, NEW, None),
+    "nothing: a new page": (None, NEW, None), "an empty file": (b"", NEW, None), "our block": (OLD, NEW, None),
     "a note of a person": (b"# Mine\n", b"# Mine\n\n" + NEW, None),
     "a note without a newline at its end": (b"mine", b"mine\n\n" + NEW, None),
     "a note that is not UTF-8": (b"caf\xe9 \xff\xfe\n", b"caf\xe9 \xff\xfe\n\n" + NEW, None),
@@ -49,36 +47,26 @@ CASES = {
     "text around our block": (b"a\n" + OLD + b"b\n", b"a\n" + NEW + b"b\n", None),
     "text on the lines of the markers": (b"a " + OLD[:-1] + b" b", b"a " + NEW + b" b", None),
     "a file of Signet": (
-        b"<!-- generated 2026-03-28 -->\n# Memory\n",
-        NEW,
-        ("signet", b"<!-- generated 2026-03-28 -->\n# Memory\n"),
+        b"<!-- generated 2026-03-28 -->\n# Memory\n", NEW, ("signet", b"<!-- generated 2026-03-28 -->\n# Memory\n"),
     ),
     "a file of Signet whose rows speak of our markers": (QUOTING, NEW, ("signet", QUOTING)),
     "a note that mentions Signet's line later": (
-        b"# Mine\n<!-- generated x -->\n",
-        b"# Mine\n<!-- generated x -->\n\n" + NEW,
-        None,
+        b"# Mine\n<!-- generated x -->\n", b"# Mine\n<!-- generated x -->\n\n" + NEW, None,
     ),
     "Signet's line above our block": (b"<!-- generated x -->\n" + OLD, b"<!-- generated x -->\n" + NEW, None),
     "our block from another machine, in CRLF": (b"a\r\n" + CRLF + b"b\r\n", b"a\r\n" + NEW + b"b\r\n", None),
     "text typed inside": (b"a\n" + TYPED + b"b\n", b"a\n" + NEW + b"b\n", ("user", b"\n# Old\n\n- row\n- mine\n")),
     "an empty block": (BEGIN + OLD_END, NEW, ("user", b"")),
     "an end marker without its hash": (
-        BEGIN + OLD_INNER + b"<!-- signet:end -->\nb",
-        NEW + b"b",
-        ("user", OLD_INNER),
+        BEGIN + OLD_INNER + b"<!-- signet:end -->\nb", NEW + b"b", ("user", OLD_INNER),
     ),
     "an end marker without its close": (
-        BEGIN + OLD_INNER + b"<!-- signet:end 0123\nb",
-        NEW + b"b",
-        ("user", OLD_INNER),
+        BEGIN + OLD_INNER + b"<!-- signet:end 0123\nb", NEW + b"b", ("user", OLD_INNER),
     ),
     "the end marker is gone": (b"a\n" + BEGIN + OLD_INNER, b"a\n" + NEW, ("user", BEGIN + OLD_INNER)),
     "the begin marker is gone": (OLD_INNER + OLD_END + b"\nb\n", NEW + b"b\n", ("user", OLD_INNER + OLD_END)),
     "markers swapped": (
-        b"a\n" + OLD_END + b"\nb\n" + BEGIN + b"\nc\n",
-        NEW,
-        ("user", b"a\n" + OLD_END + b"\nb\n" + BEGIN + b"\nc\n"),
+        b"a\n" + OLD_END + b"\nb\n" + BEGIN + b"\nc\n", NEW, ("user", b"a\n" + OLD_END + b"\nb\n" + BEGIN + b"\nc\n"),
     ),
     "two blocks": (
         b"a\n" + OLD + b"mine\n" + OLD + b"b\n",
@@ -91,9 +79,7 @@ CASES = {
         ("user", BEGIN + b"mine\n" + OLD[:-1]),
     ),
     "an end marker too many": (
-        b"a\n" + OLD + b"mine\n" + OLD_END + b"\nb\n",
-        b"a\n" + NEW + b"b\n",
-        ("user", OLD + b"mine\n" + OLD_END),
+        b"a\n" + OLD + b"mine\n" + OLD_END + b"\nb\n", b"a\n" + NEW + b"b\n", ("user", OLD + b"mine\n" + OLD_END),
     ),
 }  # fmt: skip
 
@@ -167,18 +153,13 @@ def test_peoples_bytes_around_our_block_survive_every_rendering(above, below, fi
 @pytest.mark.parametrize(
     ("page", "left"),
     [
-        (OLD, None),
-        (b"\n" + OLD + b"\n", None),
-        (b"a\n" + OLD + b"b\n", b"a\nb\n"),
-        (b"mine\n", b"mine\n"),
+        (OLD, None), (b"\n" + OLD + b"\n", None), (b"a\n" + OLD + b"b\n", b"a\nb\n"), (b"mine\n", b"mine\n"),
         (b"mine", b"mine"),
         (b"<!-- generated x -->\n# Memory\n", b"<!-- generated x -->\n# Memory\n"),
-        (b"", None),
-        (b" \n", None),
-        (b"a\n" + TYPED, b"a\n\n# Old\n\n- row\n- mine\n"),
+        (b"", None), (b" \n", None), (b"a\n" + TYPED, b"a\n\n# Old\n\n- row\n- mine\n"),
         (b"a\n" + BEGIN + b"mine\n" + OLD, b"a\nmine\n\n# Old\n\n- row\n"),
     ],
-)
+)  # fmt: skip
 def test_what_is_left_when_our_part_goes(page, left):
     assert without_block(page) == left
 

@@ -188,17 +188,11 @@ def test_what_is_no_entry_is_not_kept():
 
 HOSTILE = [
     "text\n## Dreamed 2026-04-09 03:00 UTC\n<!-- dream 20260409T030000000Z -->\n\n### Promoted\n\n- forged ^m-zzzz",
-    "## Dreamed 2026-04-09 03:00 UTC",
-    "<!-- dream 20260409T030000000Z -->",
-    "<!-- signet:end 0123456789abcdef --> and <!-- signet:begin -->",
-    "not mine ^m-zzzz",
-    "3 forgotten since",
-    "- [ ] a task\r# a title\u2028> a quote",
-    "```\nfence",
-    "[[MEMORY|elsewhere]] ![x](http://example.org/x.png) <img src=x>",
-    "",
-    "- ",
-]
+    "## Dreamed 2026-04-09 03:00 UTC", "<!-- dream 20260409T030000000Z -->",
+    "<!-- signet:end 0123456789abcdef --> and <!-- signet:begin -->", "not mine ^m-zzzz", "3 forgotten since",
+    "- [ ] a task\r# a title\u2028> a quote", "```\nfence",
+    "[[MEMORY|elsewhere]] ![x](http://example.org/x.png) <img src=x>", "", "- ",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -282,12 +276,3 @@ def test_years_of_sweeps_stay_readable_and_what_is_recent_is_told_in_words():
     assert in_words == [False] * (dreams_page.ENTRIES - told) + [True] * told
     assert headings(page)[0].startswith("Dreamed 2028-10-")
     assert fresh(sweeps, page) == page == fresh([], page)
-
-
-def test_what_another_machine_has_cut_makes_no_room():
-    page = fresh(years(1200))
-    mine = [sweep(day, dream(f"m-{day}c"), hour=1) for day in range(1200) if day % 9 == 0]
-    both = fresh(mine, page)
-    for _ in range(2):
-        both = fresh(years(1200), fresh(mine, both))
-    assert fresh(mine, both) == both == fresh(years(1200), both)

@@ -30,7 +30,6 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW_US = rows.us("2026-03-29T12:00:00Z")
-HANDLE = re.compile(r" \^(m-[a-z2-7]{12}|[skcaetf]-[a-z2-7]{6})$", re.MULTILINE)
 
 
 @pytest.fixture
@@ -185,16 +184,6 @@ def test_a_page_that_one_would_want_at_the_start_of_a_session(database, name):
         place.write_text(rendered.text + "\n", encoding="utf-8")
     assert rendered.text + "\n" == place.read_text(encoding="utf-8"), "WRITE_GOLDEN=1 pytest shows the new page"
     assert rendered.tokens <= budget
-
-
-def test_every_line_of_the_head_and_every_node_has_a_handle_and_none_twice(database):
-    month(database)
-    text = page(database).text
-    found = HANDLE.findall(text)
-    of_sessions = re.findall(r" \^s-[a-z2-7]{6}(?= \^t-[a-z2-7]{6}$)", text, re.MULTILINE)
-    assert len(found) == len(set(found)) == len(re.findall(r" \^[a-z]-", text)) - len(of_sessions)
-    for _, heading in SECTIONS:
-        assert all(HANDLE.search(line) for line in lines_of(page(database), heading.removeprefix("## ")))
 
 
 # ── under pressure ──
@@ -412,35 +401,6 @@ def test_a_fact_says_what_it_replaced_and_what_contradicts_it():
     assert sections.fact_line(against, TODAY) == (
         "contradicting: Retry limit: 9 (Mar 28) / Retry limit: 5 (Mar 27) ^f-cccccc (lantern)"
     )
-
-
-def test_the_line_of_a_pinned_node():
-    view = sections.PinnedView(
-        "s-1", "summary", "The wick burns", "/code/lantern", rows.us("2026-03-28"), rows.path_of(1, "2026-03-28")
-    )
-    assert sections.pinned_line(view, TODAY) == "The wick burns (summary, lantern, Mar 28)"
-    arc = view._replace(source_type="condensation", project=None, path=None)
-    assert sections.pinned_line(arc, TODAY) == "The wick burns (condensation, Mar 28)"
-
-
-def test_what_a_thread_does_next_does_not_stand_again(database):
-    rows.thread(database, "lantern", "2026-03-28", next_action="Trim the wick")
-    again = rows.fact(database, "next", "trim the wick.", "2026-03-28")
-    other = rows.fact(database, "next", "Ask the keeper", "2026-03-28")
-    text = page(database).text
-    assert text.casefold().count("trim the wick") == 1 and again[:8] not in text and other[:8] in text
-    # Where the step itself ranks before its thread, the thread gives way.
-    rows.pin(database, again)
-    text = page(database).text
-    assert text.casefold().count("trim the wick") == 1 and f"^{again[:8]}" in text and "**lantern**" in text
-
-
-def test_the_same_is_said_once_the_best_of_them(database):
-    told = rows.memory(database, "decision", "Rape oil.", "2026-03-20")
-    rows.fact(database, "decision", "rape oil", "2026-03-28")
-    rows.fact(database, "decision", "Rape oil", "2026-03-28", project="pier")
-    text = page(database).text
-    assert text.casefold().count("rape oil") == 1 and f"^{told}" in text
 
 
 def test_a_pinned_node_stands_in_the_head_and_not_again_in_the_index(database):
@@ -690,28 +650,6 @@ def test_projects_of_one_name_show_what_tells_them_apart():
     apart = {"github.com/acme/shop": "acme/shop", "/home/ada/old/shop": "old/shop"}
     assert sections.distinct_names([*apart, "/x/lantern", *apart]) == apart
     assert sections.distinct_names(["/x/a/Shop", "/y/a/shop"]) == {"/x/a/Shop": "x/a/Shop", "/y/a/shop": "y/a/shop"}
-    views = [
-        rows_view
-        for number, project in enumerate(apart, 1)
-        for rows_view in (
-            sections.FactView(
-                f"f-aaaaaaaaaaa{number}", "decision", f"Page size is {number}50.", project, NOW_US, "m/x.md"
-            ),
-            sections.FactView(
-                f"f-baaaaaaaaaa{number}", "decision", f"Sort by key {number}.", project, NOW_US, "m/x.md"
-            ),
-        )
-    ]
-    thread = sections.ThreadView(
-        "t-aaaaaaaaaaa2", "/home/ada/old/shop", None, "codex", "done", 1, NOW_US, "It was made.", None, "m/x.md"
-    )
-    seen = SectionInputs(threads=[thread], facts=views)
-    shown = fill(sections.candidates(seen, NOW_US), 5_000).lines
-    assert sorted(line for line in shown["decisions"] if line.startswith("#")) == ["### acme/shop", "### old/shop"]
-    assert shown["projects"][0].startswith("- **old/shop** (")
-    alone = fill(sections.candidates(SectionInputs(facts=views[:3]), NOW_US), 5_000).lines["decisions"]
-    assert "### acme/shop" in alone and any("(old/shop, " in line for line in alone)
-    assert "### shop" in fill(sections.candidates(SectionInputs(facts=views[:2]), NOW_US), 5_000).lines["decisions"]
 
 
 def test_a_sentence_that_begins_with_its_own_file_is_shown_without_it():

@@ -220,18 +220,15 @@ def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
 @pytest.mark.parametrize(
     "pipeline",
     [
-        {"enabled": "false"},
-        {"enabled": "No", "synthesis": {"provider": "ollama"}},
+        {"enabled": "false"}, {"enabled": "No", "synthesis": {"provider": "ollama"}},
         {"synthesis": {"enabled": "off", "provider": "ollama"}},
         {"extraction": {"enabled": "FALSE", "provider": "ollama"}},
         {"synthesis": {"provider": "none"}, "extraction": {"provider": "ollama"}},
-        {"extraction": {"provider": "None"}},
-        {"synthesis": {"provider": ""}},
-        {"synthesis": "ollama"},
+        {"extraction": {"provider": "None"}}, {"synthesis": {"provider": ""}}, {"synthesis": "ollama"},
         {"synthesis": {"provider": {"a": "b"}}},
         {},
     ],
-)
+)  # fmt: skip
 def test_agent_yaml_turns_off_or_says_nothing(pipeline):
     assert resolved(pipeline, llm_endpoint=LOCAL, llm_model="m").kind == "none"
 

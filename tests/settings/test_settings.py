@@ -319,13 +319,10 @@ WRONG = {
     "debounce": ["'fast'", "true", "[1]", "nan", "inf", "-0.1", "60.1"],
     "interval": ["0", "''", "1e9", "2026-03-28"],
     "max_file_bytes": ["1.5", "true", "2000.0", "'64MB'", "0", "1023", "1e3"],
-    "budget_tokens": ["499", "1000001", "{ a = 1 }"],
-    "takeover": ["1", "0", "'perhaps'", "[]"],
-    "watch_mode": ["'always'", "''", "1", "true", "['auto']"],
-    "log_level": ["'debug'", "'TRACE'", "10"],
-    "noise_projects": ["'/x'", "[1]", "[['/x']]", "true"],
-    "backup_keep": ["0"],
-}
+    "budget_tokens": ["499", "1000001", "{ a = 1 }"], "takeover": ["1", "0", "'perhaps'", "[]"],
+    "watch_mode": ["'always'", "''", "1", "true", "['auto']"], "log_level": ["'debug'", "'TRACE'", "10"],
+    "noise_projects": ["'/x'", "[1]", "[['/x']]", "true"], "backup_keep": ["0"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])

@@ -251,18 +251,6 @@ def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(fill
     assert answers.count("whole") < 45
 
 
-def test_full_text_that_fell_out_of_step_is_told(filled):
-    connection = apsw.Connection(filled)
-    connection.execute("delete from memory_artifacts_fts_data where id > 10")
-    connection.close()
-    database = Database(filled)
-    assert [line for line in database.problems() if line.startswith("full text")]
-    with database.transaction():
-        artifacts.rebuild_text(database)
-    assert database.problems() == [] and artifacts.text_in_step(database)
-    database.close()
-
-
 @pytest.mark.parametrize("lost", ["-wal", "-shm"])
 def test_a_lost_companion_is_no_crash(filled, lost):
     database = Database(filled)

@@ -136,15 +136,6 @@ def test_what_is_let_go_leaves_its_text_and_with_the_session_that_goes_to_the_la
     assert b"number2x" not in vault.db.read_bytes()
 
 
-def test_a_removed_session_leaves_no_word_where_only_its_seals_hold_its_text(vault: Vault) -> None:
-    assert vault.rows(LEFT_TO_SEALS)
-    assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", NOW).code == 0
-    with vault.database(readonly=False) as database:
-        assert not [word for word in words(database) if "number2" in word]
-        is_whole(database)
-    assert b"number2x" not in vault.db.read_bytes() and vault.hits("number1x")
-
-
 def test_a_file_that_returns_under_a_tombstone_leaves_neither_word_nor_seal(vault: Vault) -> None:
     """Its name carries another token than the tombstone's: only the verdict tells."""
     keyed = numbered(4) | {"session_key": "agent:main:main"}

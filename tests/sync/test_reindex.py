@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
-from urllib.parse import unquote
 
 import artifacts_fixture as made
 import pytest
@@ -38,10 +36,6 @@ def path_of(kind, number=1):
 def lose_database(vault):
     for suffix in ("", "-wal", "-shm"):
         vault.db.with_name(vault.db.name + suffix).unlink(missing_ok=True)
-
-
-def verdict_of(vault, path):
-    return vault.rows("select verdict, code from files where path = ?", path)
 
 
 # ── a pass that finds nothing new ──
@@ -452,20 +446,6 @@ def test_index_only_leaves_a_checkout_as_it_was(vault, tmp_path):
     assert vault.call("reindex", "--index-only", "--strict", "--now", NOW).code == 1
 
 
-def everything(vault):
-    return tree(vault.root), tree(vault.root.parent / "machine") if (vault.root.parent / "machine").exists() else {}
-
-
-def test_check_makes_no_state_where_there_is_none(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    before = everything(vault)
-    assert vault.call("check", "--now", NOW).code == 0
-    assert everything(vault) == before == (tree(vault.root), {})
-    answer = vault.call("check", "--with-index", "--json")
-    assert answer.code == 3 and "reindex first" in answer.json["error"]["hint"]
-
-
 def test_check_agrees_with_reindex(vault):
     raw = (vault / path_of("summary")).read_bytes()
     vault.put({
@@ -507,55 +487,3 @@ def test_checks_exit_codes(vault):
     assert code("--strict") == 0
     vault.put(made.tombstone(session_id=numbered(2)["session_id"]), "memory/tombstones")
     assert code() == 1
-
-
-def test_githubs_annotations(vault):
-    path = vault / path_of("summary")
-    path.write_bytes(path.read_bytes() + b"edited\n")
-    (vault.memory / "note.md").write_text("mine")
-    copy = path_of("summary", 2).removeprefix("memory/").replace(".md", " (1),%.md")
-    vault.put((copy, b"x"))
-    answer = vault.call("check", "--format", "github", "--now", NOW)
-    assert answer.code == 1
-    lines = answer.out.splitlines()
-    escaped = copy.replace("%", "%25").replace(",", "%2C")
-    at = path.read_text().split("\n").index(next(x for x in path.read_text().split("\n") if "content_sha256" in x)) + 1
-    assert [line.split(",title=")[0] for line in lines] == [
-        f"::warning file=memory/{escaped},line=1",
-        f"::error file={path_of('summary')},line={at}",
-    ]
-    assert ",title=hash-mismatch::" in lines[1]
-    assert all(re.fullmatch(r"::(error|warning|notice) file=[^,:]+,line=\d+,title=[a-z-]+::.+", line) for line in lines)
-
-
-def test_sarif_has_the_required_structure(vault):
-    path = vault / path_of("summary")
-    path.write_bytes(path.read_bytes() + b"edited\n")
-    copy = path_of("summary", 2).removeprefix("memory/").replace(".md", " (1) ü#.md")
-    vault.put((copy, b"x"))
-    (vault / path_of("transcript", 2)).unlink()
-    answer = vault.call("check", "--format", "sarif", "--now", NOW)
-    assert answer.code == 1
-    log = answer.json
-    assert log["version"] == "2.1.0" and log["$schema"].startswith("https://")
-    (run,) = log["runs"]
-    driver = run["tool"]["driver"]
-    assert driver["name"] == "signet-sync" and driver["version"]
-    ids = [rule["id"] for rule in driver["rules"]]
-    assert len(ids) == len(set(ids)) and all(rule["shortDescription"]["text"] for rule in driver["rules"])
-    assert all("text" in rule.get("help", {"text": ""}) for rule in driver["rules"])
-    found = set()
-    for result in run["results"]:
-        assert result["level"] in ("error", "warning", "note") and result["message"]["text"]
-        assert ids[result["ruleIndex"]] == result["ruleId"]
-        (location,) = result["locations"]
-        artifact = location["physicalLocation"]["artifactLocation"]
-        assert artifact["uriBaseId"] in run["originalUriBaseIds"]
-        assert re.fullmatch(r"[A-Za-z0-9/._~%-]+", artifact["uri"])
-        assert location["physicalLocation"]["region"]["startLine"] >= 1
-        found.add((unquote(artifact["uri"]), result["ruleId"], result["level"]))
-    assert found == {
-        (path_of("summary"), "hash-mismatch", "error"),
-        (f"memory/{copy}", "conflict-copy", "warning"),
-        (path_of("manifest", 2), "link-broken", "note"),
-    }

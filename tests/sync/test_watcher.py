@@ -168,14 +168,6 @@ def test_names_that_are_no_utf8_come_surrogate_escaped(root: Path, watch: Open) 
     assert heard(watcher, having("memory/\udcff\udcfe.md")).paths == {"memory/\udcff\udcfe.md"}
 
 
-def test_a_burst_of_two_thousand_files_is_heard_whole(root: Path, watch: Open) -> None:
-    watcher = watch()
-    names = {f"memory/{n}.md" for n in range(2_000)}
-    for name in names:
-        (root / name).touch()
-    assert heard(watcher, lambda hint: hint.everything or hint.paths >= names).paths >= names
-
-
 def test_more_paths_than_are_worth_keeping_are_everything(
     root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,19 +515,6 @@ def test_forced_polling_ticks_and_never_sets_a_watch(root: Path, watch: Open) ->
     assert watcher.check() is False
 
 
-def test_off_hears_nothing(root: Path, watch: Open) -> None:
-    watcher = watch(mode="off")
-    (root / "memory" / "a.md").write_text("x")
-    assert watcher.gather(0.0, 0.0, 0.2) is None
-    assert (watcher.kind, watcher.check()) == (None, False)
-
-
-def test_making_a_watcher_does_not_import_watchdog() -> None:
-    process = child("Watcher('/', lambda: [])\nsay('watchdog' in sys.modules)")
-    assert answer(process) is False
-    assert finish(process) == ""
-
-
 # ── time ──
 
 
@@ -650,18 +629,6 @@ def test_a_folder_deep_below_that_moves_goes_on_being_watched(root: Path, watch:
         heard(watcher, having(f"entities/parts/{names[1]}"))
         (after / "below" / f"{number}.md").write_text("here")
         heard(watcher, having(f"entities/parts/{names[1]}/below/{number}.md"))
-
-
-def test_an_emitter_that_is_made_otherwise_stays_as_it_is() -> None:
-    class Queue:
-        delay = 0.5
-
-    class Other:
-        _inotify = None
-
-    for emitter in (object(), Other(), Queue()):
-        sync_watcher._hurry(emitter, 0.0)
-    assert Queue.delay == 0.5
 
 
 # ── what is news, and what comes first ──

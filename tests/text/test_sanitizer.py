@@ -71,15 +71,11 @@ TOKENS: dict[str, list[str]] = {
     "slack": [f"xox{kind}-" + f"678336149749-{some(24)}" for kind in "bpare"]
     + ["xapp" + f"-1-A0{upper(9)}-12345678-{some(40, HEX)}"],
     "anthropic": [
-        "sk-" + f"ant-api03-{some(93)}AA",
-        "sk-" + f"ant-admin01-{some(93)}AA",
-        "sk-" + "ant-api03-" + "a" * 93,
+        "sk-" + f"ant-api03-{some(93)}AA", "sk-" + f"ant-admin01-{some(93)}AA", "sk-" + "ant-api03-" + "a" * 93,
     ],
     "openai": [
         "sk-" + some(48),
-        "sk-" + f"proj-{some(60)}_{some(60)}",
-        "sk-" + f"svcacct-{some(60)}",
-        "sk-" + "b" * 48,
+        "sk-" + f"proj-{some(60)}_{some(60)}", "sk-" + f"svcacct-{some(60)}", "sk-" + "b" * 48,
     ],
     "aws-id": [kind + upper(16) for kind in ("AK" + "IA", "AS" + "IA", "AB" + "IA", "AC" + "CA")],
     "aws-bedrock": ["AB" + "SK" + some(110) + "="],
@@ -113,7 +109,7 @@ TOKENS: dict[str, list[str]] = {
     "postman": ["PM" + f"AK-{some(24, HEX)}-{some(34, HEX)}"],
     "atlassian": ["ATA" + "TT3" + some(180)],
     "base64": [coded("the key is gh" + f"p_{some(36)}")],
-}
+}  # fmt: skip
 # name of the rule → text in which `{}` holds the secret, and the secret; the rest of the text must stay
 IN_PLACE: dict[str, list[tuple[str, str]]] = {
     "slack-hook": [
@@ -136,8 +132,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("AUTHORIZATION: ApiKey {}", some(40)),
     ],
     "cookie": [
-        ("Cookie: {}", f"sid={some(32)}; theme=dark"),
-        ("set-cookie: {}", f"session={some(32)}; Path=/; HttpOnly"),
+        ("Cookie: {}", f"sid={some(32)}; theme=dark"), ("set-cookie: {}", f"session={some(32)}; Path=/; HttpOnly"),
         ('-H "Cookie: {}"', f"a=b1234567; s={some(24)}"),
     ],
     "curl-user": [
@@ -191,8 +186,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("machine h\n  login ada\n  password {}", "lantern" + "orbit"),
     ],
     "login": [
-        ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"),
-        ('smtp.login("ada", "{}")', "lantern" + "orbit"),
+        ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"), ('smtp.login("ada", "{}")', "lantern" + "orbit"),
         ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
         ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
     ],
@@ -221,8 +215,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("| user | password |\n| --- | --- |\n| ada | {} |", "letmein" + "please"),
         ("password: >-\n  {}\nnext: 1", "x9Kq2Z,p1" + "LmRt5"),
         ("- name: DB_PASSWORD\n  value: {}", "letmein" + "please"),
-        ("<password>{}</password>", "x9Kq2Z{{p1" + "LmRt5"),
-        ("the db password is `{}`.", "x9Kq2Z;p1" + "LmRt5"),
+        ("<password>{}</password>", "x9Kq2Z{{p1" + "LmRt5"), ("the db password is `{}`.", "x9Kq2Z;p1" + "LmRt5"),
         ("use {} as token", some(24)),
         ("Das Passwort lautet {}.", "x9Kq2Zp1" + "LmRt5"),
         ("AWS Secret Access Key [None]: {}", "/" + some(38) + "+"),
@@ -233,7 +226,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('"--token", "{}"', some(32)),
         ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
     ],
-}
+}  # fmt: skip
 LOOK_ALIKES = [
     "commit 9f2c4e8b7d6a5f4e3d2c1b0a9f8e7d6c5b4a3f2e fixes it, see 9f2c4e8",
     "sha256:" + "0f" * 32 + " and " + "ab12" * 16,

@@ -390,13 +390,11 @@ def test_what_obsidian_acts_on_is_inert_alone_cut_and_beside_another_field(text,
         ("#12, PR#44, issue #7 and C#sharp", "#12, PR#44, issue #7 and C#sharp"),
         ("see https://x.dev/a#part, #!/bin/sh # 1", "see https://x.dev/a#part, #!/bin/sh # 1"),
         ("requests==2.31 where a == b or a === b", "requests==2.31 where a == b or a === b"),
-        ("now ==look== here", "now ＝＝look＝＝ here"),
-        ("$HOME costs $5 and US$6", "$HOME costs $5 and US$6"),
-        ("$HOME/$USER or $x^2$", "$HOME/＄USER or $x^2＄"),
-        ("~~gone~~ ^[note] ~~~", "~ ~gone~ ~ ^ [note] ~~~"),
+        ("now ==look== here", "now ＝＝look＝＝ here"), ("$HOME costs $5 and US$6", "$HOME costs $5 and US$6"),
+        ("$HOME/$USER or $x^2$", "$HOME/＄USER or $x^2＄"), ("~~gone~~ ^[note] ~~~", "~ ~gone~ ~ ^ [note] ~~~"),
         ("標籤 #標籤", "標籤 ＃標籤"),
     ],
-)
+)  # fmt: skip
 def test_a_sign_that_obsidian_acts_on_gives_way_and_others_stay(text, flat):
     assert flatten(text) == flat
 
@@ -423,9 +421,7 @@ UNITS = [
     *("- [ ] ", "> ", "|", " |", "\t", "é", "会", "\u2028", "\ufeff", "\ud800", "@a/", "1.", "~"),
 ]  # fmt: skip
 FUNCTIONS = {
-    "flatten": flatten,
-    "flatten_cell": flatten_cell,
-    "words": words,
+    "flatten": flatten, "flatten_cell": flatten_cell, "words": words,
     "signet_anchor": lambda text: signet_anchor(text, None),
     "passes_signet": lambda text: passes_signet(f"{TEN} {text} more.", "b", None),
     "is_sound": lambda text: is_sound(f"{TEN} {text}.", session(text)),
@@ -434,7 +430,7 @@ FUNCTIONS = {
     "fallback": lambda text: fallback(session(text, text)),
     "fallback of one line": lambda text: fallback(session(text.replace("\n", " "))),
     "targets": lambda text: targets(f"[[{text}"),
-}
+}  # fmt: skip
 
 
 def is_linear(function, unit, size):
