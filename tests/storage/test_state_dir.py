@@ -266,32 +266,6 @@ def test_a_second_agent_fails_at_once_and_names_the_first(root, environ, child):
     assert child(folder, TRY).communicate(timeout=120)[0] == "held\n"
 
 
-def test_after_kill_the_lock_is_free_whatever_the_files_say(root, environ, child):
-    folder = establish(root, environ)
-    first = child(folder, HOLD)
-    assert first.stdout.readline() == "held\n"
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait(timeout=120)
-    assert state_dir.read_heartbeat(folder)["pid"] == first.pid
-    assert state_dir.run_lock_holder(folder) is False
-    with state_dir.run_lock(folder):
-        assert child(folder, TRY).communicate(timeout=120)[0].startswith("another")
-
-
-@pytest.mark.parametrize("gone", ["run.lock", ""])
-def test_a_lock_file_deleted_while_held_lets_nobody_in(root, environ, child, gone):
-    folder = establish(root, environ)
-    first = child(folder, HOLD)
-    assert first.stdout.readline() == "held\n"
-    locks = Path(folder.locks)
-    (locks / gone).unlink() if gone else shutil.rmtree(locks)
-    assert state_dir.run_lock_holder(folder) is True
-    assert child(folder, TRY).communicate(timeout=120)[0].startswith("another")
-    first.kill()
-    first.wait(timeout=120)
-    assert state_dir.run_lock_holder(folder) is False
-
-
 @pytest.mark.parametrize("first_start", [True, False])
 def test_looking_does_not_keep_an_agent_from_starting(root, environ, first_start):
     """`status` takes the lock for a moment; an agent that starts in it must not take it for another agent."""

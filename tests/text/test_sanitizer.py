@@ -57,57 +57,19 @@ def pem(kind: str = "RSA PRIVATE KEY", lines: int = 4, newline: str = "\n") -> s
     return f"-----{'BEGIN'} {kind}-----{newline}{body}{newline}-----{'END'} {kind}-----"
 
 
-# name of the rule → invented secrets; put together here so that no scanner takes this file for a leak
+# name of the rule → invented secrets: of what is written by hand, and of some forms of the table; put together here so
 TOKENS: dict[str, list[str]] = {
     "private-block": [pem(), pem("OPENSSH PRIVATE KEY"), pem("PGP PRIVATE KEY BLOCK"), pem("ENCRYPTED PRIVATE KEY")],
     "private-block-base64": [coded(pem()), coded(pem("PRIVATE KEY"))],
     "jwt": ["ey" + f"JhbGciOiJIUzI1NiJ9.ey{'J'}{some(40)}.{some(43)}", "ey" + f"J{some(20)}.{some(40)}.{some(43)}"],
     "jwt-base64": [coded("ey" + f"JhbGciOiJIUzI1NiJ9.{some(40)}.{some(43)}")],
     "github": [f"gh{kind}_" + some(36) for kind in "pousr"] + ["gh" + "p_" + "A" * 36, "gh" + "p_" + "x1" * 18],
-    "github-fine": ["github" + f"_pat_{some(22)}_{some(59)}"],
-    "gitlab": [
-        f"gl{kind}-" + some(20) for kind in ("pat", "dt", "rt", "cbt", "ptt", "ft", "soat", "agent", "imt", "oas")
-    ],
-    "slack": [f"xox{kind}-" + f"678336149749-{some(24)}" for kind in "bpare"]
-    + ["xapp" + f"-1-A0{upper(9)}-12345678-{some(40, HEX)}"],
     "anthropic": [
         "sk-" + f"ant-api03-{some(93)}AA", "sk-" + f"ant-admin01-{some(93)}AA", "sk-" + "ant-api03-" + "a" * 93,
     ],
-    "openai": [
-        "sk-" + some(48),
-        "sk-" + f"proj-{some(60)}_{some(60)}", "sk-" + f"svcacct-{some(60)}", "sk-" + "b" * 48,
-    ],
     "aws-id": [kind + upper(16) for kind in ("AK" + "IA", "AS" + "IA", "AB" + "IA", "AC" + "CA")],
-    "aws-bedrock": ["AB" + "SK" + some(110) + "="],
-    "google": ["AI" + "za" + some(35), "AI" + "za" + "Sy-" + some(32)],
-    "google-client": ["GOC" + "SPX-" + some(28)],
-    "google-oauth": ["ya" + "29." + some(60)],
     "azure-ad": ["aB3" + "8Q~" + some(34)],
-    "stripe": ["sk" + "_live_" + some(24), "rk" + "_live_" + some(99), "sk" + "_test_" + some(24)],
-    "stripe-hook": ["whs" + "ec_" + some(32)],
-    "sendgrid": ["SG" + f".{some(22)}.{some(43)}"],
-    "twilio": ["S" + "K" + some(32, HEX)],
-    "mailgun": ["key" + "-" + some(32, HEX)],
     "discord": [coded("123456789012345678") + f".G{some(5)}.{some(38)}"],
-    "npm": ["np" + "m_" + some(36)],
-    "pypi": ["pypi" + "-AgEI" + some(80)],
-    "hugging-face": ["h" + "f_" + some(34)],
-    "databricks": ["da" + "pi" + some(32, HEX)],
-    "digitalocean": ["do" + f"{kind}_v1_{some(64, HEX)}" for kind in "por"],
-    "vault": ["hv" + "s." + some(95), "hv" + "b." + some(150)],
-    "age": ["AGE-SEC" + "RET-KEY-1" + upper(58)],
-    "perplexity": ["pp" + "lx-" + some(48)],
-    "groq": ["gs" + "k_" + some(52)],
-    "xai": ["xa" + "i-" + some(80)],
-    "linear": ["lin" + "_api_" + some(40), "lin" + "_oauth_" + some(64)],
-    "notion": ["sec" + "ret_" + some(43), "nt" + "n_" + "12345678901" + some(35)],
-    "supabase": ["sb" + "p_" + some(40, HEX), "sb" + "_secret_" + some(31)],
-    "docker": ["dckr" + "_pat_" + some(27)],
-    "grafana": ["gl" + f"sa_{some(32)}_{some(8, HEX)}"],
-    "shopify": ["shp" + "at_" + some(32, HEX)],
-    "rubygems": ["ruby" + "gems_" + some(48, HEX)],
-    "postman": ["PM" + f"AK-{some(24, HEX)}-{some(34, HEX)}"],
-    "atlassian": ["ATA" + "TT3" + some(180)],
     "base64": [coded("the key is gh" + f"p_{some(36)}")],
 }  # fmt: skip
 # name of the rule → text in which `{}` holds the secret, and the secret; the rest of the text must stay
