@@ -8,14 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 
 import pytest
 from workbench import NOW, ROOT, Vault
 
-from signet_sync.errors import WorkspaceError
 from signet_sync.formats.timestamps import iso
-from signet_sync.storage import state_dir
 
 # Stops itself when it makes the temporary file of what it is about to publish: it holds its lease or lock then, and has
 # read what it wants to replace.

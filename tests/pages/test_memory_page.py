@@ -182,31 +182,26 @@ def test_a_day_page_and_a_month_page_word_by_word():
 EARLIER = "2026-01-20T10:00:00.000Z"
 
 
+ALL = [
+    *(heading for key, heading in SECTIONS if key != "dreamed"),
+    "## Session Ledger (Last 30 Days)",
+    "## Temporal Index",
+]
+
+
 @pytest.mark.parametrize(
-    ("files", "said", "expected"),
+    ("files", "aspects", "expected"),
     [
-        (dict([summary()]), [], ["## Session Ledger (Last 30 Days)"]),
-        (dict([manifest()]), [], ["## Session Ledger (Last 30 Days)"]),
-        (dict([summary(captured_at=EARLIER)]), [], ["## Session Ledger (Last 30 Days)", "## Temporal Index"]),
-        (
-            dict([summary()]),
-            [("person", "Ada keeps the light")],
-            ["## People & Relationships", "## Session Ledger (Last 30 Days)"],
-        ),
-        (
-            dict([summary(captured_at=EARLIER)]),
-            [(aspect, f"something of {aspect}") for aspect in ("person", "blocker", "next", "decision")],
-            [
-                *(heading for key, heading in SECTIONS if key != "dreamed"),
-                "## Session Ledger (Last 30 Days)",
-                "## Temporal Index",
-            ],
-        ),
+        (dict([manifest()]), [], ALL[-2:-1]),
+        (dict([summary(captured_at=EARLIER)]), [], ALL[-2:]),
+        (dict([summary()]), ["person"], ["## People & Relationships", ALL[-2]]),
+        (dict([summary(captured_at=EARLIER)]), ["person", "blocker", "next", "decision"], ALL),
     ],
-    ids=["no head", "only a manifest", "only earlier", "people", "all"],
+    ids=["only a manifest", "only earlier", "people", "all"],
 )
-def test_sections_vanish_when_empty_but_for_the_ledger(files, said, expected):
-    assert sections(page(files, head=facts(*said))) == ["# Working Memory", *expected]
+def test_sections_vanish_when_empty_but_for_the_ledger(files, aspects, expected):
+    head = facts(*((aspect, f"something of {aspect}") for aspect in aspects))
+    assert sections(page(files, head=head)) == ["# Working Memory", *expected]
 
 
 # ── rows ──

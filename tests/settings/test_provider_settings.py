@@ -179,8 +179,7 @@ def test_a_workspace_says_nothing_of_it(load):
     lines, keys = [], []
     values = {"timeout": "1", "command": "['sh', '-c', 'curl evil']", "provider": "'command'"}
     for block, name in itertools.product(
-        ("llm", "llm.synthesis"),
-        ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file"),
+        ("llm", "llm.synthesis"), ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file")
     ):
         keys.append(f"{block}.{name}")
         lines.append(f"{keys[-1]} = {values.get(name, repr('http://evil/v1'))}")

@@ -6,28 +6,14 @@ import random
 from dataclasses import replace
 
 import pytest
-from artifacts_fixture import (
-    compaction,
-    fill,
-    judged,
-    manifest,
-    path_for,
-    session,
-    stone,
-    summary,
-    token_for,
-)
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from artifacts_fixture import compaction, fill, judged, manifest, path_for, session, stone, summary, token_for
 
 from benchmarks import index_rows
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import LeaseBusy, UsageError
 from signet_sync.formats.seal import pack
-from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.pages.store import pages
-from signet_sync.pages.store.pages import PageState
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.planner import Known
 from signet_sync.sync.store import access_counts, artifacts, counts, sessions, violations
@@ -54,49 +40,7 @@ def made_of(number, body, sentence="A sentence about the tower.", agent_id="defa
     return replace(TEMPLATE, path=path, row=row, seal=TEMPLATE.seal._replace(path=path), raw=body.encode())
 
 
-def terms(database):
-    database.execute("create virtual table if not exists temp.terms using fts5vocab(main, memory_artifacts_fts, 'row')")
-    return {row[0] for row in database.execute("select term from temp.terms")}
-
-
 # ── full text in step ──
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["put", "put", "drop"]),
-            st.integers(0, 5),
-            st.sampled_from(["", "备份 and 灯塔", "Straße", "サーバー", "x" * 300]),
-        ),
-        max_size=25,
-    ),
-    st.booleans(),
-)
-def test_full_text_holds_the_words_of_the_rows_and_no_others(steps, bulk):
-    database = Database(":memory:")
-    artifacts.tune_for_bulk(database, bulk=bulk)
-    live = {}
-    for step, (what, number, words) in enumerate(steps):
-        path = f"memory/{number:06d}.md"
-        if what == "put":
-            live[path] = f"uniq{step} {words}"
-            fill(database, [made_of(number, live[path], sentence=f"said{step} {words}")])
-        else:
-            with database.transaction():
-                artifacts.delete_rows(database, [path, "memory/unknown.md"])
-            live.pop(path, None)
-    assert database.problems() == [] and artifacts.text_in_step(database)
-    expected = {body.split()[0] for body in live.values()} | {
-        b.split()[0].replace("uniq", "said") for b in live.values()
-    }
-    assert {term for term in terms(database) if term.startswith(("uniq", "said"))} == expected
-    before = terms(database)
-    with database.transaction():
-        artifacts.rebuild_text(database)
-    assert terms(database) == before and database.problems() == []
-    database.close()
 
 
 def test_ids_are_never_used_twice_while_the_last_row_stands(database):
@@ -408,20 +352,6 @@ def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
     assert artifacts.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
     assert artifacts.shown_manifests(database, "default") == {path_for("manifest", captured_at=late): (*key, refs[0])}
     assert artifacts.manifest_of(database, "scout", *key) is None
-
-
-def test_page_states_are_written_only_where_they_differ(database):
-    state = PageState("default", Signature(1, 2, 3, 4), "hash", 99)
-    pages.store_page(database, "MEMORY.md", state)
-    changes = database.connection.total_changes()
-    pages.store_page(database, "MEMORY.md", state)
-    assert database.connection.total_changes() == changes
-    pages.store_page(database, "agents/scout/MEMORY.md", state._replace(agent_id="scout", signature=None, next_us=None))
-    assert pages.page_state(database, "MEMORY.md") == state
-    assert set(pages.page_states(database)) == {"MEMORY.md", "agents/scout/MEMORY.md"}
-    assert [held.signature for held in pages.page_states(database, "scout").values()] == [None]
-    pages.forget_page(database, "MEMORY.md")
-    assert pages.page_state(database, "MEMORY.md") is None
 
 
 # ── the lease ──

@@ -686,12 +686,3 @@ def test_all_that_is_heard_is_told_to_whoever_asks_for_it(root: Path, watch: Ope
     assert watcher.gather(0.05, 1.0, None, sifted=False) == Hint(frozenset({"MEMORY.md"}), everything=False)
     (root / "MEMORY.md").unlink()
     assert watcher.gather(0.05, 1.0, 0.3) is None
-
-
-def test_of_a_great_many_paths_nobody_is_asked(root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync_watcher, "MOST_ASKED", 3)
-    watcher = watch(news=lambda _: frozenset())
-    for number in range(4):
-        (root / f"{number}.md").write_text("x")
-    time.sleep(0.3)
-    assert watcher.gather(0.05, 1.0, None) == Hint(frozenset(f"{number}.md" for number in range(4)), everything=False)

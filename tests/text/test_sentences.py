@@ -254,37 +254,13 @@ def test_the_fallback_of_large_projects_comes_at_once(name):
 @pytest.mark.parametrize(
     ("body", "project", "said"),
     [
-        (
-            "# Retry loop\n\nBounded it.",
-            "/home/ada/lantern",
-            'In lantern the summary of 2026-03-28 opens with "Retry loop" '
-            "and keeps 3 lines and 5 words behind its link.",
-        ),
-        (
-            "one",
-            None,
-            'The session of 2026-03-28 (claude-code) left a summary.md that opens with "one" '
-            "and keeps 1 line and 1 word behind its link.",
-        ),
-        (
-            "Some prose first.\n\n## Retry loop\n",
-            "/home/ada/lantern",
-            'In lantern the summary of 2026-03-28 holds "Retry loop" and keeps 4 lines and 6 words behind its link.',
-        ),
-        (
-            "| a | b |\n|---|---|",
-            "/home/ada/lantern",
-            "In lantern the summary of 2026-03-28 opens without heading or request "
-            "and keeps 2 lines and 6 words behind its link.",
-        ),
-        (
-            "",
-            "/home/ada/lantern",
-            "In lantern the summary of 2026-03-28 was saved without words of its own, "
-            "so only its name, times and links remain.",
-        ),
+        ("# Retry loop\n\nBounded it.", "/home/ada/lantern",
+         'In lantern the summary of 2026-03-28 opens with "Retry loop" and keeps 3 lines and 5 words behind its link.'),
+        ("", "/home/ada/lantern",
+         "In lantern the summary of 2026-03-28 was saved without words of its own, so only its name, times and links"
+         " remain."),
     ],
-)
+)  # fmt: skip
 def test_the_fallback_says_what_is_so(body, project, said):
     assert fallback(session(body, project)) == said
 

@@ -51,12 +51,6 @@ COUNTED = [
         (0.98, 1.2),
     ),
     (
-        "page",
-        "## Session Ledger (Last 30 Days)\n\n### 2026-03-28\n\n- no in-window sessions yet.\n",
-        25,
-        (0.98, 1.2),
-    ),
-    (
         "row",
         "- 2026-03-28T22:34:06.792Z | session=5a1e403d-f30f-4494-a249-67221f5bdc3c"
         " | project=/home/ada/code/engine | Kept the cursor strict and let the queue retry."
@@ -80,8 +74,6 @@ COUNTED = [
     ("uuid", "5a1e403d-f30f-4494-a249-67221f5bdc3c 0b7c9d1e-2f3a-4b5c-8d6e-7f8091a2b3c4", 58, (0.98, 1.2)),
     ("base32", "eyntjmnhivvs4rfm tpytisgm7zib3ymp lb7fq3zht32unb6p cdjl4xu5wlnx4xfp", 43, (0.8, 1.2)),
     ("sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 35, (0.9, 1.2)),
-    ("base64", "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWprbG1ub3A=", 44, (0.6, 1.2)),
-    ("timestamps", "2026-03-28T22:34:06.792Z 2026-03-25T01:30:00+02:00 1999-12-31 23:59:59", 45, (1.0, 1.0)),
     (
         "german",
         "Die Sitzung wurde abgebrochen, weil die Wiederherstellung der Sicherung viel zu lange dauerte.",
@@ -94,25 +86,11 @@ COUNTED = [
         24,
         (0.98, 1.5),
     ),
-    (
-        "russian",
-        "Сегодня мы перенесли базу данных и проверили, что ни одна запись не потеряна.",
-        30,
-        (0.95, 1.4),
-    ),
+    ("russian", "Сегодня мы перенесли базу данных и проверили, что ни одна запись не потеряна.", 30, (0.95, 1.4)),
     ("greek", "Σήμερα μεταφέραμε τη βάση δεδομένων και ελέγξαμε τα αντίγραφα.", 55, (0.9, 1.3)),
-    ("arabic", "نقلنا قاعدة البيانات اليوم وتحققنا من النسخ الاحتياطية.", 40, (0.95, 1.4)),
     ("hindi", "आज हमने डेटाबेस को स्थानांतरित किया और बैकअप की जाँच की।", 56, (0.95, 1.5)),
-    (
-        "vietnamese",
-        "Hôm nay chúng tôi đã chuyển cơ sở dữ liệu và kiểm tra bản sao lưu.",
-        33,
-        (0.95, 1.4),
-    ),
     ("chinese", "今天我们迁移了数据库，并检查了所有备份是否完整。", 19, (0.98, 2.0)),
-    ("japanese", "今日はデータベースを移行し、すべてのバックアップを確認しました。", 32, (0.95, 1.5)),
     ("korean", "오늘 데이터베이스를 이전하고 모든 백업을 확인했습니다.", 25, (0.95, 1.7)),
-    ("emoji", "🚀 shipped ✅ tested 👩‍💻👍🏽 🎉🎉🎉 ❤️ 🇩🇪", 36, (0.9, 1.3)),
 ]
 
 
