@@ -69,14 +69,6 @@ def test_flags_beat_environment_beats_user_beats_workspace_beats_default(load, r
     assert seen == [5000, 1001, 1002, 1003, 1004]
 
 
-def test_each_source_may_set_what_the_others_left(load, root, user):
-    (root / WORKSPACE).write_text("[watch]\ndebounce = 1\n")
-    user.write_text("[log]\nlevel = 'ERROR'\n")
-    found, warnings = load({"watch_mode": "off"}, SIGNET_RECONCILE_INTERVAL="60")
-    assert found == Settings(debounce=1.0, log_level="ERROR", watch_mode="off", interval=60.0) and warnings == []
-    assert isinstance(found.debounce, float)
-
-
 # --- the workspace file ---------------------------------------------------------------------------------------------
 
 
@@ -297,20 +289,6 @@ def test_no_file_can_crash_us(load, root, raw, message):
 def test_any_text_loads_or_is_refused(load, root, text):
     (root / WORKSPACE).write_bytes(text.encode("utf-8", "surrogatepass"))
     assert load()[0] == Settings()
-
-
-def test_a_file_without_permission_is_named(load, user, monkeypatch):
-    user.write_text("")
-    real = open
-
-    def denied(path, *arguments, **options):
-        if path == str(user):
-            raise PermissionError(13, "Permission denied")
-        return real(path, *arguments, **options)
-
-    monkeypatch.setattr("builtins.open", denied)
-    error = refused(load)
-    assert error.path == str(user) and "Permission denied" in error.message
 
 
 # --- values ---------------------------------------------------------------------------------------------------------

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -137,69 +135,6 @@ def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> 
     assert fresh.value("select concept_tags is null from memories")
     with native_backup.opened(str(place)) as kept:
         assert kept.counts() == counts
-
-
-class Cut(Exception):
-    """The process would be gone here."""
-
-
-def cut_after(count: int) -> Callable[[apsw.Connection], None]:
-    """A hook that ends a connection's work at one of the statements that write; the first connection is the one."""
-    left = [count]
-
-    def watch(connection: apsw.Connection) -> None:
-        if connection.filename:
-            connection.exec_trace = trace
-
-    def trace(_cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
-        left[0] -= 1
-        if not left[0]:
-            raise Cut(sql)
-        return True
-
-    return watch
-
-
-def test_cut_off_on_its_way_it_is_done_by_the_next_one_to_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cut_everywhere(tmp_path, monkeypatch, every=47) >= 2
-
-
-@pytest.mark.slow
-def test_cut_off_at_every_fifth_statement_it_is_done_by_the_next_one_to_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cut_everywhere(tmp_path, monkeypatch, every=5) > 15
-
-
-def cut_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, every: int) -> int:
-    """Cuts the change off at every so many statements; gives how many times it was."""
-    before = tmp_path / "before.db"
-    wanted = another(before)
-    connection = apsw.Connection(str(before))
-    rows_before = native(connection)
-    connection.close()
-    number, cuts = 1, 0
-    while True:
-        path = tmp_path / "cut.db"
-        shutil.copy(before, path)
-        monkeypatch.setattr(apsw, "connection_hooks", [cut_after(number)])
-        try:
-            Database(str(path)).connection.close()
-            return cuts
-        except Cut:
-            cuts += 1
-        finally:
-            monkeypatch.setattr(apsw, "connection_hooks", [])
-        leftover = apsw.Connection(str(path))
-        assert native(leftover) == rows_before, "all or nothing"
-        leftover.close()
-        database = Database(str(path))
-        assert native(database.connection) == wanted
-        assert whole(database)
-        database.connection.close()
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
-        number += every
 
 
 def test_a_vault_looks_as_before(tmp_path: Path) -> None:

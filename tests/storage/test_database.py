@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import stat
 import subprocess
 import sys
 import textwrap
@@ -18,7 +17,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, summary, trans
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
 from signet_sync.recall.store.search import search
 from signet_sync.storage.database import tables
-from signet_sync.storage.database.connection import BUSY_MS, Database, discard, set_aside
+from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.rules import set_version, version_of
 
@@ -100,20 +99,6 @@ def test_shadow_tables_and_the_schema_cannot_be_written_directly(place):
         with pytest.raises(apsw.SQLError):
             database.execute("pragma writable_schema = on")
             database.execute(statement)
-    database.close()
-
-
-def test_only_its_owner_may_read_it_whatever_the_umask(place):
-    before = os.umask(0)
-    try:
-        database = Database(place)
-        set_version(database, "key", "value")
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(place).parent.iterdir()}
-        folder = stat.S_IMODE(Path(place).parent.stat().st_mode)
-    finally:
-        os.umask(before)
-    assert modes == {"index.db": 0o600, "index.db-wal": 0o600, "index.db-shm": 0o600}
-    assert folder == 0o700
     database.close()
 
 
@@ -251,21 +236,6 @@ def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(fill
     assert answers.count("whole") < 45
 
 
-@pytest.mark.parametrize("lost", ["-wal", "-shm"])
-def test_a_lost_companion_is_no_crash(filled, lost):
-    database = Database(filled)
-    set_version(database, "key", "value")
-    crashed = files_of(filled)
-    database.close()
-    for name, raw in crashed.items():
-        if not name.endswith(lost):
-            (Path(filled).parent / name).write_bytes(raw)
-    again = Database(filled)
-    assert again.problems() == []
-    assert version_of(again, "key") == (None if lost == "-wal" else "value")
-    again.close()
-
-
 def test_set_aside_takes_the_companions_along_and_never_overwrites(filled):
     for _ in range(3):
         Path(filled + "-wal").write_bytes(b"old log")
@@ -330,29 +300,6 @@ def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
     database.close()
 
 
-def test_a_reader_never_sees_an_index_that_is_being_rebuilt(filled):
-    writer, reader = Database(filled), Database(filled, readonly=True)
-
-    def seen():
-        hits = search(reader, "lighthouse", agent_id="default", limit=100)
-        return len(hits), reader.value("select count(*) from memory_artifacts"), len(artifacts.known_files(reader))
-
-    before = seen()
-    assert before == (36, 48, 48)
-    fresh = judged(dict(made for number in range(3) for made in session(number)))
-    with writer.transaction():
-        writer.reset_derived()
-        assert seen() == before
-        first = artifacts.next_row_id(writer)
-        artifacts.insert_rows(writer, fresh, first, "now")
-        assert seen() == before
-        artifacts.store_files(writer, fresh, 0)
-        assert seen() == before
-    assert seen() == (9, 12, 12)
-    writer.close()
-    reader.close()
-
-
 def test_a_rebuild_that_fails_leaves_the_old_index(filled):
     database = Database(filled)
     with pytest.raises(ZeroDivisionError), database.transaction():
@@ -377,19 +324,6 @@ def test_a_failure_rolls_back_and_sqlites_errors_become_ours(place):
         assert database.value("pragma synchronous") == 2
         set_version(database, "key", "value")
     assert database.value("pragma synchronous") == 1 and version_of(database, "key") == "value"
-    database.close()
-
-
-def test_a_full_disk_rolls_back_and_says_so(place):
-    database = Database(place)
-    pages = database.value("pragma page_count")
-    database.value(f"pragma max_page_count = {pages + 2}")
-    with pytest.raises(DatabaseError, match="disk is full"), database.transaction():
-        set_version(database, "large", "x" * 100_000)
-    database.value("pragma max_page_count = 1000000")
-    with database.transaction():
-        set_version(database, "large", "x" * 100_000)
-    assert database.problems() == []
     database.close()
 
 
@@ -453,28 +387,6 @@ def test_the_first_index_is_built_without_a_log_and_then_gets_one(place):
     assert len(search(other, "lighthouse", agent_id="default")) == 3 and other.problems() == []
     other.close()
     database.close()
-
-
-def test_a_first_index_that_was_left_unfinished_is_told_and_can_be_discarded(place):
-    code = """
-        import os, sys
-        from artifacts_fixture import fill, judged
-        from signet_sync.storage.database.connection import Database
-        from test_database import session
-        database = Database(sys.argv[1])
-        assert database.begin_build()
-        fill(database, judged(dict(session(1))))
-        os._exit(0)
-    """
-    answer(in_child(code, place))
-    before = files_of(place)
-    with pytest.raises(DatabaseUnfinished) as caught:
-        Database(place)
-    assert caught.value.path == place and not isinstance(caught.value, DatabaseCorrupt)
-    assert files_of(place) == before
-    discard(place)
-    discard(place)
-    assert files_of(place) == {}
 
 
 def test_only_a_first_index_goes_without_a_log(filled, tmp_path):

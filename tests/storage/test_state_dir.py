@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import threading
@@ -318,22 +317,6 @@ print(state.establish(root, write_id, {"SIGNET_STATE": os.path.dirname(folder.pa
     assert keys == {(root / WORKSPACE_ID).read_text().strip()}
 
 
-def test_passes_of_a_workspace_wait_for_each_other(root, environ, child):
-    folder = establish(root, environ)
-    script = "with state.workspace_lock(folder):\n    print('held', flush=True)\n    sys.stdin.readline()\n"
-    first = child(folder, script)
-    assert first.stdout.readline() == "held\n"
-    with pytest.raises(WorkspaceError) as raised, state_dir.workspace_lock(folder, timeout=0.05):
-        pass
-    assert raised.value.code == "busy" and raised.value.exit_code == 3
-    with state_dir.session_lock(folder, "abcdefghijklmnop", timeout=0.05), state_dir.run_lock(folder):
-        pass
-    first.kill()
-    first.wait(timeout=120)
-    with state_dir.workspace_lock(folder, timeout=0.05):
-        pass
-
-
 def test_operations_under_one_lock_do_not_wait_for_it_and_others_do(root, environ, tmp_path):
     folder = establish(root, environ)
     elsewhere = state_dir.StateFolder(str(tmp_path / "elsewhere"), "key")
@@ -442,24 +425,3 @@ def test_only_temporaries_of_the_dead_or_a_day_old_are_swept(root, environ):
     state_dir.sweep(folder)
     assert not any(path.exists() for path in [*swept, old]) and all(path.exists() for path in kept)
     state_dir.sweep(state_dir.StateFolder(str(place / "nowhere"), "key"))
-
-
-@pytest.mark.parametrize("mask", [0o000, 0o077])
-def test_nothing_is_readable_by_others(root, tmp_path, mask):
-    environ = {"SIGNET_STATE": str(tmp_path / "deep/er/state")}
-    before = os.umask(mask)
-    try:
-        folder = state_dir.establish(str(root), writer(root), environ)
-        state_dir.write_heartbeat(folder, {})
-        with (
-            state_dir.run_lock(folder),
-            state_dir.workspace_lock(folder),
-            state_dir.session_lock(folder, "abcdefghijklmnop"),
-        ):
-            pass
-    finally:
-        os.umask(before)
-    made = [tmp_path / "deep", *(tmp_path / "deep").rglob("*")]
-    assert len(made) >= 9
-    for path in made:
-        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import artifacts_fixture as made
 import pytest
@@ -187,30 +186,6 @@ def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_lo
 
 
 # ── passes and databases that break ──
-
-
-class Stopped(BaseException):
-    """The pass was killed here."""
-
-
-def test_a_pass_that_is_cut_off_leaves_every_text_where_it_was(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    with vault.database() as database:
-        before = texts(database)
-    vault.session(4)
-    real: Any = artifacts.insert_rows
-
-    def stopped(*given: Any) -> None:
-        real(*given)
-        raise Stopped
-
-    monkeypatch.setattr(artifacts, "insert_rows", stopped)
-    with pytest.raises(Stopped):
-        vault.call("reindex", "--full", "--now", NOW)
-    with vault.database(readonly=False) as database:
-        assert texts(database) == before
-        is_whole(database)
-    monkeypatch.undo()
-    assert vault.reindex()["problems"] == [] and vault.hits("number4x") and vault.dump() == vault.dump_from_scratch()
 
 
 @pytest.mark.parametrize("damage", ["packed = null", "packed = zeroblob(20)", "packed = x''", None])

@@ -1,6 +1,5 @@
 """Manifests and tombstones: changed by compare-and-swap, no change lost, nothing of a person's or a stranger's lost."""
 
-import errno
 import os
 from contextlib import contextmanager
 from itertools import count
@@ -12,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from workbench import Vault
 
-from signet_sync.errors import RevisionConflict, WorkspaceError
+from signet_sync.errors import RevisionConflict
 from signet_sync.formats.artifact import validate, validate_tombstone
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse, write
@@ -233,33 +232,6 @@ def test_a_race_that_is_never_won_is_given_up_and_loses_nothing(root, monkeypatc
     assert raised.value.path == PATH and 5 <= len(saved) <= 20
     assert document(root).body.encode() == saved[-1] and document(root).fields["revision"] == "1"
     assert list(root.rglob("*.tmp")) == []
-
-
-@pytest.mark.parametrize("call", ["write", "fsync", "open"])
-def test_a_failing_disk_leaves_the_old_manifest(root, monkeypatch, call):
-    raw = put(root, manifests.text_of(FIELDS, "typed\n"))
-    files.prepare(str(root))
-    wanted, _ = swap(root)
-    for nth in count(1):
-        put(root, raw)
-        real, calls, failed = getattr(os, call), count(1), []
-
-        def sometimes(*arguments, _real=real, _calls=calls, _failed=failed, _nth=nth, **options):
-            if next(_calls) == _nth:
-                _failed.append(True)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return _real(*arguments, **options)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, call, sometimes)
-            try:
-                swap(root)
-            except (OSError, WorkspaceError):
-                assert failed
-        assert (root / PATH).read_bytes() in (raw, wanted) and list(root.rglob("*.tmp")) == []
-        if not failed:
-            break
-    assert 2 <= nth < 60
 
 
 # --- tombstones -----------------------------------------------------------------------------------------------------
