@@ -116,17 +116,36 @@ def test_correction_phrases() -> None:
 # ── conformance (facts/nexo.md §11, "Concept tags — unit") ──
 
 
-@pytest.mark.parametrize(
-    ("tokens", "tag"),
-    [
-        ("12345 ١٢٣٤ 2026-04-22 2026-04-22.md 2026_04_22", None),
-        ("memory session para Para md", None),
-        ("ab Ai の のは 备 --- ___ … \u0301 \ud800", None), ("foo_bar", "foo-bar"),
-        ("_x__y_", "x--y"), ("备份", "备份"), ("备の", "备の"),
-    ],
-)  # fmt: skip
-def test_what_a_token_is_as_a_tag(tokens: str, tag: str | None) -> None:
-    assert {normalize(token) for token in tokens.split()} == {tag}
+# The original's tests of `normalize`, by their names: tokens and what becomes of them.
+NORMALIZE = {
+    "normalize_rejects_pure_digits": dict.fromkeys(["12345", "١٢٣٤"]),
+    "normalize_rejects_iso_date": dict.fromkeys(["2026-04-22", "2026-04-22.md", "2026_04_22"]),
+    "normalize_rejects_stop_word": dict.fromkeys(["memory", "session", "para", "Para", "md"]),
+    "normalize_rejects_too_short_latin": dict.fromkeys(["ab", "Ai", "の", "のは", "备"]),
+    "normalize_accepts_cjk_two_chars": {token: token for token in ("备份", "备の", "백업")},
+    "normalize_rejects_too_long": {"a" * 33: None},
+    "normalize_underscore_becomes_dash": {"foo_bar": "foo-bar", "_x__y_": "x--y"},
+    "normalize_rejects_what_has_no_letter": dict.fromkeys(["", "---", "___", "…", "\u0301", "\ud800"]),
+}
+
+
+@pytest.mark.parametrize("tokens", NORMALIZE.values(), ids=NORMALIZE.keys())
+def test_normalize(tokens: dict[str, str | None]) -> None:
+    assert {token: normalize(token) for token in tokens} == tokens
+
+
+DERIVE = {
+    "compound_tokens_keep_whole_identifier": ("edit src/main.rs and config.yaml", ["src/main.rs", "config.yaml"]),
+    "derive_picks_glossary_term": ("a note on what OpenAI bills", ["openai"]),
+    "derive_dedups": ("Router router ROUTER rOuter", ["router"]),
+    "derive_with_empty_path": ("embedding dimension tuning", ["embedding"]),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), DERIVE.values(), ids=DERIVE.keys())
+def test_derive(text: str, wanted: list[str]) -> None:
+    assert [derive(text, path="").count(tag) for tag in wanted] == [1] * len(wanted)
+    assert derive(text, 0) == derive(text, -1) == (), "derive_limit_zero"
 
 
 def test_glossary_matches_found() -> None:
@@ -287,6 +306,16 @@ def recalled(vault: Vault, query: str) -> list[str]:
     answer = vault.call("recall", query, "--json")
     assert answer.code == 0, answer
     return [hit["text"] for hit in answer.json["hits"]]
+
+
+def test_remember_populates_tags_and_recall_expands_by_them(vault: Vault) -> None:
+    """`remember_populates_concept_tags`, `max_concept_tags_honored`, `recall_expands_query_via_glossary_tag`,
+    `recall_with_tags_matches_via_expansion`."""
+    text = "OpenAI bills by the token"
+    assert "openai" in remember(vault, text)["concept_tags"]
+    words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
+    assert len(remember(vault, words)["concept_tags"]) == MOST
+    assert recalled(vault, "openai rate limits") == recalled(vault, "unrelated zeppelins openailike") == [text]
 
 
 def test_recall_finds_the_concept_inside_a_word(vault: Vault) -> None:
