@@ -39,49 +39,7 @@ def test_a_week_by_project() -> None:
             PeriodMemory("m-bbbbbbbbbbbb", "note", AT, "The lamp is lit.", True, is_promoted=True),
         ],
     )
-    assert (
-        text_of(seen)
-        == f"""\
-# What happened from 2026-03-23 to 2026-03-29
-
-3 sessions in 2 projects · 3 decisions · 1 blocker open · 1 solved · 1 memory kept · 1 promoted
-
-## lantern: 1 session
-
-- Mar 29 (blocked): {SENTENCE}. ^s-cccccc
-
-Blocked:
-
-- lantern waits for Jo. (Mar 29) ^f-cccccc
-
-Decided:
-
-- lantern keeps the queue in SQLite. (Mar 29) ^f-aaaaaa
-
-## mill: 1 session
-
-- Mar 28 (done): The wheel of the mill turns again. ^s-aaaaaa
-
-Solved:
-
-- The wheel is stuck. (Mar 29) ^f-dddddd
-
-## Without a project: 1 session
-
-- Mar 29: Looked at [ [a link] ] <! -- signet:end -- > ^s-bbbbbb
-
-## Decided in other projects
-
-- Nothing runs at night. (Mar 29) ^f-eeeeee
-
-## Remembered
-
-- preference: Ada counts in millimetres. (Mar 29) ^m-aaaaaaaaaaaa
-
-## Promoted
-
-- note (private): The lamp is lit. (Mar 29) ^m-bbbbbbbbbbbb"""
-    )
+    assert text_of(seen) + "\n" == (Path(__file__).parent / "golden" / "week.md").read_text(encoding="utf-8")
     assert counts_of(seen)["sessions"] == 3
 
 
