@@ -175,7 +175,7 @@ def test_more_paths_than_are_worth_keeping_are_everything(
     watcher = watch()
     for n in range(101):
         (root / "memory" / f"{n}.md").touch()
-    assert watcher.gather(0.5, 60.0, None) == ALL_DIRTY
+    assert watcher.gather(2.0, 600.0, None) == ALL_DIRTY
     only_hears(watcher, root / "memory" / "later.md", "memory/later.md")
 
 
@@ -236,10 +236,12 @@ def switches():
         with open(f"/proc/self/task/{task}/status") as status:
             total[task] = [line for line in status if line.startswith("voluntary")]
     return {task: count for task, count in total.items() if task != str(os.getpid())}
-time.sleep(0.5)
-before = switches()
-time.sleep(0.7)
-say([before == switches(), len(before)])
+def is_silent():
+    before = switches()
+    time.sleep(0.7)
+    return before == switches()
+# The first moments may still belong to the start.
+say([any(is_silent() for _ in range(20)), len(switches())])
 """,
         str(root),
     )
@@ -256,7 +258,7 @@ def test_a_folder_that_appears_is_told_and_then_watched(root: Path, watch: Open)
     watcher = watch()
     (root / "agents" / "researcher").mkdir(parents=True)
     heard(watcher, everything)
-    while watcher.gather(0.02, 0.2, 0.3):
+    while watcher.gather(0.02, 0.2, 1.0):
         pass
     only_hears(watcher, root / "agents" / "researcher" / "MEMORY.md", "agents/researcher/MEMORY.md")
 
@@ -268,7 +270,7 @@ def test_a_watched_folder_deleted_and_made_again_at_once_is_watched_again(root: 
         shutil.rmtree(root / "memory")
         (root / "memory").mkdir()
         heard(watcher, everything)
-        while watcher.gather(0.02, 0.2, 0.1):
+        while watcher.gather(0.02, 0.2, 0.5):
             pass
         (root / "memory" / f"{n}.md").write_text("x")
         heard(watcher, having(f"memory/{n}.md"))
@@ -280,7 +282,7 @@ def test_a_folder_renamed_away_is_left_and_another_in_its_place_is_watched(root:
     (root / "memory").rename(root / "away")
     (root / "other").rename(root / "memory")
     heard(watcher, everything)
-    while watcher.gather(0.02, 0.2, 0.7):
+    while watcher.gather(0.02, 0.2, 1.5):
         pass
     (root / "away" / "gone.md").write_text("x")
     only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
@@ -292,7 +294,7 @@ def test_a_folder_that_becomes_a_symlink_is_left(root: Path, watch: Open) -> Non
     (root / "memory").rename(root / "away")
     (root / "memory").symlink_to(root / "away")
     heard(watcher, everything)
-    while watcher.gather(0.02, 0.2, 0.7):
+    while watcher.gather(0.02, 0.2, 1.5):
         pass
     (root / "away" / "gone.md").write_text("x")
     only_hears(watcher, root / "MEMORY.md", "MEMORY.md")
@@ -643,8 +645,8 @@ def test_what_is_no_news_is_not_told_and_puts_off_nothing(root: Path, watch: Ope
 
     watcher = watch(news=news)
     (root / "MEMORY.md").write_text("ours")
-    assert watcher.gather(0.05, 1.0, 0.4) is None
-    assert frozenset({"MEMORY.md"}) in asked
+    while frozenset({"MEMORY.md"}) not in asked:
+        assert watcher.gather(0.05, 1.0, 0.1) is None
     ended = threading.Event()
 
     def write() -> None:

@@ -114,7 +114,7 @@ def test_a_worker_that_dies_names_its_value_and_the_others_are_answered(
 
 
 def test_a_worker_that_takes_too_long_is_ended(two: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "LONGEST", 1.0)
+    monkeypatch.setattr(worker_pool, "LONGEST", 5.0)
     answers, deadly = asked(two, given.stuck, 40)
     assert deadly == {7} and answers == {number: number for number in range(40) if number != 7}
 
