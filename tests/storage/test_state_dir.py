@@ -265,8 +265,9 @@ def test_a_second_agent_fails_at_once_and_names_the_first(root, environ, child):
 
 
 @pytest.mark.parametrize("first_start", [True, False])
-def test_looking_does_not_keep_an_agent_from_starting(root, environ, first_start):
+def test_looking_does_not_keep_an_agent_from_starting(root, environ, monkeypatch, first_start):
     """`status` takes the lock for a moment; an agent that starts in it must not take it for another agent."""
+    monkeypatch.setattr(state_dir, "_MOMENT", 60.0)
     folder = establish(root, environ)
     looks = threading.Event()
 
