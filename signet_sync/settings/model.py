@@ -189,7 +189,7 @@ class Settings:
         200_000, "llm.daily_tokens", "Most tokens for models on a UTC day, in all workspaces; 0: none.", (0, 10**12)
     )
     llm_provider: str = _own_setting(
-        "", "llm.provider", "Who writes summaries, sentences, paragraphs and facts (see below).", choices=PROVIDERS
+        "", "llm.provider", "Who writes summaries and sentences (see below).", choices=PROVIDERS
     )
     llm_model: str = _own_setting("", "llm.model", "Name of the model on the server.")
     llm_endpoint: str = _own_setting(
@@ -206,10 +206,10 @@ class Settings:
         "", "llm.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
     )
     synthesis_enabled: bool = _own_setting(
-        True, "llm.synthesis.enabled", "`false`: no model is asked for summaries, sentences and paragraphs."
+        True, "llm.synthesis.enabled", "`false`: no model is asked for summaries and sentences."
     )
     synthesis_provider: str = _own_setting(
-        "", "llm.synthesis.provider", "Another provider for summaries, sentences, paragraphs.", choices=PROVIDERS
+        "", "llm.synthesis.provider", "Another provider for summaries and sentences.", choices=PROVIDERS
     )
     synthesis_model: str = _own_setting("", "llm.synthesis.model", "Another model for them.")
     synthesis_endpoint: str = _own_setting(

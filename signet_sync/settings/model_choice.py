@@ -1,4 +1,4 @@
-"""Chooses the model for summaries, for facts and for vectors from the settings; opens nothing and asks nobody."""
+"""Chooses the model for summaries and for vectors from the settings; opens nothing and asks nobody."""
 
 from __future__ import annotations
 
@@ -67,11 +67,6 @@ def may_ask_model(settings: Settings) -> bool:
     return bool(named - {"", "none"}) or may_ask_signet(settings)
 
 
-def asks_for_facts(settings: Settings) -> bool:
-    """Returns whether `[llm]` itself names a provider: then facts are asked for, too, not summaries alone."""
-    return settings.llm_provider not in ("", "none")
-
-
 def may_ask_signet(settings: Settings) -> bool:
     """Returns whether Signet's agent.yaml is consulted: no provider is named, but an endpoint or a command for one."""
     block = _synthesis_block(settings)
@@ -79,7 +74,7 @@ def may_ask_signet(settings: Settings) -> bool:
 
 
 def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
-    """Chooses the model for summaries, sentences and paragraphs: `[llm]`, with the keys of `[llm.synthesis]`.
+    """Chooses the model for summaries and sentences: `[llm]`, with the keys of `[llm.synthesis]`.
 
     Only if neither names a provider does `agent_yaml` count (Signet's `memory.pipelineV2` as texts): it may turn the
     model off, or name a provider whose endpoint or command the *user* set. It comes from the workspace, so it can
@@ -98,11 +93,6 @@ def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelCh
     if (name in SERVERS and block.endpoint and block.model) or (name == "command" and block.command):
         return _as_configured(block._replace(provider=name))
     return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
-
-
-def resolve_facts(settings: Settings) -> ModelChoice:
-    """Chooses the model for facts: `[llm]` alone. Raises `ConfigError` as `resolve`."""
-    return _as_configured(_main_block(settings)) if settings.llm_provider else _no_model("no provider is set")
 
 
 def resolve_embeddings(settings: Settings) -> ModelChoice:
