@@ -27,7 +27,6 @@ from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import is_rule
 from signet_sync.formats.paths import display
 from signet_sync.settings.model_choice import (
-    LOCAL_MODELS,
     PROVIDERS,
     SERVERS,
     resolve,
@@ -229,17 +228,12 @@ class Settings:
     embeddings_provider: str = _own_setting(
         "",
         "embeddings.provider",
-        "What makes vectors for texts of similar meaning (see below); empty, `none`: nothing, and vectors are deleted.",
-        choices=("", "none", *SERVERS, *LOCAL_MODELS),
+        "Who makes vectors for texts of similar meaning (see below); empty, `none`: nobody, and vectors are deleted.",
+        choices=("", "none", *SERVERS),
     )
-    embeddings_model: str = _own_setting(
-        "", "embeddings.model", "Name of the model, on the server or in fastembed's list; model2vec needs none."
-    )
+    embeddings_model: str = _own_setting("", "embeddings.model", "Name of the model on the server.")
     embeddings_endpoint: str = _own_setting(
         "", "embeddings.endpoint", "Base URL of the server; empty: the provider's own."
-    )
-    embeddings_folder: str = _own_setting(
-        "", "embeddings.folder", "Folder with the files of the model, for `fastembed` and `model2vec`."
     )
     embeddings_api_key_env: str = _own_setting(
         "", "embeddings.api_key_env", "Name of the environment variable with the key."

@@ -24,19 +24,17 @@ SERVERS: Mapping[str, tuple[str, str]] = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
 }
 PROVIDERS = ("", "none", *SERVERS, "command")
-# Libraries that compute vectors on this machine, from files in a folder; nothing is downloaded.
-LOCAL_MODELS = ("fastembed", "model2vec")
 # Every spelling of *no* that some reader of YAML accepts.
 _OFF = frozenset({"false", "no", "off", "n", "0"})
 
 
 class ModelChoice(NamedTuple):
-    """The model of a block: none (`kind` is "none", see `why`), a server, a program, or files in a folder.
+    """The model of a block: none (`kind` is "none", see `why`), a server or a program.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
     """
 
-    kind: Literal["none", "http", "command", "folder"]
+    kind: Literal["none", "http", "command"]
     provider: str = "none"
     model: str = ""
     endpoint: str = ""
@@ -45,7 +43,6 @@ class ModelChoice(NamedTuple):
     api_key_env: str = ""
     api_key_file: str = ""
     why: str = ""
-    folder: str = ""
 
 
 class _Block(NamedTuple):
@@ -112,17 +109,7 @@ def resolve_embeddings(settings: Settings) -> ModelChoice:
         return _no_model("no provider is set")
     if not settings.embeddings_enabled:
         return _no_model("embeddings.enabled is false")
-    if block.provider not in LOCAL_MODELS:
-        return _as_configured(block)
-    if block.provider == "fastembed" and not block.model:
-        hint = "name a model of fastembed, such as BAAI/bge-small-en-v1.5"
-        raise ConfigError("embeddings.provider is fastembed, but embeddings.model is not set", hint=hint)
-    folder = os.path.expanduser(settings.embeddings_folder)
-    if not os.path.isabs(folder):
-        # A relative one would be searched in the current folder, which may be a checkout.
-        hint = "download the model's files, for example with `hf download`, and name their folder"
-        raise ConfigError("embeddings.folder is not an absolute path", hint=hint)
-    return ModelChoice(kind="folder", provider=block.provider, model=block.model, folder=folder)
+    return _as_configured(block)
 
 
 def has_embeddings(settings: Settings) -> bool:
