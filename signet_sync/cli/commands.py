@@ -17,8 +17,9 @@ class Listed(NamedTuple):
     help: str
 
 
-# The first group is what `--help` shows: at most 12 commands.
+# The first group `--help` lists: at most 12 commands.
 EVERYDAY = "everyday"
+HIDDEN = "hidden"
 _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     EVERYDAY: {
         "setup": ("setup", "Set everything up: a few questions, each with a good default."),
@@ -32,13 +33,11 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
         "forget": ("memory", "Forget a memory, to the last byte."),
         "ui": ("web", "View the workspace in a browser, on this machine only."),
-        "help": ("help", "Show the help of a command; --all lists all commands."),
     },
     "memory": {
         "context": ("context", "Print the context that a session gets at its start."),
         "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
         "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
-        "unpin": ("memory", "Remove a pin."),
         "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
         "render": ("render", "Print or write an agent's MEMORY.md."),
     },
@@ -69,21 +68,24 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "migrate": ("migrate", "Bring over what another program remembers."),
     },
     "fleet": {
-        "fleet": ("fleet.group", "Check, index, search and report on many workspaces."),
+        "fleet": ("fleet", "Check, index, search and report on many workspaces."),
     },
     "advanced": {
-        "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
-        "session": ("session", "Write a session's end or compaction into the vault."),
-        "transcript": ("transcript", "Record the turns of a running session."),
         "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
         "completion": ("completion", "Print the completion script of a shell."),
+    },
+    # What harnesses and other programs call; `--help` leaves it out.
+    HIDDEN: {
+        "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
+        "session": ("session", "Write a session's end or compaction into the vault."),
+        "transcript": ("transcript", "Record the turns of a running session."),
     },
 }
 COMMANDS: dict[str, Listed] = {
     name: Listed(module, group, text) for group, listed in _GROUPS.items() for name, (module, text) in listed.items()
 }
-GROUPS: tuple[str, ...] = tuple(_GROUPS)
+GROUPS: tuple[str, ...] = tuple(group for group in _GROUPS if group != HIDDEN)
 
 # Words that people type for what another command does; errors propose it.
 MEANT: dict[str, str] = {

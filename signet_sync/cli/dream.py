@@ -20,9 +20,9 @@ from signet_sync.text.sentences import flatten
 _DREAM = """Sweep an agent's memories: those that recall found often, by several queries, are promoted into MEMORY.md.
 
 \b
-A memory is promoted after 3 hits by 2 queries, with a score of dream.min_score. DREAMS.md records what was
-promoted, when and why. The background agent (run) sweeps once a day (dream.interval); where
-none runs, use this command. No language model is asked.
+A memory is promoted after 3 hits by 2 queries, with a score of dream.min_score. DREAMS.md
+records what was promoted, when and why. The background agent (run) sweeps once a day
+(dream.interval); where none runs, use this command. No language model is asked.
 
 --undo takes a memory out of the section Dreamed: it stays remembered, and no sweep promotes it
 again; --redo puts it back. forget removes a memory altogether.

@@ -10,7 +10,7 @@ from signet_sync.cli.main import Context, pass_context
 from signet_sync.cli.parsing import Command
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, hidden=True)
 @click.argument("harness", metavar=f"[{'|'.join(HARNESSES)}]")
 @click.option("--strict", is_flag=True, help="Exit 2 and print the reason if the event could not be handled.")
 @pass_context

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from signet_sync import __version__
-from signet_sync.cli.commands import COMMANDS, EVERYDAY, GROUPS
+from signet_sync.cli.commands import COMMANDS, GROUPS
 from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
@@ -24,7 +24,7 @@ from signet_sync.storage.clock import now_us
 from signet_sync.storage.locations import locate_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from click.shell_completion import CompletionItem
@@ -80,22 +80,13 @@ class Program(Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_commands(formatter, [EVERYDAY])
-        others = ", ".join(group for group in GROUPS if group != EVERYDAY)
+        width = max(map(len, COMMANDS))
+        for group in GROUPS:
+            with formatter.section(group.capitalize()):
+                listed = [(name.ljust(width), one.help) for name, one in COMMANDS.items() if one.group == group]
+                formatter.write_dl(listed)
         formatter.write_paragraph()
-        formatter.write_text(
-            f"signet-sync help --all lists all {len(COMMANDS)} commands ({others}), signet-sync help COMMAND explains "
-            "one."
-        )
-
-
-def write_commands(formatter: click.HelpFormatter, groups: Iterable[str]) -> None:
-    """Writes the commands of some groups, one line each."""
-    width = max(map(len, COMMANDS))
-    for group in groups:
-        with formatter.section(group.capitalize()):
-            listed = [(name.ljust(width), one.help) for name, one in COMMANDS.items() if one.group == group]
-            formatter.write_dl(listed)
+        formatter.write_text("signet-sync COMMAND --help explains one.")
 
 
 class Context:

@@ -1,4 +1,4 @@
-"""`remember` and `forget`, `pin` and `unpin`: let a person decide what is at the top of MEMORY.md.
+"""`remember` and `forget`, `pin`: let a person decide what is at the top of MEMORY.md.
 
 The operations are loaded in the functions: completion does without.
 """
@@ -26,7 +26,6 @@ from signet_sync.text.memory import LONGEST, TYPES
 if TYPE_CHECKING:
     from signet_sync.memories.operations import Remembered
     from signet_sync.privacy.forget import ForgetResult
-    from signet_sync.recall.pinning import Pinned
 
 _ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
 
@@ -62,12 +61,6 @@ _PIN = """Pin something to the top of MEMORY.md: neither decay nor budget remove
 \b
 HANDLE is an id that MEMORY.md, recall or expand shows (^t-…, ^f-…, ^m-…, s-…), the path of a
 file of a session, or a session (its summary). Without it, what is pinned is listed.
-"""
-
-_UNPIN = """Remove a pin: decay and budget decide again.
-
-\b
-HANDLE is what was given to pin; for something that no longer exists, its full id.
 """
 
 
@@ -139,33 +132,25 @@ def _show_forgotten(context: Context, done: ForgetResult) -> None:
 
 @click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md, or list what is pinned.")
 @click.argument("handle", required=False)
+@click.option("--remove", is_flag=True, help="Remove its pin.")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def pin(context: Context, handle: str | None) -> None:
+def pin(context: Context, handle: str | None, remove: bool) -> None:
     from signet_sync.recall import pinning
 
     if handle is None:
+        if remove:
+            raise click.UsageError("--remove needs a HANDLE")
         _answer_pins(context)
         return
     with context.opened(lasting=True) as workspace:
-        done = pinning.pin(workspace, context.agent, handle, context.now_us)
-    _answer_pinned(context, done, True, "pinned", "already pinned:")
-
-
-@click.command(cls=Command, help=_UNPIN, short_help="Remove a pin.")
-@click.argument("handle")
-@agent_option
-@now_option
-@json_option
-@pass_context
-def unpin(context: Context, handle: str) -> None:
-    from signet_sync.recall import pinning
-
-    with context.opened(lasting=True) as workspace:
-        done = pinning.unpin(workspace, context.agent, handle, context.now_us)
-    _answer_pinned(context, done, False, "unpinned", "was not pinned:")
+        done = (pinning.unpin if remove else pinning.pin)(workspace, context.agent, handle, context.now_us)
+    changed, unchanged = ("unpinned", "was not pinned:") if remove else ("pinned", "already pinned:")
+    document = {"id": done.id, "pinned": not remove, "changed": done.changed}
+    context.say(done.waiting)
+    context.answer(document, lambda: click.echo(f"{changed if done.changed else unchanged} ^{done.id}"))
 
 
 def _answer_pins(context: Context) -> None:
@@ -181,9 +166,3 @@ def _answer_pins(context: Context) -> None:
             context.say(f"nothing is pinned; to pin something: {context.command_line('pin HANDLE')}")
 
     context.answer({"pins": [one._asdict() for one in found]}, show)
-
-
-def _answer_pinned(context: Context, done: Pinned, pinned: bool, changed: str, unchanged: str) -> None:
-    context.say(done.waiting)
-    document = {"id": done.id, "pinned": pinned, "changed": done.changed}
-    context.answer(document, lambda: click.echo(f"{changed if done.changed else unchanged} ^{done.id}"))

@@ -52,10 +52,17 @@ def _executable() -> list[str]:
 
 
 @service.command()
+@click.option("--print", "only_print", is_flag=True, help="Print the unit instead.")
 @json_option
 @pass_context
-def install(context: Context) -> int:
+def install(context: Context, only_print: bool) -> int:
     """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand."""
+    if only_print:
+        kind: Kind = "launchd" if sys.platform == "darwin" else "systemd"
+        environment = {name: os.environ[name] for name in services.PASSED_ON if name in os.environ}
+        unit = services.render(kind, **unit_of(context), environment=environment)
+        context.answer({"unit": unit}, lambda: click.echo(unit, nl=False))
+        return 0
     done = services.install(**unit_of(context))
     context.answer(asdict(done) | {"lingering": services.lingering()}, lambda: _show(done))
     return 0
@@ -86,17 +93,6 @@ def status(context: Context) -> int:
             click.echo("no service is installed; to install one for this workspace: signet-sync service install")
 
     context.answer({"services": [asdict(unit) for unit in units], "lingering": services.lingering()}, show)
-    return 0
-
-
-@service.command("print")
-@click.option("--launchd", is_flag=True, help="The launchd agent, on any machine.")
-@pass_context
-def print_(context: Context, launchd: bool) -> int:
-    """Print the unit that `install` would write."""
-    kind: Kind = "launchd" if launchd or sys.platform == "darwin" else "systemd"
-    environment = {name: os.environ[name] for name in services.PASSED_ON if name in os.environ}
-    click.echo(services.render(kind, **unit_of(context), environment=environment), nl=False)
     return 0
 
 

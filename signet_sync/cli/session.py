@@ -59,7 +59,7 @@ Example:
 """
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, hidden=True)
 def session() -> None:
     """Write a session's end or compaction into the vault."""
 
@@ -75,7 +75,7 @@ _agent = click.option(
 )
 
 
-@session.command(help=_END, short_help="Write the end of a session.")
+@session.command(hidden=True, help=_END, short_help="Write the end of a session.")
 @_input
 @_agent
 @json_option
@@ -85,7 +85,7 @@ def end(context: Context, source: str, agent: str | None) -> None:
     _write(context, session_input(document, now_us=context.now_us))
 
 
-@session.command(help=_COMPACT, short_help="Write what a compaction kept of a session.")
+@session.command(hidden=True, help=_COMPACT, short_help="Write what a compaction kept of a session.")
 @_input
 @_agent
 @json_option

@@ -45,12 +45,12 @@ end of one then does not affect the turns of the others.
 """
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, hidden=True)
 def transcript() -> None:
     """Record the turns of a running session."""
 
 
-@transcript.command(help=_APPEND, short_help="Record turns of a running session.")
+@transcript.command(hidden=True, help=_APPEND, short_help="Record turns of a running session.")
 @click.option("--session-key", "key", metavar="KEY", required=True, help="The harness's name for the session.")
 @click.option("--session-id", metavar="ID", help="The session's id, if several sessions share the key.")
 @agent_option

@@ -24,11 +24,14 @@ def violations() -> None:
 
 
 @violations.command("list")
+@click.argument("path", required=False)
 @click.option("--accepted", is_flag=True, help="List accepted absences, which can still be restored from their seals.")
 @json_option
 @pass_context
-def list_(context: Context, accepted: bool) -> int:
-    """List every open violation; what one pass found is one batch."""
+def list_(context: Context, path: str | None, accepted: bool) -> int:
+    """List every open violation; what one pass found is one batch. Of PATH, show what changed since it was sealed."""
+    if path is not None:
+        return _answer_difference(context, path)
     with reading(context.place()) as database:
         if accepted:
             gone = accepted_gone(database)
@@ -59,7 +62,7 @@ def _show(found: list[Batch], context: Context) -> None:
         for one in batch.files:
             click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
     if found:
-        click.echo("signet-sync violations show PATH · restore PATH · accept PATH --reason …")
+        click.echo("signet-sync violations list PATH · restore PATH · accept PATH --reason …")
         click.echo("for several files: a pattern instead of PATH, --batch ID, --vanished, or --all")
         click.echo("to remove the whole session instead: signet-sync remove SESSION")
     else:
@@ -75,13 +78,8 @@ def _as_of(context: Context) -> str:
     return f" as of the last pass {last}{look}" if last else look
 
 
-@violations.command()
-@click.argument("path")
-@json_option
-@pass_context
-def show(context: Context, path: str) -> int:
-    """Show the difference between the sealed text and the present one."""
-    from signet_sync.integrity.operations import difference  # slow import, which list does without
+def _answer_difference(context: Context, path: str) -> int:
+    from signet_sync.integrity.operations import difference  # slow import, which the list does without
 
     limit = context.settings().max_file_bytes
     with reading(context.place()) as database:
@@ -158,7 +156,7 @@ def _answer(context: Context, settled: BatchResult, what: str, **more: object) -
 def restore(context: Context, which: ViolationFilter, yes: bool) -> int:
     """Write the sealed bytes back; a changed text is replaced and not kept.
 
-    `violations show PATH` prints the change before. What is no file (a link, a folder) is moved aside and kept.
+    `violations list PATH` prints the change before. What is no file (a link, a folder) is moved aside and kept.
 
     A PATTERN (* ? [ ]) selects every open violation that it matches by name or, with a slash in it, by path. Files
     whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and the

@@ -14,7 +14,7 @@ from signet_sync.fleet.places import opened, why_not
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import iso
 from signet_sync.integrity import check as integrity_check
-from signet_sync.integrity.check import BAD, CheckResult
+from signet_sync.integrity.check import CheckResult
 from signet_sync.sync.planner import suspected_by
 from signet_sync.text.sanitizer import sanitize_line_counted
 
@@ -84,25 +84,13 @@ def _inspected(
     return [one for one in found if one.document is not None], lost
 
 
-class FleetCheck(NamedTuple):
-    """The document of `fleet check --json`, and the workspaces in which nothing was found to check."""
-
-    document: dict[str, Any]
-    empty: list[str]
-
-    @property
-    def ok(self) -> bool:
-        """Returns whether every workspace could be read, and nothing in it is wrong."""
-        bad = any(problem["verdict"] in BAD for problem in self.document["problems"])
-        return not bad and not self.document["unreachable"]
-
-
 def check(
     named: Sequence[str], engine: Engine, now_us: int, progress: Callable[[int, int], None] | None = None
-) -> FleetCheck:
-    """Checks the workspaces of targets. `progress` gets how many are done, of how many.
+) -> tuple[dict[str, Any], list[str]]:
+    """Returns the document of `fleet check --json`, and the workspaces in which nothing was found to check.
 
-    Raises `UsageError`, `SignetSyncError` as `targets.workspaces` and `engines.run` do.
+    `progress` gets how many are done, of how many. Raises `UsageError`, `SignetSyncError` as `targets.workspaces` and
+    `engines.run` do.
     """
     found, lost = _inspected(named, engine, now_us, progress)
     counts = Counter(integrity_check.counts(CheckResult()))
@@ -121,7 +109,7 @@ def check(
         "problems": problems,
         "unreachable": lost,
     }
-    return FleetCheck(document, empty)
+    return document, empty
 
 
 def report(

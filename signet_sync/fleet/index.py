@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from typing import Any, NamedTuple
 
+from signet_sync import __version__
 from signet_sync.app.pipeline import PIPELINE
-from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.entities import scan as entities_scan
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.fleet import engines, targets
 from signet_sync.fleet.engines import Engine
-from signet_sync.fleet.listing import listing_of, stamp_of
 from signet_sync.fleet.places import Place, opened, why_not
-from signet_sync.fleet.rows import OPEN_TABLES, rows_of
+from signet_sync.fleet.rows import OPEN_TABLES, VERSION, rows_of
 from signet_sync.fleet.tables import ParquetTables, State
-from signet_sync.formats.paths import MEMORY, display
+from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.integrity import check
 from signet_sync.settings import model
-from signet_sync.storage import locations, state_dir
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files, locations, state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.vault import Root
+from signet_sync.sync import scan
 from signet_sync.sync.engine import run_locked
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text import digest_mark
+from signet_sync.text.sanitizer import sanitizer_stamp
 
 
 class IndexRequest(NamedTuple):
@@ -138,3 +146,36 @@ def index(
         "redacted": redacted,
         "unreachable": sorted(unreachable, key=lambda one: one["workspace"]),
     }
+
+
+def listing_of(root: Root) -> str:
+    """Returns a digest of path and signature of every file on which rows depend. Raises `WorkspaceError`."""
+    found = scan.scan(root)
+    if found.ground != "present":
+        raise WorkspaceError(found.ground_message, path=MEMORY, hint="check that the workspace is mounted, and whole")
+    digest = sha256()
+    for entry in (*sorted(found.files.items()), *sorted(found.odd.items()), *_others(root)):
+        digest.update(json.dumps(entry, ensure_ascii=True).encode())
+    return digest.hexdigest()
+
+
+def _others(root: Root) -> Iterator[object]:
+    """Yields what is known of settings and entities, whose problems are verdicts too."""
+    yield sorted(files.signatures(root, [SETTINGS]).items())
+    for agent in entities_scan.possible_agents(root):
+        if entities_scan.has_folder(root, agent):
+            try:
+                yield agent, sorted((entities_scan.scan(root, agent) or {}).items())
+                yield agent, sorted(entities_scan.log_pages(root, agent).items())
+            except (SignetSyncError, OSError) as error:
+                yield agent, reason(error)
+
+
+def stamp_of(settings: Settings, *, bodies: bool) -> str:
+    """Names the rules by which rows are made of files: program, sanitizer, tables, and the settings that bear on them.
+
+    What another stamp made is made again.
+    """
+    noise = settings.noise_projects, settings.noise_sessions
+    rules = (__version__, sanitizer_stamp(), digest_mark.VERSION, VERSION, noise, settings.max_file_bytes, bodies)
+    return sha256(repr(rules).encode()).hexdigest()[:32]

@@ -1,8 +1,9 @@
-"""Reads from an index what the open tables hold; a session is named by agent, token and id."""
+"""Reads from an index what the open tables hold, and sessions from these; a session is named by agent, token and id."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from signet_sync.storage.database import named_rows
 from signet_sync.storage.database.connection import Database
@@ -75,3 +76,43 @@ def facts(database: Database) -> _Rows:
             " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
         )
     )
+
+
+_COLUMNS = "workspace, agent, token, session, project, harness, day, sentence, path"
+# A word counts where it is a part of one: Chinese and Japanese have no spaces, and names of code are found by parts.
+_FOUND = """
+    with asked as (select unnest($words) as word),
+    told as (select *, strip_accents(lower(words)) as low from read_parquet($files)),
+    counted as (
+      select *, (select count(*) from asked where contains(low, word)) as had from told where {where}
+    )
+    select {columns}, words, had / len($words) as score from counted where had > 0
+    order by had desc, ended_at desc, workspace, agent, token, session limit $limit"""
+
+
+class Selection(NamedTuple):
+    """Which sessions are wanted: of a project (name, path or origin), of an agent, in a time (microseconds UTC)."""
+
+    project: str | None = None
+    agent: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    limit: int = 10
+
+
+def found(connection: Any, files: Sequence[str], words: Sequence[str], wanted: Selection) -> _Rows:
+    """Returns sessions of Parquet files that have some of the words, by DuckDB: their words and score last."""
+    clauses, bound = ["true"], dict[str, Any]()
+    if wanted.project is not None:
+        clauses.append("(lower(project) = $project or lower(regexp_replace(project, '^.*/', '')) = $project)")
+        bound["project"] = wanted.project.rstrip("/").lower()
+    if wanted.agent is not None:
+        clauses.append("agent = $agent")
+        bound["agent"] = wanted.agent
+    for name, sign, moment in (("since", ">=", wanted.since_us), ("until", "<=", wanted.until_us)):
+        if moment is not None:
+            clauses.append(f"epoch_us(ended_at) {sign} ${name}")
+            bound[name] = moment
+    bound |= {"files": files, "words": words, "limit": wanted.limit}
+    rows: _Rows = connection.execute(_FOUND.format(where=" and ".join(clauses), columns=_COLUMNS), bound).fetchall()
+    return rows

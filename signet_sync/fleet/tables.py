@@ -6,6 +6,7 @@ replaced as a whole, so that any program may read `TABLE/*.parquet` at any time.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 from collections.abc import Collection, Mapping
@@ -70,6 +71,11 @@ class ParquetTables:
             self._write(f"{table.name}/{name}.parquet", packed(table, state.workspace, rows[table.name]))
         self._write(f"{_NOTES}/{name}.json", json.dumps(state._asdict()).encode())
 
+    def files(self, table: str, workspaces: Collection[str]) -> list[str]:
+        """Returns the files of a table that have the rows of workspaces, as DuckDB takes them: it reads globs."""
+        where = glob.escape(self.url) if self.local else self.url
+        return [f"{where}/{table}/{_name_of(workspace)}.parquet" for workspace in sorted(workspaces)]
+
     def drop(self, workspaces: Collection[str]) -> None:
         """Deletes the rows of workspaces."""
         for name in map(_name_of, workspaces):
@@ -79,6 +85,9 @@ class ParquetTables:
         with _failing(self.url):
             if self.local:
                 found = []
+                for folder in (_NOTES, *(table.name for table in OPEN_TABLES)):
+                    with suppress(FileNotFoundError):  # what a writer that died left of a file
+                        durable.sweep(os.path.join(self.url, folder))
                 with suppress(FileNotFoundError):
                     for entry in os.scandir(os.path.join(self.url, _NOTES)):
                         if entry.name.endswith(".json"):
@@ -94,7 +103,6 @@ class ParquetTables:
             if self.local:
                 full = os.path.join(self.url, path)
                 durable.private_folder(os.path.dirname(full))
-                durable.sweep(os.path.dirname(full))
                 os.close(durable.publish(full, data))
                 return
             full = f"{self._root}/{path}"

@@ -177,12 +177,8 @@ class Content(_OfSession):
             self.kind, self.agent_id, self.session_id, self.session_key, self.project, self.harness,
             self.captured_at, self.started_at, self.ended_at, self._targets(), self.source_node_id,
             self.content_sha256, self.memory_sentence, self.memory_sentence_quality, (), None, self.digest(),
-            self.repository(), self.versions()
+            self.repository(),
         )  # fmt: skip
-
-    def versions(self) -> tuple[str, ...]:
-        """Returns the versions of the rules that made it."""
-        return (self.memory_sentence_version,)
 
 
 class Summary(Content):
@@ -197,10 +193,6 @@ class Transcript(Content):
     """The sanitized words of a session or of one of its segments."""
 
     sanitizer_version: Text
-
-    def versions(self) -> tuple[str, ...]:
-        """Returns the versions of the rules that made it; the last is the sanitizer's."""
-        return (self.memory_sentence_version, self.sanitizer_version)
 
 
 class Manifest(_OfSession):

@@ -140,7 +140,7 @@ def _content(kind: str, match: re.Match[str]) -> Record | None:
     links = (("manifest_path", manifest_path),)
     return Record(
         kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, links, node, sha,
-        text, quality, (), None, digest_of(typed), repository, tuple(one for one in (version, *sanitizer) if one)
+        text, quality, (), None, digest_of(typed), repository,
     )  # fmt: skip
 
 

@@ -37,10 +37,7 @@ class RecordedRepository(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What the index and the planner need of an artifact; `digest` covers every known field, typed.
-
-    `versions` are those of the rules that made it, as it says: of the sentence, then of the sanitizer if it names one.
-    """
+    """What the index and the planner need of an artifact; `digest` covers every known field, typed."""
 
     kind: str
     agent_id: str
@@ -60,7 +57,6 @@ class Record(NamedTuple):
     revision: int | None
     digest: str
     repository: RecordedRepository | None = None
-    versions: tuple[str, ...] = ()
 
 
 def repository_fields(root: str | None, origin: str | None, path: str | None) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ from signet_sync.pages.readable import belongs
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, reading
-from signet_sync.sync.store import counts, sessions
+from signet_sync.sync.store import sessions
 from signet_sync.text.phrases import counted
 
 _SIZE_LIMIT = 4 * 1024 * 1024  # bytes of a file whose lines are compared
@@ -27,13 +27,7 @@ def list_commits(place: IndexPlace, agent_id: str, limit: int, *, with_diff: boo
     `history.listed` and reading the index raise.
     """
     with reading(place) as database:
-        # Older commits name the agent only as author, and if the settings name an author, all agents committed under
-        # that name. Of an agent that is gone, only its commits may be left.
-        agents, named = set(counts.agents(database)) | {agent_id}, place.settings().history_author_name
-        authors = {agent_id} if not named or named not in agents or len(agents) == 1 else set[str]()
-        if len(agents) == 1 and named:
-            authors.add(named)
-        view = _AgentView(database, place.root, agent_id, authors)
+        view = _AgentView(database, place.root, agent_id)
         found = history_operations.list_commits(place.root, limit, with_diff=with_diff, visible=view.patch)
         commits = [view.commit(commit) for commit in found.commits]
     diff = None if found.diff is None else Diff(found.diff.text, "; ".join(filter(None, (found.diff.cut, view.left()))))
@@ -42,20 +36,18 @@ def list_commits(place: IndexPlace, agent_id: str, limit: int, *, with_diff: boo
 
 @dataclass(slots=True)
 class _AgentView:
-    """Filters commits and patches for an agent; `authors` are names of its own commits that no committer identifies."""
+    """Filters commits and patches for an agent."""
 
     database: Database
     root: str
     agent_id: str
-    authors: set[str]
     files_left: int = 0
     lines_left: int = 0
 
     def commit(self, commit: CommitSummary) -> CommitSummary:
         """Returns an own commit with its text, without sessions that are gone or others'; of others only the kind."""
         kind, colon, _ = commit.subject.partition(": ")
-        name, address = commit.committer
-        if name != self.agent_id if address == history_operations.AGENTS_ADDRESS else commit.author not in self.authors:
+        if commit.committer != (self.agent_id, history_operations.AGENTS_ADDRESS):
             return commit._replace(subject=kind if colon else "commit", body="", author=ANOTHER_AGENT)
         body = commit.body.partition(_NOT_COMMITTED)[0].strip()
         if kind != "session-close":

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from signet_sync.formats.paths import TEMPORARY
 from signet_sync.history import operations
 from signet_sync.history.commit import BUILDING
-from signet_sync.history.git import repository, versions
+from signet_sync.history.git import lock, repository, versions
 from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.history.operations import AGENTS_ADDRESS, CheckpointResult
 from signet_sync.storage import files, state_dir
@@ -32,6 +32,7 @@ def forget(workspace: Workspace, agent_id: str, now_us: int, *, yes: bool) -> Ch
             if not yes:
                 refuse_others(workspace)
             with repository.opened(workspace.root, workspace.state.key) as place:
+                lock.mend(place.folder)
                 if reason := repository.busy(place.folder):
                     raise RepositoryRefused(reason, path=".git", hint="finish that first", code="history-busy")
             files.prepare(workspace.root)

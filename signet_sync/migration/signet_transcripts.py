@@ -14,9 +14,8 @@ from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.migration.session_text import SessionText
 from signet_sync.sessions.live_turns import SpokenTurn
+from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-
-_FOLDER = "transcripts"
 
 
 def transcript_files(root: str, database: str) -> Iterator[tuple[str, str]]:
@@ -28,27 +27,12 @@ def transcript_files(root: str, database: str) -> Iterator[tuple[str, str]]:
     theirs = os.path.dirname(folder) if os.path.basename(folder) == "memory" else folder
     own = os.path.realpath(root)
     for place in dict.fromkeys((own, os.path.realpath(theirs))):
-        for path in _files_in(place):
-            yield os.path.join(place, path), path if place == own else os.path.join(place, path)
-
-
-def _files_in(root: str) -> list[str]:
-    found = []
-    memory = os.path.join(root, "memory")
-    for harness in _folders(memory):
-        folder = os.path.join(memory, harness, _FOLDER)
-        if not os.path.islink(folder) and os.path.isdir(folder):
-            names = os.listdir(folder)
-            found += [f"memory/{harness}/{_FOLDER}/{name}" for name in names if name.endswith(".jsonl")]
-    return sorted(found)
-
-
-def _folders(memory: str) -> list[str]:
-    try:
-        with os.scandir(memory) as entries:
-            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
+        for harness in files.listing(place, "memory", ""):
+            where = f"memory/{harness}/transcripts"
+            for name in files.listing(place, where, "") if not harness.endswith(".md") else ():
+                if name.endswith(".jsonl"):
+                    path = os.path.join(place, where, name)
+                    yield path, f"{where}/{name}" if place == own else path
 
 
 def sessions_in(source: JsonLines, now_us: int) -> Iterator[tuple[SessionText | None, int]]:

@@ -59,7 +59,7 @@ HINTS: dict[str, str] = {
     "not-a-file": "put the real file in its place; links and other things are never followed",
     "unreadable": "check the file's permissions and the disk; its last good state stays in the index",
     "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
-    "mutated": "signet-sync violations show PATH, then restore or accept it",
+    "mutated": "signet-sync violations list PATH, then restore or accept it",
     # In place of "mutated" if what is there is not a file.
     "replaced": "signet-sync violations restore PATH moves it away and writes the sealed file back",
     "vanished": "signet-sync violations restore PATH brings it back, accept confirms that it is gone; signet-sync"
@@ -78,7 +78,7 @@ class Judgement:
     `row` replaces the path's row; None deletes it. `seal` is written if it is not None. `unlink` asks a writing pass to
     delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
     which the index did not know of. `sealed` asks a writing pass to replace the file by these bytes: the file is a
-    version from before its redaction. `versions` as in the record.
+    version from before its redaction.
     """
 
     path: str
@@ -95,7 +95,6 @@ class Judgement:
     found_sha256: str = ""
     redacted: bool = False
     sealed: bytes | None = None
-    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +356,6 @@ def judge(path: str, found: Found | Trouble, judging: JudgeContext) -> Judgement
         links=_links(record),
         found_sha256=file_sha,
         redacted=redacted,
-        versions=record.versions,
     )
 
 

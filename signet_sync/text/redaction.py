@@ -66,9 +66,9 @@ def without_secrets(text: str) -> str:
     return redact(text)[0]
 
 
-def cleaned(raw: bytes, clean: Clean = without_secrets) -> bytes:
+def cleaned(raw: bytes) -> bytes:
     """Replaces the secrets in bytes, which need not be UTF-8."""
-    return clean(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return without_secrets(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_VERSION)

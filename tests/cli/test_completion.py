@@ -44,7 +44,7 @@ def completed(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_commands_and_options_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed("entity sh", monkeypatch) == ["show"] and completed("hel", monkeypatch) == ["help"]
+    assert completed("entity sh", monkeypatch) == ["show"]
     assert {"--workspace", "--agent", "--json"} <= set(completed("recall --", monkeypatch))
     assert "--agent" not in completed("init --", monkeypatch)
     assert completed("open ", monkeypatch) == [], "names of the workspace do not complete"

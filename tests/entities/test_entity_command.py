@@ -119,29 +119,6 @@ def test_text_comes_from_stdin_and_goes_to_notes(
     assert vault.refused("set", critic, "notes/focus", "--text", "-") == (2, "text-empty")
 
 
-def test_one_document_in_one_document_out(vault: EntityVault, monkeypatch: pytest.MonkeyPatch) -> None:
-    def apply(**given: Any) -> Answer:
-        typed(json.dumps(given), monkeypatch)
-        return vault.call("entity", "apply", "--input", "-", "--now", NOW, "--json")
-
-    made = apply(op="create", kind="user", name="Mira", idempotency_key="k").json
-    assert apply(op="set", id=made["id"], section="goals", text="Ship it.").json["section"] == "goals"
-    assert apply(op="pin", id="mira", section="goals").json["event_id"]
-    assert apply(op="append", id="mira", section="goals", text="More.").json["error"]["code"] == "section-pinned"
-    for given in (
-        {"op": "fly"},
-        {"op": "set", "id": "mira", "section": "goals"},
-        {"op": "rename", "id": "mira", "name": "M", "colour": "red"},
-        {"op": "create", "kind": "part", "name": "P", "between": "x"},
-        {"op": "rename", "id": "mira", "name": "M", "actor": "god"},
-    ):
-        answer = apply(**given)
-        assert (answer.code, answer.json["error"]["code"]) == (2, "input-invalid")
-
-
-# ── refusals ──
-
-
 def test_agents_leave_pinned_and_locked_sections_alone(vault: EntityVault, critic: str) -> None:
     assert vault.done("protect", "lock", critic, "identity")["event_id"]
     vault.done("protect", "pin", critic, "needs")

@@ -9,8 +9,6 @@ import contextlib
 import importlib.util
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +24,7 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.fleet import engines
 from signet_sync.fleet.engines import DIED, Engine
 
+pytestmark = pytest.mark.system
 SUPPORT = str(ROOT / "tests/support")
 LOCAL = Engine("local", workers=2)
 RAY = Engine("ray", workers=2)
@@ -120,40 +119,6 @@ def test_the_end_of_the_iteration_ends_all_work(
     begun.close()  # type: ignore[attr-defined]
     assert running(tmp_path) == []
     assert len(made) == (engine is RAY) and not any(map(os.path.exists, made))
-
-
-_DRIVER = """
-import sys
-import fleet_functions as given
-from signet_sync.fleet import engines
-if __name__ == "__main__":
-    for _ in engines.run(given.endless, [sys.argv[2]] , engines.Engine(sys.argv[1], workers=1)):
-        pass
-"""
-
-
-@linux
-@pytest.mark.parametrize("engine", BOTH)
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_no_worker_outlives_its_driver(engine: Engine, number: signal.Signals, tmp_path: Path) -> None:
-    script = tmp_path / "driver.py"
-    script.write_text(_DRIVER)
-    driver = subprocess.Popen(
-        [sys.executable, str(script), engine.kind, str(tmp_path / "started")],
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
-    assert until(lambda: running(tmp_path))
-    if number is signal.SIGINT:
-        os.killpg(driver.pid, number)  # as a terminal does
-    else:
-        driver.kill()
-    driver.wait(60)
-    assert until(lambda: not running(tmp_path))
-    left = list(Path("/tmp").glob(f"signet-sync-{driver.pid}-*"))
-    for folder in left:
-        shutil.rmtree(folder)
-    assert not left or number is signal.SIGKILL
 
 
 @pytest.mark.parametrize("engine", BOTH)

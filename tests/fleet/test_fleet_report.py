@@ -89,7 +89,7 @@ def test_no_form_holds_a_secret_or_a_control_character(mould: Path) -> None:
     lines = shown.out.splitlines()
     assert lines[0].split()[:2] == ["sessions", "files"]
     assert any(line.startswith("6 workspaces ") for line in lines)
-    assert lines[-1].startswith(f"unreachable: {mould}/nowhere: ")
+    assert lines[-2] == f"unreachable  {mould}/nowhere" and "does not exist" in lines[-1]
 
 
 def test_many_findings_are_counted_and_some_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,5 +99,5 @@ def test_tables_that_are_damaged_gone_or_empty_are_told(place: Path, tmp_path: P
     assert call("fleet", "search", "queue", "--tables", str(place)).code == 3
     answer = call("fleet", "search", "queue", "--tables", str(tmp_path))
     assert answer.code == 2 and "fleet index" in answer.err
-    index(tmp_path / "none", Vault(tmp_path / "empty").root)
-    assert found(tmp_path / "none", "queue") == []
+    index(tmp_path / "no[ne]", Vault(tmp_path / "empty").root)
+    assert found(tmp_path / "no[ne]", "queue") == []

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +14,7 @@ import every_verdict
 import pytest
 from fleet_tables import all_rows, index, rows, workspaces
 from invented_secrets import some
-from workbench import NOW, ROOT, Vault, call, cast, numbered, tree
+from workbench import NOW, Vault, call, cast, numbered, tree
 
 from signet_sync.fleet.index import indexed
 from signet_sync.fleet.places import Place
@@ -278,28 +275,3 @@ def test_a_writer_that_dies_leaves_nothing_that_counts(
         assert workspaces(place) == []
         assert index(place, vault.root).json["indexed"] == 1
         assert all_rows(place, vault.root) == all_rows(tmp_path / "right", vault.root)
-
-
-@pytest.mark.slow
-def test_a_run_is_killed_again_and_again(tmp_path: Path) -> None:
-    random = Random(5)
-    vaults = [Vault(tmp_path / f"w{number:02d}") for number in range(8)]
-    for vault in vaults:
-        for number in range(1, 6):
-            vault.session(number)
-    place, names = tmp_path / "tables", [str(vault.root) for vault in vaults]
-    words = [sys.executable, "-m", "signet_sync", "fleet", "index", *names, "--engine", "local", "--tables", str(place)]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for began in range(12):
-        for vault in random.sample(vaults, 4):
-            vault.session(6 + began % 20)
-        process = subprocess.Popen([*words, "--now", NOW], env=environ, stdout=subprocess.DEVNULL)
-        time.sleep(random.uniform(0.2, 5))
-        process.kill()
-        process.wait()
-    assert index(place, *names).json["workspaces"] == 8
-    index(tmp_path / "fresh", *names)
-    assert {name: all_rows(place, name) for name in names} == {
-        name: all_rows(tmp_path / "fresh", name) for name in names
-    }
-    assert workspaces(place) == sorted(names)

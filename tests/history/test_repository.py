@@ -15,6 +15,7 @@ from hostile_repositories import REFUSED, RUN, Traps
 from signet_sync.errors import extra_hint
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import repository
+from signet_sync.history.git.versions import run_git
 
 pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
@@ -71,6 +72,8 @@ def test_no_program_is_run(past, traps, name):
     RUN[name](past, traps)
     assert past.look().state == "ours"
     everything(past)
+    packed = run_git(str(past.root), str(past.root), "repack", "-d", "-q")
+    assert packed is not None and packed.returncode == 0
     assert traps.fired() == []
 
 

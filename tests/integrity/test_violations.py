@@ -72,7 +72,7 @@ def test_what_is_put_in_the_place_of_a_sealed_file_is_a_violation_and_moved_away
     assert opened(vault) == {path: "mutated"} and vault.hits("number1x")
     checked = vault.call("check", "--with-index", "--json").json["problems"]
     assert [(one["path"], one["code"], one["hint"]) for one in checked] == [(path, "mutated", hint)]
-    assert "# Session 1" in vault.call("violations", "show", path).out
+    assert "# Session 1" in vault.call("violations", "list", path).out
     refused = vault.call("violations", "accept", path, "--reason", "r", "--json")
     assert refused.code == 2 and "violations restore" in refused.json["error"]["hint"]
     status = (vault / path).lstat()

@@ -403,8 +403,8 @@ def test_a_lost_database_comes_back_with_every_memory_and_pin(vault: Vault) -> N
 def test_a_memory_is_pinned_and_unpinned(vault: Vault) -> None:
     memory = remember(vault, TEXT)["id"]
 
-    def ask(command: str, handle: str) -> Any:
-        answer = vault.call(command, handle, "--json", "--now", NOW)
+    def ask(*words: str) -> Any:
+        answer = vault.call(*words, "--json", "--now", NOW)
         assert answer.code == 0, answer
         return answer.json
 
@@ -414,10 +414,10 @@ def test_a_memory_is_pinned_and_unpinned(vault: Vault) -> None:
     vault.reindex("--full")
     assert vault.rows("select id from pins") == [(memory,)] and vault.page() == pinned
     assert vault.call("pin", memory).out == f"already pinned: ^{memory}\n"
-    assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": True}
-    assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": False}
+    assert ask("pin", "--remove", memory) == {"id": memory, "pinned": False, "changed": True}
+    assert ask("pin", "--remove", memory) == {"id": memory, "pinned": False, "changed": False}
     assert vault.page() != pinned
-    for words in (("pin", "nothing"), ("unpin", "t-aaaaaaaaaaaa"), ("pin", memory, "--agent", "scout")):
+    for words in (("pin", "nothing"), ("pin", "--remove", "t-aaaaaaaaaaaa"), ("pin", memory, "--agent", "scout")):
         answer = vault.call(*words, "--json")
         assert answer.code == 2 and answer.json["error"]["code"] == "unknown-handle", answer
 
@@ -473,7 +473,7 @@ def test_what_is_gone_can_still_be_unpinned(vault: Vault) -> None:
     vault.reindex()
     with vault.database(readonly=False) as database, database.transaction():
         pins.pin(database, "default", "f-abcdefghijkl", NOW)
-    assert vault.call("unpin", "^f-abcdefghijkl").out == "unpinned ^f-abcdefghijkl\n"
+    assert vault.call("pin", "--remove", "^f-abcdefghijkl").out == "unpinned ^f-abcdefghijkl\n"
     assert vault.rows("select * from pins") == []
 
 

@@ -177,7 +177,7 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
             assert own(vault, agent, "expand", handle)["node"]["agent_id"] == agent
         for name in (*chosen, f"^{chosen[0]}", chosen[1][:9], path, path.removeprefix("memory/"), token,
                      f"[[{path}|summary]]", f"[[MEMORY#^{chosen[2]}]]"):  # fmt: skip
-            for command in (["expand"], ["pin"], ["unpin"], ["forget"]):
+            for command in (["expand"], ["pin"], ["pin", "--remove"], ["forget"]):
                 refused(vault, other, *command, name)
         for name in (path, token):
             refused(vault, other, "remember", "Of another.", "--session", name)
@@ -250,7 +250,7 @@ class Life:
         self.ask("pin", self.one(random), "--now", NOW)
 
     def unpin(self, random: Random) -> None:
-        self.ask("unpin", self.one(random), "--now", NOW)
+        self.ask("pin", "--remove", self.one(random), "--now", NOW)
 
     def expand(self, random: Random) -> None:
         self.ask("expand", self.one(random))

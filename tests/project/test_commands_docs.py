@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command with its options, by group, generated from the command line; `signet-sync help COMMAND` explains them.
+Every command with its options, by group, generated from the command line; `signet-sync COMMAND --help` explains them.
 
 {groups}
 

@@ -24,7 +24,7 @@ OURS = """\
 #!/bin/sh
 case " $* " in
 *" setup ") exec {python} -m signet_sync "$@" --yes ;;
-*" run "*|*" --watch "*|*" -f "*|*" --follow "*)
+*" run "*|*" -f "*|*" --follow "*)
     timeout --preserve-status --foreground -s INT 3 {python} -m signet_sync "$@"; code=$?
     [ $code = 130 ] || exit $code ;;
 *) exec {python} -m signet_sync "$@" ;;

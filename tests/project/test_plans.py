@@ -164,7 +164,7 @@ def reads(vault: Vault, asked: Statements, memory: str) -> None:
         run(vault, asked, "expand", handle[:8])
         if handle[0] != "x":
             run(vault, asked, "pin", handle)
-            run(vault, asked, "unpin", handle)
+            run(vault, asked, "pin", "--remove", handle)
     session, other = (talk(number, "default")["session_id"] for number in (3, 9))
     artifact = next(iter(vault.rows("select source_path from memory_artifacts where session_id = ?", session)))[0]
     who = {"session": session, "other": other, "memory": memory, "entity": entity[0], "drifted": entity[0]}

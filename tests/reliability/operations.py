@@ -341,7 +341,7 @@ _ALL = (
         "pin", "a memory pinned", vaults.remembering(), lambda prepared: Scenario(done(_pin(prepared))), ("pin",)
     ),
     Operation(
-        "unpin", "a pin taken away", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("unpin",)
+        "unpin", "a pin taken away", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("pin",)
     ),
     Operation(
         "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)
@@ -375,9 +375,9 @@ _ALL = (
         "migration from others", "what claude-mem remembers is brought over; other programs are read by the same rows",
         vaults.beside_claude_mem,
         lambda prepared: Scenario(
-            told_to("migrate", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
+            told_to("migrate", "from", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
         ),
-        ("migrate claude-mem", "migrate basic-memory", "migrate openclaw-memory", "migrate mem0-export"),
+        ("migrate from",),
     ),
     # ── Obsidian ──
     Operation(

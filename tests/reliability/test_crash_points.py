@@ -127,7 +127,6 @@ NOT_HERE = {
     "history forget": "a rename of .git, deleted where it went, and a commit: tests/history/test_forget.py",
     "entity protect": "one line in the ledger of events, as a proposal",
     "entity review": "an edit of a profile, or one line in the ledger of events",
-    "entity apply": "the same requests from JSON",
     "entity promote": "one line in the ledger of events, as a proposal",
     "entity check": "lines in the ledger of events, as a proposal",
     "backup create": "one file: tests/backup/test_backup.py",

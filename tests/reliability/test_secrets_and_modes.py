@@ -56,7 +56,7 @@ NEEDLES = {place: max(re.split(r"[-_]", secret), key=len)[5:].lower() for place,
 ANSWERING = (
     f"""
 reindex --json;reindex --full;check;check --json;status;status --json;doctor;context;render
-violations list;history;graph;entity check;entity log;hooks status auto;open {ID};service print
+violations list;history;entity check;entity log;hooks status auto;open {ID}
 """.strip()
     .replace("\n", ";")
     .split(";")

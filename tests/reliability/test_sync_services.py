@@ -103,7 +103,7 @@ def test_two_texts_merged_into_one_are_a_violation_that_knows_both(vault: Vault)
     )
     assert (found, known) == (sha256(merged).hexdigest(), sha256(sealed).hexdigest())
     assert vault.hits("number1x") and not vault.hits("kingfisher")
-    assert "+- kingfisher" in vault.call("violations", "show", path_of("summary")).out
+    assert "+- kingfisher" in vault.call("violations", "list", path_of("summary")).out
 
 
 def test_a_renamed_file_and_the_links_that_followed_it_lose_nothing(vault: Vault) -> None:

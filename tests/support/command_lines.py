@@ -52,7 +52,6 @@ HOOKS = {
     "compaction": _EVENT | {"hook_event_name": "PostCompact", "trigger": "auto", "compact_summary": "# Queue\n"},
     "end": _EVENT | {"hook_event_name": "SessionEnd", "reason": "other"},
 }
-EDIT = {"op": "append", "id": "{entity}", "section": "highlights", "text": "It stops at five.\n"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,6 @@ COMMAND_LINES: dict[str, Line] = {
     "violations accept": Line("{changed} --reason mine"),
     "violations list": reads(),
     "violations restore": Line("{changed}"),
-    "violations show": reads("{changed}"),
     "remove": Line("{session} --reason asked --yes --quoting keep"),
     "redact": Line("{other} --reason asked --yes"),
     "checkpoint": Line("noted"),
@@ -116,7 +114,6 @@ COMMAND_LINES: dict[str, Line] = {
     "remember": Line("Ada-trims-the-wick"),
     "forget": Line("{memory}"),
     "pin": Line("{memory}"),
-    "unpin": Line("{memory}"),
     "dream": Line(),
     "entity create": Line("part Perfectionist"),
     "entity list": reads(),
@@ -129,7 +126,6 @@ COMMAND_LINES: dict[str, Line] = {
     "entity protect": Line("lock {entity} role"),
     "entity propose": Line("{entity} role --text It-sleeps."),
     "entity review": Line("approve {proposal}"),
-    "entity apply": Line("--input -", EDIT),
     "entity log": reads("{entity}"),
     "entity check": reads("{entity}"),
     "entity resolve": Line("{drifted} --keep events --actor maintainer"),
@@ -149,12 +145,8 @@ COMMAND_LINES: dict[str, Line] = {
     "hooks uninstall": Line("claude-code"),
     "import": Line("claude-code {folder}/transcript.jsonl"),
     "migrate signet": Line("--from {folder}/signet"),
-    "migrate claude-mem": Line("{folder}/others/claude-mem.db"),
-    "migrate basic-memory": Line("{folder}/others/notes"),
-    "migrate openclaw-memory": Line("{folder}/others/claw"),
-    "migrate mem0-export": Line("{folder}/others/export.json"),
+    "migrate from": Line("claude-mem {folder}/others/claude-mem.db"),
     "service install": SERVES,
-    "service print": reads(),
     "service status": SERVES,
     "service uninstall": SERVES,
     "obsidian": Line("--yes"),
@@ -168,7 +160,6 @@ COMMAND_LINES: dict[str, Line] = {
     "fleet index": Line("{folder}/vault --engine local --workers 1 --tables {folder}/tables"),
     "fleet search": SERVES,  # needs tables: tests/fleet/test_fleet_search.py
     "completion": reads("bash"),
-    "help": reads("--all"),
 }
 
 

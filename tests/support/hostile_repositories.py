@@ -91,6 +91,7 @@ RUN = {
     "pager and editor": config("[core]", "pager = {run}", "editor = {run}", "[sequence]", "editor = {run}"),
     "alias": config("[alias]", 'log = "!{run}"', 'commit = "!{run}"'),
     "alternateRefsCommand": config("[core]", "alternateRefsCommand = {run}"),
+    "gc hooks": config("[gc]", "recentObjectsHook = {run}", "auto = 1", "[repack]", "updateServerInfo"),
     "templates": config("[init]", "templateDir = {pipe}"),
     "submodule": submodule,
     "mailmap and others": config(

@@ -510,9 +510,9 @@ def test_an_edited_body_is_a_violation_that_restore_heals(vault):
         vault.page()
     )
     assert vault.call("status", "--json").json["violations"] == [path_of("summary")]
-    shown = vault.call("violations", "show", path_of("summary")).out
+    shown = vault.call("violations", "list", path_of("summary")).out
     assert "+One more line.\n" in shown and f"--- {path_of('summary')} (sealed " in shown
-    document = vault.call("violations", "show", path_of("summary"), "--json").json
+    document = vault.call("violations", "list", path_of("summary"), "--json").json
     assert document == {"path": path_of("summary"), "diff": shown}
     assert vault.call("violations", "restore", path_of("summary"), "--now", NOW).code == 0
     assert path.read_bytes() == raw

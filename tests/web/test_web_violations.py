@@ -168,7 +168,7 @@ def test_no_secret_is_shown_and_a_change_of_nothing_else_is_said_to_be_one(vault
     path = paths(vault)[3]["summary"]
     page = visitor(vault.root, "scout").get("/violations/show", params={"path": path}).text
     assert "differ only in what is never shown" in page and "ghp_" not in page
-    answer = vault.call("violations", "show", path)
+    answer = vault.call("violations", "list", path)
     assert answer.code == 0 and not answer.out and "never shown" in answer.err
 
 

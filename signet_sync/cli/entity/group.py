@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.entity import read, write
-from signet_sync.cli.entity.arguments import apply_
 from signet_sync.cli.parsing import Group
 
 _HELP = """Manage files about the user, persons and relationships between them.
@@ -37,7 +36,6 @@ for _command in (
     write.protect,
     write.propose,
     write.review,
-    apply_,
     read.log,
     read.check,
     write.resolve,

@@ -67,7 +67,7 @@ def failure(error: SignetSyncError) -> str:
 
 def sarif(document: dict[str, Any], below: str) -> str:
     """Returns a SARIF 2.1.0 log."""
-    found = entries(document, below)
+    found = list(entries(document, below))
     rules = {code: place for place, code in enumerate(sorted({entry.code for entry in found}))}
     driver = {
         "name": "signet-sync",

@@ -1,9 +1,8 @@
 """Reads what git has of `memory/` at a revision: which files differ from those on disk, and their bytes then.
 
 Uses only plumbing commands, which compare trees with the index and return objects as they are: no filter, hook or
-driver
-that a repository configures is run, and git reads no file of the working tree. As in git, sizes and times show which
-files changed since git's last look.
+driver that a repository configures is run, and git reads no file of the working tree. As in git, sizes and times show
+which files changed since git's last look.
 """
 
 from __future__ import annotations

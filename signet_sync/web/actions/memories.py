@@ -129,7 +129,7 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
         sentences=[said if pin else "Age and room decide again whether MEMORY.md shows it."],
         back=_view_of(found),
         state=[found, is_pinned],
-        command=command_line(request, "pin" if pin else "unpin", found),
+        command=command_line(request, "pin", found, *([] if pin else ["--remove"])),
         computed=found,
     )
 

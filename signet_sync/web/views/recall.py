@@ -180,7 +180,7 @@ def memory(request: ViewRequest) -> WebPage:
             "most": sum(weights),
             "least": gates.score,
             "forget": command_line(request, "forget", wanted),
-            "pin": command_line(request, "unpin" if data["pinned"] else "pin", wanted),
+            "pin": command_line(request, "pin", wanted, *(["--remove"] if data["pinned"] else [])),
             "undo": command_line(request, "dream", "--redo" if data["undone_us"] else "--undo", wanted),
             "expand": command_line(request, "expand", wanted),
         },

@@ -240,7 +240,7 @@ def show(request: ViewRequest) -> WebPage:
             "changed": changed,
             "differing": compared,
             "why_not": _why_not(changed, compared),
-            "show": command_line(request, "violations", "show", path, own_agent=False),
+            "show": command_line(request, "violations", "list", path, own_agent=False),
         },
     )
 

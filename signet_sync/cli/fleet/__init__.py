@@ -1,1 +1,0 @@
-"""The commands over many workspaces, `fleet …`."""
