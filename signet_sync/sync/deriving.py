@@ -78,12 +78,6 @@ def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver])
         )
 
 
-def follow(database: Database, pipeline: Pipeline, moved: Collection[Source], *, alive: Alive = lambda: None) -> Change:
-    """Updates all rows derived from what moved, in the caller's transaction."""
-    queue(database, pipeline, moved)
-    return drain(database, pipeline, alive=alive)
-
-
 def waits(database: Database, pipeline: Pipeline, name: str) -> bool:
     """Returns whether a deriver has sources left to process."""
     return name in _waiting(pipeline, outbox.waiting(database))
