@@ -327,7 +327,7 @@ def read_facts(answer: str, content: str) -> tuple[Item, ...] | None:
     """Returns the items in an answer to `facts_prompt` that the record supports; None if it is no such answer.
 
     An item is kept if it quotes the record (which gives its line) and says in a few words, mostly the record's own,
-    what that line says. A model neither closes nor supersedes anything: `done` is never set, and there are no claims.
+    what that line says. A model closes nothing: `done` is never set.
     """
     stated = list(_objects(_unfenced(_without_thoughts(answer).strip())))
     if not stated and "[]" not in answer:
