@@ -13,6 +13,7 @@ from signet_sync.facts.items import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, norm
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.text.digest.summary import LIMIT
 
+
 def test_a_next_step_does_not_say_next_again():
     steps = {
         "Next we need to write docs.": "we need to write docs.",
@@ -194,7 +195,8 @@ def test_ticked_and_struck_items_are_done():
 
 
 def test_items_below_a_heading_of_what_is_done_are_done():
-    body = "## Done\n- trim the wick\n- [x] fill the lamp\n## Resolved:\n- no oil\n## Next\n- light lamps\n## Summary\n- all well\n"
+    body = "## Done\n- trim the wick\n- [x] fill the lamp\n## Resolved:\n- no oil\n## Next\n- light lamps\n"
+    body += "## Summary\n- all well\n"
     assert [(item.aspect, item.text, item.done) for item in items(body)] == [
         ("next", "trim the wick", True), ("next", "fill the lamp", True), ("blocker", "no oil", True),
         ("next", "light lamps", False)]  # fmt: skip

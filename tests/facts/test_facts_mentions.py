@@ -177,7 +177,8 @@ def test_tokens_are_whole_words_whose_first_signs_stand_before_a_letter_or_digit
 HOSTILE = {
     "words": "a", "slashes": "/", "folders": "a/", "dots": "a.", "ats": "@", "people": "@a ", "ticked": "@a` ",
     "hashes": "#", "numbers": "#1 ", "capitals": "A", "keys": "AB-1-", "ticks": "`",
-    "spans": "`src/a` ", "fences": "```\n", "addresses": "https://a.b/c/d/issues/", "authors": "Co-authored-by: A B\n", "heads": "## People\n- Ada: x\n", "strikes": "~",
+    "spans": "`src/a` ", "fences": "```\n", "addresses": "https://a.b/c/d/issues/",
+    "authors": "Co-authored-by: A B\n", "heads": "## People\n- Ada: x\n", "strikes": "~",
     "edges": "_'", "lines": "\n", "blanks": " ", "quotes": "from 'a", "han": "中/a.py",
 }  # fmt: skip
 

@@ -152,7 +152,10 @@ LISTS: dict[str, tuple[list[str], set[str]]] = {
     "no newer list": ([NEXT + "- fill lamps\n", "## Outcome\n- Filled lamps.\n"], {"fill lamps"}),
     "only a tick": ([NEXT + "- fill lamps\n- trim wicks\n", NEXT + "- [x] fill lamps\n"], {"trim wicks"}),
     "a heading of what is done": (
-        [NEXT + "- fill lamps\n- trim wicks\n" + BLOCKERS + "- no oil\n", "## Done\n- Fill lamps.\n## Resolved\n- no oil\n"],
+        [
+            NEXT + "- fill lamps\n- trim wicks\n" + BLOCKERS + "- no oil\n",
+            "## Done\n- Fill lamps.\n## Resolved\n- no oil\n",
+        ],
         {"trim wicks"},
     ),
     "a tick in a newer list": (

@@ -108,7 +108,7 @@ def test_the_same_is_kept_once_and_never_too_much():
 
 
 def test_own_items_stay_first_and_are_not_said_again():
-    own = [Item("decision", "Use SQLite.", 3, True, "use"), Item("next", "Ship", 9)]
+    own = [Item("decision", "Use SQLite.", 3, True), Item("next", "Ship", 9)]
     more = [Item("note", "use `SQLite`", 1), Item("note", "Ask Grace", 2), Item("note", "ask grace!", 3)]
     assert merge_items(own, more) == (*own, more[1])
     assert merge_items(own, ()) == tuple(own) and merge_items((), more[:1]) == (more[0],)

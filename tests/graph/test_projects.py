@@ -228,15 +228,15 @@ def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vau
 
 
 def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(database: Database) -> None:
-    first = "# One\n\n## Decisions\n\n- The retry limit is 5\n\n## Blockers\n\n- waiting for the signing key from ops\n"
-    then = "# Two\n\nThe signing key from ops arrived.\n\n## Decisions\n\n- The retry limit is 7\n"
+    first = "# One\n\n## Next steps\n\n- trim the wick\n\n## Blockers\n\n- waiting for the signing key from ops\n"
+    then = "# Two\n\n## Resolved\n\n- Waiting for the signing key from ops.\n\n## Next steps\n\n- fill the lamp\n"
     _, later = grown(database, session(1, "/home/ada/lantern", body=first), session(9, "/home/ada/lantern", body=then))
-    told = "select told ->> '$.decisions', told ->> '$.blockers' from memory_thread_heads"
-    assert [*database.execute(told)] == [('["The retry limit is 7"]', "[]")]
+    told = "select next_action, told ->> '$.blockers' from memory_thread_heads"
+    assert [*database.execute(told)] == [("fill the lamp", "[]")]
     stages = pipeline()
     drop(database, later)
     follow(database, stages, later)
-    assert [*database.execute(told)] == [('["The retry limit is 5"]', '["waiting for the signing key from ops"]')]
+    assert [*database.execute(told)] == [("trim the wick", '["waiting for the signing key from ops"]')]
     before = rows(database, stages)
     assert rebuilt(database, stages) == before
 
