@@ -429,6 +429,13 @@ def test_the_line_of_a_pinned_node():
     assert sections.pinned_line(arc, TODAY) == "The wick burns (condensation, Mar 28)"
 
 
+def test_of_an_older_list_only_what_is_pinned_is_shown(database):
+    older = rows.fact(database, "next", "Trim the wick", "2026-03-27", status="past")
+    assert f"^{older[:8]}" not in page(database).text
+    rows.pin(database, older)
+    assert f"^{older[:8]}" in page(database).text
+
+
 def test_what_a_thread_does_next_does_not_stand_again(database):
     rows.thread(database, "lantern", "2026-03-28", next_action="Trim the wick")
     again = rows.fact(database, "next", "trim the wick.", "2026-03-28")
