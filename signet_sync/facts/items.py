@@ -81,13 +81,8 @@ def items(body: str) -> tuple[Item, ...]:
 def normal(text: str) -> str:
     """Normalises a text for comparison: ignores case, blanks, emphasis, quotes and final punctuation."""
     plain = text if text.isascii() else unicodedata.normalize("NFC", text)
-    plain = " ".join(_bare(plain).casefold().split()).rstrip(_END)
+    plain = " ".join(_EDGES.sub("", plain).casefold().split()).rstrip(_END)
     return (plain if plain.isascii() else unicodedata.normalize("NFC", plain)) or text.casefold()
-
-
-def _bare(text: str) -> str:
-    """Removes emphasis and quotes."""
-    return _EDGES.sub("", text)
 
 
 def _sections(body: str) -> Iterator[tuple[Aspect, bool, str, int]]:
