@@ -169,8 +169,7 @@ def without_log(page: str) -> str:
     "words, first, last",
     [
         # Decisions stay, with their days; a blocker stays until a session lists another one.
-        ("retried 3 times", 1, 9),
-        ("retried 5 times", 2, 9),
+        ("retry an upload 3 times", 1, 9),
         ("take 7 retries", 6, 9),
         ("Priya to grant write access", 2, 9),
         ("load test for the upload queue is done", 8, 8),
