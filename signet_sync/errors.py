@@ -71,10 +71,6 @@ class DatabaseError(SignetSyncError):
     code = "database-unusable"
 
 
-class DatabaseNewer(DatabaseError):
-    """Another version of signet-sync took the database over while it was open here: it writes nothing into it."""
-
-
 class DatabaseCorrupt(DatabaseError):
     """The database's bytes are damaged; it is moved aside and rebuilt from the files."""
 

@@ -12,6 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import schemas  # beside this file
+
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent
 TARGET = DOCS.parent / "dist" / "site"
@@ -27,6 +31,7 @@ def build(target: Path) -> None:
         for page in (root / "docs").rglob("*.md"):
             leaving = "](" + "../" * len(page.relative_to(root).parts[:-1])
             page.write_text(page.read_text(encoding="utf-8").replace(leaving, f"]({REPOSITORY}"), encoding="utf-8")
+        schemas.write(root / "docs" / "json")
         subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=root, check=True)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(root / "site", target)

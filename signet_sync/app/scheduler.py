@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import math
 import os
 import random
@@ -34,7 +35,6 @@ from signet_sync.settings.model_choice import has_embeddings, may_ask_model
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import engine, outbox, quarantine
-from signet_sync.sync.gc_control import set_apart
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.watcher import Hint, Watcher
@@ -318,7 +318,9 @@ class Scheduler:
         if first or outcome.read > BIG_BATCH:
             self._due["spare"] = time.monotonic() + SPARE_AFTER
         if first:
-            set_apart()
+            # What is there by now is not collected again: looking through it takes longer than handling a change.
+            gc.collect()
+            gc.freeze()
         if expected is not None:
             self._check_watch((outcome.change.paths | outcome.unsettled) - expected - reread)
 

@@ -50,31 +50,20 @@ daemon that still runs MEMORY.md and manifests are held back.
 
 A backup is written before; `backup restore FILE --replace` goes back to its memories. Sessions that came are files.
 """
-_EVERY = f"""\
+_FROM = f"""Bring over what another program remembers.
+
+\b
+claude-mem       observations and session summaries: PATH is claude-mem.db, or its folder
+basic-memory     observations and relations in notes: PATH is a folder of notes, or one note
+openclaw-memory  MEMORY.md and memory/*.md of OpenClaw, kept private: PATH is its workspace
+mem0-export      the answer of get_all of mem0, saved as JSON: PATH is that file
+
 Each thing comes once: repeated, the command brings what is new since. Secrets are redacted. Everything is accounted
 for: brought, here already, or left and why. Of more than {operations.MOST_ITEMS:,} things the newest come, unless
---all. Nothing but PATH is opened.
+--all. Nothing but PATH is opened, a database read-only, and no link is followed.
 
 A backup is written before; `backup restore FILE --replace` goes back to its memories.
 """
-_HELPS = {
-    "claude-mem": """Bring over the observations and session summaries of claude-mem.
-
-PATH is its claude-mem.db, or the folder that holds it. It is opened read-only, also beside a running claude-mem.
-""",
-    "basic-memory": """Bring over the observations and relations in notes of basic-memory.
-
-PATH is a folder of notes, or one note. Links are not followed. Other text of the notes is left.
-""",
-    "openclaw-memory": """Bring over what OpenClaw remembers in MEMORY.md and memory/*.md.
-
-PATH is its workspace, or one of the files. Links are not followed. What MEMORY.md says is kept private.
-""",
-    "mem0-export": """Bring over an export of mem0.
-
-PATH is the answer of `get_all`, saved as JSON. Memories of a mem0 agent come to the agent of that name here.
-""",
-}
 
 
 @click.group(cls=Group)
@@ -129,23 +118,19 @@ def signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept
     return 1 if out.failed else 0
 
 
-def _add(program: str) -> None:
-    @migrate.command(program, help=f"{_HELPS[program]}\n{_EVERY}", short_help=_HELPS[program].partition("\n")[0])
-    @click.argument("path", metavar="PATH")
-    @click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
-    @click.option("--all", "every", is_flag=True, help=f"Also more than {operations.MOST_ITEMS:,} things.")
-    @now_option
-    @json_option
-    @pass_context
-    def bring(context: Context, path: str, dry_run: bool, every: bool) -> None:
-        require_root(context.root)
-        with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
-            found = operations.bring(workspace, program, path, context.now_us, write=not dry_run, every=every)
-        context.answer(found.document(), lambda: _show(context, found))
-
-
-for _program in operations.READERS:
-    _add(_program)
+@migrate.command("from", help=_FROM, short_help="Bring over what another program remembers.")
+@click.argument("program", type=click.Choice(list(operations.READERS)))
+@click.argument("path")
+@click.option("--dry-run", is_flag=True, help="Show the report; write nothing.")
+@click.option("--all", "every", is_flag=True, help=f"Also more than {operations.MOST_ITEMS:,} things.")
+@now_option
+@json_option
+@pass_context
+def from_(context: Context, program: str, path: str, dry_run: bool, every: bool) -> None:
+    require_root(context.root)
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+        found = operations.bring(workspace, program, path, context.now_us, write=not dry_run, every=every)
+    context.answer(found.document(), lambda: _show(context, found))
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.storage import state_dir
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import deriving, outbox
-from signet_sync.sync.gc_control import uncollected
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.reading import BULK_FROM
@@ -94,16 +93,15 @@ def _derive(run: Pass) -> None:
     if run.outcome.cliff is not None or not outbox.any_waits(database):
         return
     at_once = not outbox.holds(database, FEW_SOURCES) or tombstones_store.unscrubbed(database)
-    with uncollected():
-        run.outcome.change.add(
-            deriving.drain(
-                database,
-                run.workspace.pipeline,
-                since_us=0 if at_once else run.request.since_us,
-                alive=partial(run.request.alive, run.outcome.read),
-                workers=run.workers if outbox.holds(database, BULK_FROM) else None,
-            )
+    run.outcome.change.add(
+        deriving.drain(
+            database,
+            run.workspace.pipeline,
+            since_us=0 if at_once else run.request.since_us,
+            alive=partial(run.request.alive, run.outcome.read),
+            workers=run.workers if outbox.holds(database, BULK_FROM) else None,
         )
+    )
 
 
 def _maintain(run: Pass, stages: Iterable[Maintenance]) -> None:

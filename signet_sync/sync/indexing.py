@@ -18,7 +18,6 @@ from signet_sync.storage import files
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.storage.vault import Root
 from signet_sync.sync import deriving, outbox, planner, scan
-from signet_sync.sync.gc_control import uncollected
 from signet_sync.sync.planner import CliffRule, JudgeContext, Judgement, Known, Plan, Tombstones
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import BULK_FROM, WORKERS_FROM, read_and_write
@@ -106,8 +105,7 @@ def index(run: Pass) -> None:
     if removals.tombstones and not workspace.touch_nothing:
         enforce(workspace, plan, judging, run.outcome)
     plan.judged += removals.judged
-    with uncollected(wanted=len(plan.read) > BULK_FROM):
-        _apply(run, plan, judging, {} if request.rebuild else known)
+    _apply(run, plan, judging, {} if request.rebuild else known)
     if run.outcome.read:
         run.outcome.seen = None  # no longer needed: everything found is written
 
@@ -151,15 +149,14 @@ def is_artifact(path: str) -> bool:
 
 @contextmanager
 def building(run: Pass) -> Iterator[None]:
-    """Builds a first index of many files without a journal on disk, and without the garbage collector."""
+    """Builds a first index of many files without a journal on disk."""
     first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
     names = len(scan.names(run.workspace.vault) or ()) if first else 0
     begun = names > BULK_FROM and run.database.begin_build()
     try:
         if begun and names > WORKERS_FROM:
             run.workers.start()
-        with uncollected(wanted=begun):
-            yield
+        yield
     finally:
         if begun:
             run.database.end_build()

@@ -1,4 +1,4 @@
-"""Skips files whose processing has repeatedly crashed the agent; a file leaves quarantine when it changes."""
+"""Skips files whose processing has crashed the agent or workers twice; a file leaves quarantine when it changes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
-from signet_sync.formats.snapshot import Signature, Trouble
+from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.vault import Root
-from signet_sync.sync.workers import DEATHS
 
-# Deaths in a row while the same file was processed, by the agent or workers, after which the file is skipped.
-MOST = DEATHS
+# Deaths in a row while the same file was processed, after which the file is skipped.
+MOST = 2
 # Bytes from which a file is the likeliest cause if memory runs out after everything was read.
 _LARGE = 8 << 20
 _IN_HAND, _LIST = "in-hand", "perils.json"
@@ -68,12 +67,8 @@ class Quarantine:
         self._held.add(path)
 
     def took(self, path: str, size: int) -> None:
-        """Records that the file was read and judged."""
+        """Records that the file was read and judged; a large one stays recorded until its rows are written."""
         self._largest = max(self._largest, (size, path))
-
-    def received(self, path: str, size: int) -> None:
-        """Records that a worker read and judged the file; a large one stays recorded until its rows are written."""
-        self.took(path, size)
         if size >= _LARGE:
             self.hold(path)
         elif self._records_crashes:
@@ -81,9 +76,9 @@ class Quarantine:
 
     def died_of(self, root: str, path: str) -> None:
         """Quarantines a file that killed workers."""
-        signature = _signature(root, path)
-        if signature is not None:
-            self._deaths[path] = [MOST, *signature]
+        state = _state(root, path)
+        if state is not None:
+            self._deaths[path] = [MOST, *state]
             self._more = True
 
     def all_read(self) -> None:
@@ -99,8 +94,8 @@ class Quarantine:
         known = self._deaths.get(path)
         if known is None or known[0] < MOST:
             return None
-        signature = _signature(root, path)
-        if signature is None or list(signature) != known[1:]:
+        signature = files.signatures(root, [path]).get(path)
+        if signature is None or [signature.size, signature.mtime_ns] != known[1:]:
             return None
         self._held.discard(path)
         message = (
@@ -135,39 +130,32 @@ def account(root: str, folder: str) -> str | None:
         os.unlink(place)
     except OSError:
         return None
-    signature = _signature(root, path) if path else None
-    if signature is None:
+    state = _state(root, path) if path else None
+    if state is None:
         return None
     deaths = _read(folder)
-    before = deaths.get(path)
-    count = before[0] if before is not None and before[1:] == list(signature) else 0
-    deaths[path] = [count + 1, *signature]
+    before = deaths.get(path, [0])
+    deaths[path] = [before[0] + 1 if before[1:] == state else 1, *state]
     _write(folder, deaths)
     return path
 
 
-def _signature(root: Root, path: str) -> Signature | None:
-    return files.signatures(root, [path]).get(path)
+def _state(root: Root, path: str) -> list[int] | None:
+    """Returns size and time of a file; None if it is gone."""
+    signature = files.signatures(root, [path]).get(path)
+    return [signature.size, signature.mtime_ns] if signature is not None else None
 
 
 def _read(folder: str) -> dict[str, list[int]]:
-    """Returns deaths in a row and signature, by path."""
+    """Returns deaths in a row, size and time, by path."""
     try:
         with open(os.path.join(folder, _LIST), "rb") as file:
             found = json.loads(file.read(1 << 20))
     except (OSError, ValueError):
         return {}
-    if not isinstance(found, dict):
-        return {}
-    return {path: known for path, known in found.items() if _is_entry(known)}
-
-
-def _is_entry(known: object) -> bool:
-    return (
-        isinstance(known, list)
-        and len(known) == 1 + len(Signature._fields)
-        and all(isinstance(each, int) for each in known)
-    )
+    entries = found.items() if isinstance(found, dict) else ()
+    sound = {path: known for path, known in entries if isinstance(known, list) and len(known) == 3}
+    return {path: known for path, known in sound.items() if all(isinstance(each, int) for each in known)}
 
 
 def _write(folder: str, deaths: dict[str, list[int]]) -> None:

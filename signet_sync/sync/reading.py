@@ -23,7 +23,7 @@ from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
 
 FUTURE_NS = 3600 * 10**9
-# From so many files or sources on, the garbage collector is paused and full text gets more memory.
+# From so many files or sources on, full text gets more memory.
 BULK_FROM = 400
 # From so many files on, workers judge: starting two of them takes as long as judging some hundred files.
 WORKERS_FROM = 1_000
@@ -153,7 +153,7 @@ class _JudgementReader:
                     self._quarantine.died_of(self._workspace.root, path)
                 judgement = self._judged_here(path)
             else:
-                self._quarantine.received(path, _size(judgement))
+                self._quarantine.took(path, _size(judgement))
             yield path, judgement
 
     def _judged_here(self, path: str) -> Judgement | None:

@@ -41,7 +41,7 @@ def vault(tmp_path: Path) -> Vault:
 
 
 def migrate(vault: Vault, program: str, *words: str | Path, code: int = 0) -> Any:
-    answer = vault.call("migrate", program, *map(str, words), "--json", "--now", NOW)
+    answer = vault.call("migrate", "from", program, *map(str, words), "--json", "--now", NOW)
     assert answer.code == code, answer
     return answer.json["error"] if code else answer.json
 
@@ -123,7 +123,7 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(writer, "BATCH", 2)
         patch.setattr(memories, "store", cut_off)
-        assert vault.call("migrate", "openclaw-memory", str(place), "--now", NOW).code != 0
+        assert vault.call("migrate", "from", "openclaw-memory", str(place), "--now", NOW).code != 0
     assert len(remembered(vault)) == 2, "a batch that is cut off leaves nothing"
     done = migrate(vault, "openclaw-memory", place)
     assert counted(done, "brought") == 4 and counted(done, "here") == 2
@@ -250,14 +250,14 @@ def test_what_brings_nothing_names_no_backup(vault: Vault, tmp_path: Path) -> No
     place = _folder(tmp_path / "notes")
     (place / "plain.md").write_text("Nothing but prose.\n")
     (place / "coffee.md").write_text("- [fact] It is black\n")
-    first, again = (vault.call("migrate", "basic-memory", str(place), "--now", NOW).out for _ in range(2))
+    first, again = (vault.call("migrate", "from", "basic-memory", str(place), "--now", NOW).out for _ in range(2))
     assert first.startswith("Brought from ") and "--replace" in first
     assert again.startswith("Nothing new in ") and "--replace" not in again
     assert "plain.md was left: no observation or relation in it\n" in first
 
 
 def test_the_beginning_of_a_program_is_enough_to_be_told_its_name(vault: Vault) -> None:
-    assert "mem0-export" in vault.call("migrate", "mem0").err
+    assert "mem0-export" in vault.call("migrate", "from", "mem0").err
 
 
 def _folder(path: Path) -> Path:

@@ -381,9 +381,9 @@ _ALL = (
         "migration from others", "what claude-mem remembers is brought over; other programs are read by the same rows",
         vaults.beside_claude_mem,
         lambda prepared: Scenario(
-            told_to("migrate", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
+            told_to("migrate", "from", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
         ),
-        ("migrate claude-mem", "migrate basic-memory", "migrate openclaw-memory", "migrate mem0-export"),
+        ("migrate from",),
     ),
     # ── Obsidian ──
     Operation(

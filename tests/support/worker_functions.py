@@ -56,7 +56,7 @@ def surroundings(_value: int) -> dict[str, Any]:
             descriptors[int(descriptor)] = os.readlink(f"/proc/self/fd/{descriptor}")
         except OSError:  # that of the listing itself
             continue
-    return {"open": descriptors, "folder": os.getcwd(), "path": sys.path, "session": os.getsid(0) == os.getpid()}
+    return {"open": descriptors, "folder": os.getcwd(), "path": sys.path}
 
 
 def last_breath(_value: int) -> None:

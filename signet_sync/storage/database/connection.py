@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
 from signet_sync.storage.database.tables import (
     APPLICATION_ID,
     BUILDING_ID,
@@ -371,12 +371,13 @@ class Database:
                     self.connection.execute("pragma synchronous = normal")
 
     def refuse_changed(self) -> None:
-        """Raises `DatabaseNewer` if another version of signet-sync took the tables over since they were opened."""
+        """Raises `DatabaseError` if another version of signet-sync took the tables over since they were opened."""
         if self._settled and self.value("pragma user_version") != VERSION:
-            raise DatabaseNewer(
+            raise DatabaseError(
                 "another version of signet-sync has taken the database over",
                 path=self.path,
                 hint="run the same command again; an agent has to be started again",
+                code="database-taken-over",
             )
 
     def shrink(self) -> None:
@@ -439,7 +440,7 @@ class Database:
         """Lists what SQLite's and FTS5's own checks find; empty if all is well. Full text needs a writable connection.
 
         For the tables `closely` the indexes are compared with the rows, and every text is read. Raises SQLite's errors
-        if it could not check: locked, out of space, not readable; `DatabaseNewer` if another version took it over.
+        if it could not check: locked, out of space, not readable; `DatabaseError` if another version took it over.
         """
         try:
             self.refuse_changed()

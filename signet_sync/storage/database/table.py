@@ -180,11 +180,6 @@ def bare(kind: Any) -> Any:
     return others[0] if NoneType in get_args(kind) and len(others) == 1 else kind
 
 
-def is_bytes(kind: Any) -> bool:
-    """Returns whether a column of this type holds bytes."""
-    return bare(kind) in (bytes, FileBytes)
-
-
 def is_json(kind: Any) -> bool:
     """Returns whether a column of this type holds JSON."""
     return isinstance(found := get_origin(bare(kind)), type) and issubclass(found, (list, dict))

@@ -1,0 +1,1277 @@
+"""The documents that commands print with `--json`: each command's answer is the type of its name.
+
+Paths are relative to the workspace where they are in it, else absolute; times are ISO 8601 UTC; sizes are bytes; a
+`code` is stable, a `message` and a `hint` are for people. The site of the documentation has a JSON schema of each,
+which `docs/site/schemas.py` makes from these types; a test holds what every command prints to its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict  # that of Python 3.11 gives pydantic no schema
+
+
+class SetupStepError(TypedDict):
+    code: str
+    message: str
+    hint: str
+    path: str | None
+    suggestions: NotRequired[list[str]]  # What may have been meant.
+
+
+class SetupStep(TypedDict):
+    step: Literal["workspace", "hooks", "import", "index", "service"]
+    state: Literal["planned", "done", "present", "absent", "skipped", "failed"]
+    text: str
+    left: list[str]  # What stays to be done by hand.
+    error: SetupStepError | None
+
+
+class Setup(TypedDict):
+    workspace: str
+    dry_run: bool
+    steps: list[SetupStep]
+    signet: list[str]  # What to do about Signet, if it uses the workspace.
+    extras: list[str]  # Optional features that are not installed.
+    models: list[str]  # Language models found on this machine; none is turned on.
+    next: list[str]
+
+
+class DemoCounts(TypedDict):
+    scanned: int
+    read: int
+    indexed: int
+    unchanged: int
+    ignored: int
+    invalid: int
+    violation: int
+    tombstoned: int
+    tombstones: int
+    removed_rows: int
+
+
+class DemoProblem(TypedDict):
+    path: str
+    verdict: Literal["ignored", "invalid", "violation", "tombstoned"]
+    code: str
+    message: str
+    hint: str
+
+
+class DemoNote(TypedDict):
+    path: str
+    code: str
+    message: str
+
+
+class DemoAgent(TypedDict):
+    memory_md: str
+    changed: bool
+    sessions_in_window: int
+    rows_rendered: int
+    rows_clipped: int
+    tokens: int  # As estimated for language models.
+
+
+class DemoHalted(TypedDict):
+    state: str
+    would_remove: int
+    indexed: int
+    message: str
+    hint: str
+
+
+class DemoEntityDrift(TypedDict):
+    path: str
+    code: str
+    message: str
+    hint: str
+
+
+class Demo(TypedDict):
+    workspace: str
+    database: str  # The index, absolute.
+    now: str
+    mode: Literal["full", "incremental"]
+    elapsed_ms: float  # Milliseconds.
+    counts: DemoCounts
+    problems: list[DemoProblem]
+    notes: list[DemoNote]
+    agents: dict[str, DemoAgent]  # By agent.
+    halted: DemoHalted | None  # Why nothing was removed or written, or null.
+    held: str | None
+    trouble: list[str]
+    entity_drift: list[DemoEntityDrift]
+
+
+class HooksInstallHarnessFile(TypedDict):
+    path: str
+    change: str
+
+
+class HooksInstallHarnessMcp(TypedDict):
+    path: str
+    command: list[str]
+    agent_id: str
+    scope: str | None
+
+
+class HooksInstallHarness(TypedDict):
+    harness: str
+    files: list[HooksInstallHarnessFile]
+    events: list[str]
+    mcp: HooksInstallHarnessMcp | None
+    by_hand: list[str]  # What is left to do, one line each.
+    error: SetupStepError | None
+    diff: NotRequired[str]
+
+
+class HooksInstall(TypedDict):
+    workspace: str
+    dry_run: bool  # Whether nothing was changed.
+    harnesses: list[HooksInstallHarness]
+
+
+HooksUninstall = HooksInstall
+
+
+class HooksStatusHarnessPrompts(TypedDict):
+    seen: int
+    injected: int
+    lines: int
+    used: int
+
+
+class HooksStatusHarnessProblem(TypedDict):
+    code: str
+    message: str
+    hint: str
+
+
+class HooksStatusHarness(TypedDict):
+    harness: str
+    found: bool
+    installed: bool
+    events: list[str]
+    missing: list[str]
+    path: str
+    workspace: str | None
+    asks: str | None  # What the harness asks a person before it runs them.
+    mcp: HooksInstallHarnessMcp | None
+    signet: list[str]
+    transcripts_read: int
+    last_read: str | None
+    last_trouble: str | None
+    prompts: HooksStatusHarnessPrompts
+    problems: list[HooksStatusHarnessProblem]
+
+
+class HooksStatus(TypedDict):
+    harnesses: list[HooksStatusHarness]
+
+
+class StatusCounts(TypedDict):
+    artifacts: int
+    sessions: int
+    agents: int  # By agent.
+    tombstones: int
+    violations: int
+    invalid: int
+
+
+class StatusIntake(TypedDict):
+    harnesses: list[str]
+    waiting: int
+    at_work: int
+    given_up: int
+    unfinished: int
+    refused: int
+
+
+class StatusTokens(TypedDict):
+    today: int
+    last_30_days: int
+    daily: int | None
+    trouble: str | None
+
+
+class StatusMemory(TypedDict):
+    memories: int
+    recall_events: int
+    promotions: int
+    last_dream: str | None
+
+
+class Status(TypedDict):
+    workspace: str
+    database: str  # The index, absolute.
+    memory: dict[str, StatusMemory]  # By agent.
+    running: bool
+    pid: int | None
+    state: str
+    halt: str | None
+    since: str | None
+    last_full_pass: str | None
+    interval: float | None
+    readable: bool
+    counts: StatusCounts
+    watch: str | None
+    violations: list[str]
+    entity_drift: int
+    backlog: int
+    sizes: dict[str, int]
+    rows: dict[str, int]
+    intake: StatusIntake
+    tokens: StatusTokens
+    lag_seconds: float
+    trouble: str | None
+    set_aside: list[str]
+    stale_heartbeat: bool
+    silent_seconds: float | None
+    responding: bool | None
+    version: str | None
+
+
+class RecallHit(TypedDict):
+    tier: Literal["memory", "fact", "curated", "thread", "node", "transcript"]  # Where it was found.
+    id: str
+    text: str
+    path: str | None
+    score: float  # Higher is better.
+    why: str  # What it is, and the day.
+
+
+class Recall(TypedDict):
+    query: str
+    hits: list[RecallHit]
+
+
+class SearchHit(TypedDict):
+    path: str
+    kind: Literal["summary", "transcript", "compaction", "manifest"]
+    agent_id: str
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    session_key: str | None  # The harness's name for the session, if it is not its id.
+    ended_at: str | None
+    score: float  # Higher is better.
+    snippet: str
+
+
+class Search(TypedDict):
+    query: str
+    hits: list[SearchHit]
+
+
+class OpenSegment(TypedDict):
+    captured_at: str
+    ended_at: str | None
+    summary: str | None
+    transcript: str | None
+
+
+class OpenedSession(TypedDict):
+    agent_id: str
+    session_id: str  # The harness's id of the session.
+    session_key: str | None  # The harness's name for the session, if it is not its id.
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    project: str | None
+    harness: str | None
+    segments: list[OpenSegment]
+    compactions: list[str]
+    manifest: str | None
+    sentence: str  # What the session was about, in one line.
+    verdicts: dict[str, str]  # By path: indexed, or what is wrong.
+    live: int  # Turns of the running session.
+    status: str | None
+
+
+class OpenSession(TypedDict):
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    session_id: str  # The harness's id of the session.
+    session_key: str | None  # The harness's name for the session, if it is not its id.
+    day: str
+    project: str | None
+    harness: str | None
+    sentence: str  # What the session was about, in one line.
+
+
+class OpenList(TypedDict):
+    sessions: list[OpenSession]
+    more: bool
+    left_out: int  # Sessions that no list shows: without content, tests, in temporary folders.
+
+
+class OpenEvent(TypedDict):
+    v: int
+    id: str
+    token: str
+    at: str
+    agent_id: str
+    entity_id: NotRequired[str]
+    actor: Literal["agent", "person", "maintainer"]
+    op: str
+    file: NotRequired[Literal["profile", "notes"]]
+    section: NotRequired[str]
+    payload: NotRequired[dict[str, Any]]  # What is needed to repeat the event; its fields depend on `op`.
+    reason: NotRequired[str]
+    rationale: NotRequired[str]
+    evidence: NotRequired[list[str]]
+    payload_sha256: str
+    before: NotRequired[str]
+    after: NotRequired[str]
+    file_before: NotRequired[str]
+    file_after: NotRequired[str]
+    idempotency_key: NotRequired[str]
+    request_sha256: NotRequired[str]
+    lint: NotRequired[list[str]]
+    state: Literal["pending", "written", "committed", "failed"]
+    prev: str
+    hash: str
+    erased: NotRequired[str]
+
+
+class OpenedEvent(TypedDict):
+    token: str
+    event: OpenEvent
+    id: str | None
+    entity_path: str
+    path: str | None
+    line: int | None
+
+
+Open = OpenedSession | OpenList | OpenedEvent
+
+
+class DigestCounts(TypedDict):
+    sessions: int
+    projects: int
+    decisions: int
+    blocked: int
+    solved: int
+    remembered: int
+    promoted: int
+
+
+class DigestSession(TypedDict):
+    id: str  # A handle.
+    project: str | None
+    day: str  # YYYY-MM-DD, UTC.
+    status: Literal["done", "open", "blocked", "aborted", "question-only"] | None
+    text: str
+
+
+class DigestFact(TypedDict):
+    id: str  # A handle.
+    project: str | None
+    day: str  # YYYY-MM-DD, UTC.
+    aspect: Literal["decision", "constraint", "blocker"]
+    text: str
+    over: bool  # The blocker was solved on this day.
+
+
+class DigestMemory(TypedDict):
+    id: str  # A handle.
+    type: str
+    day: str  # YYYY-MM-DD, UTC.
+    text: str
+    private: bool
+    promoted: bool
+
+
+Digest = TypedDict(
+    "Digest",
+    {
+        "agent_id": str,
+        "from": str,  # YYYY-MM-DD, UTC.
+        "to": str,  # The last day, YYYY-MM-DD, UTC.
+        "counts": DigestCounts,
+        "sessions": list[DigestSession],
+        "facts": list[DigestFact],
+        "memories": list[DigestMemory],
+        "path": NotRequired[str],  # With --into: the note, from the workspace on.
+        "changed": NotRequired[bool],  # With --into: whether it was written.
+    },
+)
+
+
+class Remember(TypedDict):
+    id: str
+    agent_id: str
+    tags: list[str]
+    concept_tags: list[str]
+    redactions: dict[str, int]
+    type: str
+    private: bool
+    new: bool
+
+
+class Forget(TypedDict):
+    id: str
+    forgotten: bool
+    pending: bool  # What cannot be deleted yet; every pass tries again.
+    git_history: Literal["no-repository", "clean", "contains", "unknown"]
+
+
+class Ui(TypedDict):
+    url: str
+    port: int
+    pid: int
+
+
+class ContextText(TypedDict):
+    agent_id: str
+    scope: Literal["main", "shared"]
+    tokens: int  # As estimated for language models.
+    text: str
+    sources: list[str]
+
+
+class ContextStart(TypedDict):
+    id: str
+    text: str | None
+
+
+class ContextInjected(TypedDict):
+    session_id: str  # The harness's id of the session.
+    files: int
+    start: list[ContextStart]
+    prompts: list[ContextStart]
+
+
+Context = ContextText | ContextInjected
+
+
+class ExpandNode(TypedDict):
+    id: str
+    kind: str
+    agent_id: str
+    session_token: str | None  # The name of a session: the 16 characters by which its files are called.
+    depth: int | None
+    label: str
+    text: str
+    session_id: NotRequired[str | None]  # The harness's id of the session.
+    thread: NotRequired[str | None]
+    path: NotRequired[str | None]
+    earliest: NotRequired[str | None]
+    latest: NotRequired[str | None]
+    level: NotRequired[str]
+    key: NotRequired[str]
+    project: NotRequired[str | None]
+    status: NotRequired[str | None]
+    sessions: NotRequired[int]
+    aspect: NotRequired[str]
+    superseded_by: NotRequired[str | None]
+    ended_by: NotRequired[str | None]
+    entity: NotRequired[str | None]
+    type: NotRequired[str | None]
+    tags: NotRequired[list[str]]
+    private: NotRequired[bool]
+    turns: NotRequired[int]
+
+
+class ExpandTranscript(TypedDict):
+    path: str
+    excerpt: str
+
+
+class ExpandRecalled(TypedDict):
+    hits: int
+    queries: int
+    days: int
+    last: str
+
+
+class ExpandRisen(TypedDict):
+    at: str
+    score: float  # Higher is better.
+    undone: str | None
+
+
+class ExpandLive(TypedDict):
+    session_key: str  # The harness's name for the session, if it is not its id.
+    turns: int
+
+
+class ExpandSource(TypedDict):
+    path: str
+    line: int
+    running: NotRequired[str]
+    id: str | None
+
+
+class ExpandChain(TypedDict):
+    id: str
+    at: str
+    path: str | None
+
+
+class Expand(TypedDict):
+    node: ExpandNode
+    parents: list[str]
+    children: list[str]
+    siblings: list[str]
+    memories: list[str]
+    transcript: ExpandTranscript | None
+    labels: dict[str, str]
+    recalled: NotRequired[ExpandRecalled | None]
+    risen: NotRequired[ExpandRisen | None]
+    tokens: int  # As estimated for language models.
+    children_left_out: NotRequired[int]
+    wording: NotRequired[str | None]
+    live: NotRequired[list[ExpandLive]]  # Turns of the running session.
+    sources: NotRequired[list[ExpandSource]]
+    chain: NotRequired[list[ExpandChain]]
+    conflicts: NotRequired[list[str]]
+
+
+class Pinned(TypedDict):
+    id: str
+    pinned: bool
+    changed: bool
+
+
+class PinPin(TypedDict):
+    id: str
+    text: str | None  # One line about it: its kind, its day, its words; null if it no longer exists.
+    pinned_at: str
+
+
+class PinList(TypedDict):
+    pins: list[PinPin]
+
+
+Pin = Pinned | PinList
+
+
+class DreamPromotedSignals(TypedDict):
+    recall_count: int
+    frequency: float
+    relevance: float
+    recency: float
+    diversity: float
+    unique_days: int
+
+
+class DreamPromoted(TypedDict):
+    memory_id: str
+    score: float  # Higher is better.
+    hits: int
+    days: int
+    queries: int
+    signals: DreamPromotedSignals
+
+
+class DreamNear(TypedDict):
+    memory_id: str
+    score: float  # Higher is better.
+    hits: int
+    days: int
+    queries: int
+    signals: DreamPromotedSignals
+    lacks: list[str]
+
+
+class DreamSweep(TypedDict):
+    sweep_id: str
+    candidates: int
+    skipped_already_promoted: int
+    promoted: list[DreamPromoted]
+    near: list[DreamNear]
+    dry_run: bool  # Whether nothing was changed.
+    deferred: bool
+
+
+class DreamUndone(TypedDict):
+    memory_id: str
+    undone: bool
+    changed: bool
+
+
+Dream = DreamSweep | DreamUndone
+
+
+class Render(TypedDict):
+    agent_id: str
+    memory_md: str
+    changed: bool
+    sessions_in_window: int
+    rows_rendered: int
+    rows_clipped: int
+    tokens: int  # As estimated for language models.
+    text: str
+
+
+class EntityCreate(TypedDict):
+    id: str
+    event_id: str
+    section: str | None
+    before: str | None
+    after: str | None
+    warnings: list[str]
+    path: str
+    token: str
+    replayed: bool  # Whether the same key was used before, so that nothing was written.
+    redactions: dict[str, int]
+
+
+class EntityListEntity(TypedDict):
+    id: str
+    kind: Literal["user", "part", "relationship"]
+    title: str
+    status: str
+    type: str | None
+    path: str
+    line: str
+
+
+class EntityList(TypedDict):
+    entities: list[EntityListEntity]
+
+
+class EntityShowSectionItem(TypedDict):
+    number: int
+    key: str
+    text: str
+
+
+class EntityShowSection(TypedDict):
+    name: str
+    anchor: str | None
+    heading: str
+    text: NotRequired[str]
+    items: NotRequired[list[EntityShowSectionItem]]
+
+
+class EntityShowProposal(TypedDict):
+    id: str
+    entity_id: str
+    section: str
+    op: str
+    text: str
+    at: str
+    rationale: str | None
+    source: str | None
+
+
+class EntityShow(TypedDict):
+    id: str
+    agent_id: str
+    kind: Literal["user", "part", "relationship"]
+    title: str
+    path: str
+    status: str
+    type: str | None
+    participants: list[str]
+    sections: list[EntityShowSection]
+    pins: list[str]
+    locks: list[str]
+    proposals: list[EntityShowProposal]
+    drifted: bool
+
+
+EntitySet = EntityCreate
+EntityAppend = EntityCreate
+EntityPrune = EntityCreate
+EntityStatus = EntityCreate
+EntityRename = EntityCreate
+EntityPropose = EntityCreate
+
+
+class EntityLogFinding(TypedDict):
+    id: str
+    code: str
+    message: str
+    hint: str
+    path: str
+
+
+class EntityLog(TypedDict):
+    ok: bool
+    findings: list[EntityLogFinding]
+    events: list[OpenEvent]
+
+
+EntityResolve = EntityCreate
+
+
+class Init(TypedDict):
+    workspace: str
+    made: list[str]
+
+
+Reindex = Demo
+
+
+class CheckProblem(TypedDict):
+    path: str
+    verdict: Literal["ignored", "invalid", "violation", "tombstoned"]
+    code: str
+    message: str
+    hint: str
+    line: NotRequired[int]
+
+
+class CheckNote(TypedDict):
+    path: str
+    code: str
+    message: str
+    fails: NotRequired[bool]
+
+
+class Check(TypedDict):
+    workspace: str
+    now: str
+    ok: bool
+    counts: DemoCounts
+    problems: list[CheckProblem]
+    notes: list[CheckNote]
+
+
+class ViolationsListViolationFile(TypedDict):
+    path: str
+    code: str
+    message: str
+    restorable: bool
+    acceptable: bool
+
+
+class ViolationsListViolation(TypedDict):
+    id: str
+    found_at: str
+    files: list[ViolationsListViolationFile]
+
+
+class ViolationsOpen(TypedDict):
+    violations: list[ViolationsListViolation]
+
+
+class ViolationsListAccepted(TypedDict):
+    path: str
+    at: str
+    reason: str
+    restorable: bool
+
+
+class ViolationsAccepted(TypedDict):
+    accepted: list[ViolationsListAccepted]
+
+
+class ViolationDifference(TypedDict):
+    path: str
+    diff: str
+
+
+ViolationsList = ViolationsOpen | ViolationsAccepted | ViolationDifference
+
+
+class ViolationsRestore(TypedDict):
+    restored: list[str]
+    failed: list[str]
+    kept: dict[str, str]
+
+
+class ViolationsAccept(TypedDict):
+    accepted: str | list[str]
+    failed: list[str]
+    reason: str
+
+
+class ImportNothing(TypedDict):
+    path: str
+    reason: str
+
+
+class Import(TypedDict):
+    harness: str
+    transcripts: int
+    sessions: int
+    segments: list[str]
+    compactions: list[str]
+    nothing: list[ImportNothing]
+    failed: list[str]
+    redactions: dict[str, int]
+
+
+class RemoveRemoval(TypedDict):
+    agent_id: str
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    session_ids: list[str]
+    paths: list[str]
+
+
+class RemovePlan(TypedDict):
+    dry_run: bool  # Whether nothing was changed.
+    removals: list[RemoveRemoval]
+    quoted_in: list[str]
+
+
+class RemoveDone(TypedDict):
+    agent_id: str
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    tombstone: str  # The file that keeps the session from coming back.
+    removed_paths: list[str]
+    pending: list[str]  # What cannot be deleted yet; every pass tries again.
+    removed_rows: int
+    git_history: Literal["no-repository", "clean", "contains", "unknown"]
+    foreign: list[str]
+    quoted_in: list[str]
+    signet: NotRequired[list[str]]
+
+
+class RemoveSeveral(TypedDict):
+    removals: list[RemoveDone]
+
+
+class RemoveLifted(TypedDict):
+    agent_id: str
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    lifted: bool
+    dry_run: bool  # Whether nothing was changed.
+    tombstone: str  # The file that keeps the session from coming back.
+    session_ids: list[str] | None
+    removed_at: str
+    removed_paths: list[str]
+    present: list[str]
+
+
+Remove = RemovePlan | RemoveDone | RemoveSeveral | RemoveLifted
+
+
+class RedactRedacted(TypedDict):
+    path: str
+    rules: dict[str, int]
+
+
+class RedactLeft(TypedDict):
+    path: str
+    message: str
+    hint: str | None
+
+
+class RedactDone(TypedDict):
+    dry_run: bool  # Whether nothing was changed.
+    redacted: list[RedactRedacted]
+    left: list[RedactLeft]
+    git_history: Literal["no-repository", "clean", "contains", "unknown"]
+
+
+class RedactRedaction(TypedDict):
+    path: str
+    at: str
+    told: str
+
+
+class RedactList(TypedDict):
+    redactions: list[RedactRedaction]
+
+
+Redact = RedactDone | RedactList
+
+
+class HistoryCommit(TypedDict):
+    oid: str  # The commit.
+    short_oid: str
+    subject: str
+    body: str
+    author: str
+    timestamp: str
+
+
+class History(TypedDict):
+    commits: list[HistoryCommit]
+    diff: NotRequired[str]
+
+
+class HistoryRestore(TypedDict):
+    path: str
+    oid: str  # The commit.
+    restored: bool
+    kept: str | None
+
+
+class Checkpoint(TypedDict):
+    ok: bool
+    oid: str | None  # The commit.
+    subject: str
+    skipped: bool
+    skipped_files: list[str]
+    reason: str | None
+
+
+class ServiceInstall(TypedDict):
+    kind: str
+    path: str | None
+    steps: list[str]
+    by_hand: list[str]  # What is left to do, one line each.
+    running: bool
+    lingering: bool | None
+
+
+class ServiceUninstall(TypedDict):
+    kind: str
+    path: str | None
+    steps: list[str]
+    by_hand: list[str]  # What is left to do, one line each.
+    running: bool
+
+
+class ServiceStatusService(TypedDict):
+    name: str
+    workspace: str | None
+    path: str
+    enabled: bool | None
+    active: bool | None
+
+
+class ServiceStatus(TypedDict):
+    services: list[ServiceStatusService]
+    lingering: bool | None
+
+
+class DoctorFinding(TypedDict):
+    name: str
+    level: Literal["ok", "warning", "problem"]
+    message: str
+    remedy: str
+    fix: bool
+
+
+class Doctor(TypedDict):
+    ok: bool
+    findings: list[DoctorFinding]
+    fixed: NotRequired[list[str]]
+    failed: NotRequired[list[str]]
+
+
+class Logs(TypedDict):
+    path: str
+    exists: bool
+
+
+class BackupCreate(TypedDict):
+    path: str
+    bytes: int
+    rows: dict[str, int]
+    total: int
+
+
+class BackupListBackup(TypedDict):
+    name: str
+    path: str
+    made_at: str
+    bytes: int
+    rows: dict[str, int]
+    total: int
+    ok: bool
+    trouble: str | None
+
+
+class BackupList(TypedDict):
+    folder: str
+    backups: list[BackupListBackup]
+
+
+class BackupRestoreLeftOut(TypedDict):
+    removed_sessions: int
+    forgotten_memories: int
+    undone_removals: int
+
+
+class BackupRestore(TypedDict):
+    source: str
+    contains: dict[str, int]
+    rows: dict[str, int]
+    total: int
+    left_out: BackupRestoreLeftOut
+    removed_files: list[str]
+    before: str | None
+
+
+class MigrateSignetTable(TypedDict):
+    rows: int
+    brought: int
+    here: int
+    left: dict[str, int]
+
+
+MigrateFrom = TypedDict(
+    "MigrateFrom",
+    {
+        "from": str,
+        "dry_run": bool,
+        "tables": dict[str, MigrateSignetTable],
+        "pinned": int,
+        "proposals": int,
+        "notes": list[str],
+        "redactions": dict[str, int],
+        "backup": str | None,
+    },
+)
+
+
+class MigrateSignet(MigrateFrom):
+    taken_out: list[str]
+    by_hand: list[str]
+    failed: list[str]
+
+
+class FleetCheckCounts(TypedDict):
+    scanned: int
+    read: int
+    indexed: int
+    unchanged: int
+    ignored: int
+    invalid: int
+    violation: int
+    tombstoned: int
+    tombstones: int
+    removed_rows: int
+
+
+class FleetCheckProblem(TypedDict):
+    workspace: str  # The folder, absolute, or the URL, without what is secret in it.
+    path: str
+    verdict: Literal["ignored", "invalid", "violation", "tombstoned"]
+    code: str
+    message: str
+    hint: str
+    line: NotRequired[int]
+
+
+class FleetCheckUnreachable(TypedDict):
+    workspace: str  # The folder, absolute, or the URL, without what is secret in it.
+    message: str  # Why it could not be read, or why its worker gave no answer.
+
+
+class FleetCheck(TypedDict):
+    workspaces: int  # How many the targets named, each once.
+    counts: FleetCheckCounts  # Of all workspaces that could be read, as in `check`.
+    problems: list[FleetCheckProblem]
+    unreachable: list[FleetCheckUnreachable]
+
+
+class FleetIndexRows(TypedDict):
+    verdicts: int
+    sessions: int
+    facts: int
+
+
+class FleetIndexUnreachable(TypedDict):
+    workspace: str
+    message: str
+
+
+class FleetIndex(TypedDict):
+    workspaces: int  # That the targets name.
+    indexed: int  # Whose files or rules changed.
+    unchanged: int  # That were not read.
+    dropped: int  # No longer named, whose rows --prune deleted.
+    rows: FleetIndexRows  # Of the workspaces that could be reached.
+    redacted: int  # Secrets that the sanitizer still found in what is indexed.
+    unreachable: list[FleetIndexUnreachable]  # Their rows stay as they are.
+
+
+class FleetSearchHit(TypedDict):
+    workspace: str  # Path or URL.
+    agent_id: str
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    session_id: str
+    project: str | None  # Origin of its repository, else its root, else a folder.
+    harness: str | None
+    day: str  # UTC day of its end.
+    sentence: str  # What the session was about.
+    path: str  # Its best file, relative to the workspace.
+    score: float  # Higher is better.
+    snippet: str  # The line of it that has most of the words; empty if the sentence has as many.
+
+
+class FleetSearch(TypedDict):
+    query: str
+    hits: list[FleetSearchHit]
+
+
+FleetReportCounts = TypedDict(
+    "FleetReportCounts",
+    {
+        "sessions": int,
+        "artifacts": int,  # Files of sessions, whatever their state.
+        "bytes": int,
+        "tombstones": int,  # Sessions that were removed for good.
+        "secret": int,  # Files that seem to hold a secret.
+        "changed": int,  # Files that are never changed once written, and were.
+        "came-back": int,  # Files of removed sessions.
+        "unreadable": int,
+        "invalid": int,
+    },
+)
+
+
+class FleetReportByRule(TypedDict):
+    rule: str  # The rule of the sanitizer that found a secret.
+    files: int
+    workspaces: int
+
+
+FleetReportByWorkspace = TypedDict(
+    "FleetReportByWorkspace",
+    {
+        "workspace": str,  # The folder or URL, without credentials.
+        "last_session": str | None,  # When the newest session ended.
+        "agents": int,
+        "sessions": int,
+        "artifacts": int,  # Files of sessions, whatever their state.
+        "bytes": int,
+        "tombstones": int,  # Sessions that were removed for good.
+        "secret": int,  # Files that seem to hold a secret.
+        "changed": int,  # Files that are never changed once written, and were.
+        "came-back": int,  # Files of removed sessions.
+        "unreadable": int,
+        "invalid": int,
+    },
+)
+
+
+class FleetReportFinding(TypedDict):
+    workspace: str  # The folder or URL, without credentials.
+    kind: Literal["secret", "changed", "came-back", "unreadable", "invalid"]
+    path: str
+    code: str  # As in check.
+    message: str
+    hint: str
+    line: int
+    rules: list[str]  # Of a secret: the rules that found it.
+
+
+class FleetReportUnreachable(TypedDict):
+    workspace: str  # The folder or URL, without credentials.
+    message: str
+
+
+class FleetReport(TypedDict):
+    now: str
+    version: str  # Of the signet-sync that made the report.
+    workspaces: int  # All that were asked for, also those that were not reached.
+    counts: FleetReportCounts
+    by_rule: list[FleetReportByRule]  # Secrets, by rule; a file may be found by several.
+    by_workspace: list[FleetReportByWorkspace]
+    findings: list[FleetReportFinding]  # The first thousand of a kind in each workspace.
+    unreachable: list[FleetReportUnreachable]
+
+
+class EjectPage(TypedDict):
+    path: str
+    change: Literal["unmarked", "emptied", "removed"]
+
+
+class EjectPlan(TypedDict):
+    workspace: str
+    dry_run: bool  # Whether nothing was changed.
+    services: list[str]
+    hooks: list[str]
+    pages: list[EjectPage]
+    state: str | None
+    only_here: dict[str, int]
+    in_the_way: str | None
+
+
+class EjectDone(TypedDict):
+    workspace: str
+    dry_run: bool  # Whether nothing was changed.
+    services: list[str]
+    hooks: list[str]
+    pages: list[EjectPage]
+    state_deleted: str | None
+    by_hand: list[str]  # What is left to do, one line each.
+    notes: list[str]
+
+
+Eject = EjectPlan | EjectDone
+
+
+class SessionEnd(TypedDict):
+    agent_id: str
+    session_id: str  # The harness's id of the session.
+    session_token: str  # The name of a session: the 16 characters by which its files are called.
+    summary: NotRequired[str | None]
+    transcript: NotRequired[str | None]
+    compaction: NotRequired[str | None]
+    manifest: str
+    sentence: str  # What the session was about, in one line.
+    sentence_quality: str
+    idempotent_replay: bool
+    redactions: dict[str, int]
+
+
+SessionCompact = SessionEnd
+
+
+class TranscriptAppend(TypedDict):
+    agent_id: str
+    session_key: str  # The harness's name for the session, if it is not its id.
+    turns: int
+    appended: int
+    duplicates: int
+    redactions: dict[str, int]
+
+
+class Error(TypedDict):
+    error: SetupStepError
+
+
+EntityProtect = EntityCreate
+EntityReview = EntityCreate
+
+
+class EntityCheck(TypedDict):
+    ok: bool
+    findings: list[EntityLogFinding]
+
+
+class EntityPromote(TypedDict):
+    id: str
+    event_id: str
+    kind: Literal["user", "part", "relationship"]
+    section: str
+    heading: str
+    schema_version: int
+    migrated: list[str]
+
+
+HistoryForget = Checkpoint
+
+
+class Setting(TypedDict):
+    name: str
+    value: Any
+    origin: str
+    default: Any
+
+
+class SettingsExplain(Setting):
+    meaning: str
+    type: str
+    least: float | None
+    most: float | None
+    choices: list[str]
+    variable: str
+    in_workspace: bool
+
+
+class SettingsList(TypedDict):
+    settings: list[Setting]
+
+
+class SettingsSet(Setting):
+    path: str
+
+
+class ObsidianFile(TypedDict):
+    path: str
+    created: bool
+    set: list[str]
+
+
+class Obsidian(TypedDict):
+    dry_run: bool
+    files: list[ObsidianFile]
