@@ -29,11 +29,20 @@ Before or after the name of most commands (`--help` of a command says which):
 
 {some}
 
-`--json` prints one document on stdout and nothing else; messages go to stderr. An error is a document as well:
+`--json` prints one document on stdout and nothing else; messages go to stderr. The site of the documentation has a JSON
+Schema of each document. An error is a document as well:
 
 ```json
 {{"error": {{"code": "unknown-session", "message": "no session of agent default is called '7rhx2agccvsngmt3'",
            "hint": "signet-sync search finds sessions", "path": null}}}}
+```
+
+`signet-sync recall "who reviews releases" --json --limit 1` prints:
+
+```json
+{{"query": "who reviews releases", "hits": [
+  {{"tier": "memory", "id": "m-4s3izrsisuw6", "text": "Jo reviews lantern's releases.", "path": null, "score": 0.71,
+   "why": "a remembered person, 2026-03-24"}}]}}
 ```
 
 Exit codes: 0 success, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent is running, 5
@@ -75,7 +84,7 @@ def generated() -> str:
             parameter.make_metavar(below) for parameter in command.params if isinstance(parameter, click.Argument)
         ]
         call = " ".join((*words, *arguments))
-        text = " ".join((command.help or command.short_help or "").replace("\b", "").partition("\f")[0].split())
+        text = " ".join((command.help or command.short_help or "").partition("\n\n")[0].split())
         first = re.split(r"(?<=\.) (?=[A-Z({])", text)[0]
         page += f"* `{call}`: {first} {names(command)}".rstrip() + "\n"
     return page
