@@ -19,7 +19,7 @@ COMMON = {"--agent", "--json", "--now"}
 HEAD = """\
 # Commands
 
-Every command with the options of its own, made from the command line; `signet-sync COMMAND --help` explains them.
+Every command with the options of its own, made from the command line; `--help` of a command explains them.
 
 Before or after the name of any command:
 
