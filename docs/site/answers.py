@@ -2,7 +2,7 @@
 
 Paths are relative to the workspace where they are in it, else absolute; times are ISO 8601 UTC; sizes are bytes; a
 `code` is stable, a `message` and a `hint` are for people. The site of the documentation has a JSON schema of each,
-which `docs/site/schemas.py` makes from these types; a test holds what every command prints to its own.
+which `schemas.py` makes from these types; a test holds what every command prints to its own.
 """
 
 from __future__ import annotations
