@@ -31,7 +31,6 @@ def test_a_week_by_project() -> None:
             PeriodFact("f-aaaaaaaaaaaa", LANTERN, AT, "decision", "lantern keeps the queue in SQLite."),
             PeriodFact("f-bbbbbbbbbbbb", LANTERN, AT - DAY, "decision", "lantern keeps the queue in SQLite"),
             PeriodFact("f-cccccccccccc", LANTERN, AT, "blocker", "lantern waits for Jo."),
-            PeriodFact("f-dddddddddddd", MILL, AT, "blocker", "The wheel is stuck.", is_over=True),
             PeriodFact("f-eeeeeeeeeeee", "/home/ada/other", AT, "constraint", "Nothing runs at night."),
         ],
         [
