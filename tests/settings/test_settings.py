@@ -326,7 +326,7 @@ def test_every_number_has_limits_and_every_word_choices():
     for f in fields(Settings):
         default = model.spec(f)[1]
         if isinstance(default, str):
-            assert default in f.metadata["choices"] or ("",), "a free text is empty by default"
+            assert default in (f.metadata["choices"] or ("",)), "a free text is empty by default"
         elif not isinstance(default, (bool, tuple)):
             low, high = LIMITS[f.name]
             assert low <= default <= high
