@@ -312,24 +312,6 @@ def test_manifests_that_were_re_saved_have_the_same_digest(refs, project, revisi
     assert typed("manifest", read(re_saved(fields, flow=flow, empty=empty))).digest() == artifact.digest()
 
 
-@pytest.mark.parametrize(
-    ("line", "wrong"),
-    [
-        ("ended_at:", False), ("ended_at: ~", False), ("ended_at: null", False), ("ended_at: NULL", False),
-        ("ended_at: ''", False), ("ended_at: 'null'", True), ("ended_at: none", True), ("ended_at: 2026-03-28", True),
-        ("ended_at: 2026-03-28 23:59:60", True),
-    ],
-)  # fmt: skip
-def test_nothing_is_said_in_many_ways_beside_other_quotes(line, wrong):
-    """A null must be one in a head that only YAML can read, whichever of its parsers is there."""
-    head = re_saved({**CONTENT, "ended_at": None}, empty=False).replace("ended_at: null", line)
-    assert read_written(head) is None
-    if wrong:
-        assert refusal("summary", **read(head))[:2] == ("field-invalid", "ended_at")
-    else:
-        assert typed("summary", read(head)).ended_at is None
-
-
 # --- the one pattern of the written form against the models ---
 
 ODD = st.text(alphabet="a \x00\t\n\x7f\x85\xa0\u200b\u2028\ufeff\ud800\"\\':é会", max_size=4)

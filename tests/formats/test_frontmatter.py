@@ -156,14 +156,6 @@ def test_whatever_the_fast_reader_takes_yaml_reads_alike(head):
         assert read(head) == fast
 
 
-def test_values_that_the_original_leaves_raw_are_read():
-    head = 'a: "x\x7f\x85\u2028\ufeffy"\nlist:\n  - "p\x7f\u2028"\n  - "\\ud83d\\ude80 \\/"\nb: \'single\''
-    assert read_written(head) is None
-    read_back = {"a": "x\x7f\x85\u2028\ufeffy", "list": ["p\x7f\u2028", "\U0001f680 /"], "b": "single"}
-    assert read(head) == read_back
-    assert read_written(head.rpartition("\n")[0]) == {"a": read_back["a"], "list": read_back["list"]}
-
-
 # --- documents ---
 
 
@@ -463,15 +455,6 @@ def test_entries_in_the_written_form_are_kept_as_they_are(fields):
     head = head_of(fields)
     if not re.search(r"\\ud[89a-f]", head):
         assert head_of(dict(unknown_entries(head, frozenset()))) == head
-
-
-@given(st.lists(LINES, min_size=1, max_size=4).map("\n".join))
-def test_entries_can_be_kept_of_every_head_that_can_be_read(head):
-    try:
-        fields = read(head)
-    except FrontmatterProblem:
-        return
-    assert [key for key, _ in unknown_entries(head, frozenset())] == list(fields)
 
 
 # --- python-frontmatter ---

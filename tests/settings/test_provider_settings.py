@@ -69,15 +69,6 @@ def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
     assert "llm.synthesis.command" in refused(**given, synthesis_provider="command").message
 
 
-def test_an_omitted_synthesis_is_the_extraction():
-    given = {"llm_provider": "vllm", "llm_model": "m", "llm_endpoint": "https://lan/v1"}
-    expected = ModelChoice(kind="http", provider="vllm", model="m", endpoint="https://lan/v1", timeout=60.0)
-    assert resolved(**given) == expected
-    assert resolved(**given, synthesis_model="n", synthesis_timeout=2.0) == ModelChoice(
-        kind="http", provider="vllm", model="n", endpoint="https://lan/v1", timeout=2.0
-    )
-
-
 @pytest.mark.parametrize(
     ("values", "why"),
     [

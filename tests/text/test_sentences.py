@@ -6,7 +6,6 @@ import time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from workbench import sampled
 
 from signet_sync.formats.body import normalize
 from signet_sync.formats.wikilinks import stray_artifact_links, targets
@@ -174,19 +173,11 @@ def test_sentence_vectors(vectors):
         text, body, project = case["text"], case["body"], case["project"]
         assert passes_signet(text, body, project) == case["valid"], text
         assert words(text) == case["words"], text
+        assert signet_anchor(body, project) == case["anchor_noharness"], body
         context = session(normalize(body), project, case["kind"], case["harness"])
         if acceptable(text, context) != case["valid"]:
             only_ours.append(text.removeprefix(TEN).strip())
     assert only_ours == ["touched sync.py file.", "under src/lib now."]
-
-
-def test_anchor_vectors(vectors):
-    wrong = [
-        (case["body"][:60], case["anchor_noharness"])
-        for case in vectors["sentence"]
-        if signet_anchor(case["body"], case["project"]) != case["anchor_noharness"]
-    ]
-    assert wrong == []
 
 
 def test_a_stored_sentence_is_judged_flattened():
@@ -243,10 +234,6 @@ def at_once(body, project):
 @pytest.mark.parametrize("name", BIG)
 def test_the_fallback_of_large_bodies_comes_at_once(name):
     at_once(BIG[name], None)
-
-
-@pytest.mark.parametrize("name", sampled(BIG, 12))
-def test_the_fallback_of_large_projects_comes_at_once(name):
     at_once(BIG[name], BIG[name][:100_000])
 
 
