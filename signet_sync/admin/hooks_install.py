@@ -12,7 +12,6 @@ from functools import partial
 import apsw
 
 from signet_sync.app.workspace import establish
-from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files, signet_entries
@@ -49,14 +48,12 @@ class HookOutcome:
 class Signs:
     """Whether a harness's hooks work: what arrived from them, and what failed last.
 
-    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import. `prompts` counts
-    of the last 30 days those `seen`, those at which something was `injected`, its `lines`, and those `used` later.
+    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
     """
 
     transcripts_read: int
     last_read: str | None
     last_trouble: str | None
-    prompts: dict[str, int]
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -158,18 +155,11 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
     """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
     read, folder = _read_lately(database), state_dir.locate(root)
-    trouble, records = _last_trouble(folder), list(injections.every(folder))
+    trouble = _last_trouble(folder)
     found = {}
     for name in names:
-        own = [record for record in records if record.harness == name]
-        prompts = {
-            "seen": sum(record.prompts for record in own),
-            "injected": sum(record.answered for record in own),
-            "lines": sum(record.injected for record in own),
-            "used": sum(len(record.used) for record in own),
-        }
         transcripts, last_read = read.get(name, (0, None))
-        found[name] = Signs(transcripts, last_read, trouble.get(name), prompts)
+        found[name] = Signs(transcripts, last_read, trouble.get(name))
     return found
 
 

@@ -136,13 +136,6 @@ class HooksInstall(TypedDict):
 HooksUninstall = HooksInstall
 
 
-class HooksStatusHarnessPrompts(TypedDict):
-    seen: int
-    injected: int
-    lines: int
-    used: int
-
-
 class HooksStatusHarnessProblem(TypedDict):
     code: str
     message: str
@@ -163,7 +156,6 @@ class HooksStatusHarness(TypedDict):
     transcripts_read: int
     last_read: str | None
     last_trouble: str | None
-    prompts: HooksStatusHarnessPrompts
     problems: list[HooksStatusHarnessProblem]
 
 

@@ -73,7 +73,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "advanced": {
         "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
-        "completion": ("completion", "Print the completion script of a shell."),
     },
     # What harnesses and other programs call; `--help` leaves it out.
     HIDDEN: {

@@ -103,7 +103,7 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
 
 # What is asked of a machine or of what is left of a workspace, and what makes one; `fleet` names its workspaces itself.
 WITHOUT_WORKSPACE = (
-    "setup", "init", "demo", "hook", "hooks status", "hooks uninstall", "doctor", "completion",
+    "setup", "init", "demo", "hook", "hooks status", "hooks uninstall", "doctor",
     "settings list", "settings explain", "settings set",
 )  # fmt: skip
 
@@ -480,16 +480,6 @@ def test_who_only_asks_loads_nothing_of_a_pass(vault, words):
 
 
 # ── setting up ──
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts(shell):
-    script = call("completion", shell)
-    assert script.code == 0 and "_SIGNET_SYNC_COMPLETE" in script.out
-    if shutil.which(shell):
-        checked = subprocess.run([shell, "-n"], input=script.out, text=True, capture_output=True, check=False)
-        assert checked.returncode == 0, checked.stderr
-    assert call("completion", "csh").code == 2
 
 
 def test_completion_answers():

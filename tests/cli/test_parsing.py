@@ -84,7 +84,6 @@ def test_options_stand_before_between_and_after(vault: Vault) -> None:
         (("entity", "--now", NOW, "log"), "signet-sync entity log has no option --now"),
         (("--agent", "a", "history"), "signet-sync history has no option --agent"),
         (("status", "--agent", "a"), "No such option '--agent'"),
-        (("--json", "completion", "bash"), "signet-sync completion has no option --json"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
