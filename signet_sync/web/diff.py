@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["same", "gone", "new", "skipped"]
 
@@ -37,6 +37,7 @@ def differing(before: str, after: str) -> Differing:
     old, new = before.split("\n"), after.split("\n")
     if old == new:
         return Differing([], 0, 0, whole=True)
+    groups: list[list[tuple[Any, int, int, int, int]]]
     if max(len(old), len(new)) > COMPARED:
         head = _alike(old, new)
         tail = _alike(old[head:][::-1], new[head:][::-1])

@@ -213,7 +213,8 @@ def _targets(sections: Iterable[ShownSection], proposals: Iterable[ProposalView]
     """Returns the destinations of all links on the page."""
     shown = [one.prose for one in proposals]
     for section in sections:
-        shown += [one.prose for one in (section, *(section.items or ())) if one.prose is not None]
+        shown += [section.prose] if section.prose is not None else []
+        shown += [item.prose for item in section.items or () if item.prose is not None]
     return {target for prose in shown for target in prose.targets}
 
 
