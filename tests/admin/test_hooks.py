@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from workbench import ROOT, Answer, Vault, call, contents
 
-from signet_sync.host.harness_settings import files, registry
+from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Edit
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
@@ -346,20 +346,6 @@ def test_dry_run_shows_a_diff_and_writes_nothing(home: Path, vault: Vault) -> No
     assert "nothing would change" in good(call("hooks", "install", "auto", "--dry-run")).out
     out = good(call("hooks", "uninstall", "claude-code", "--dry-run")).out
     assert '-\t\t"SessionStart": [' in out
-
-
-def test_who_disables_hooks_is_named(home: Path, vault: Vault, tmp_path: Path, monkeypatch: Any) -> None:
-    managed = put(tmp_path / "managed.json", '{"allowManagedHooksOnly": true}')
-    monkeypatch.setattr(registry, "MANAGED", str(managed))
-    put(home / ".claude/settings.json", '{"disableAllHooks": true}')
-    put(home / ".codex/config.toml", "[features]\nhooks = false\n")
-    put(home / ".gemini/settings.json", '{"hooksConfig": {"enabled": false, "disabled": ["signet-sync"]}}')
-    good(call("hooks", "install", "auto"))
-    found = conditions()
-    assert codes(found["claude-code"]) == ["hooks-disabled", "hooks-disabled"]
-    assert codes(found["codex"]) == ["hooks-disabled"]
-    assert codes(found["gemini"]) == ["hooks-disabled", "hooks-disabled"]
-    assert str(managed) in good(call("hooks", "status", "claude-code")).out
 
 
 # ── Codex ──

@@ -28,8 +28,8 @@ class Harness:
     """Where one harness has what, and what we write there.
 
     `events` have the fields of their handler beside the command, in the file `hooks`; a harness without such a file
-    runs `scripts`: their places below the folder, the main one first, and what is shipped for them. `by_hand` is what a person has to do after an installation, `left` after a removal,
-    `asks` what the harness itself will ask.
+    runs `scripts`: their places below the folder, the main one first, and what is shipped for them. `by_hand` is
+    what a person has to do after an installation, `left` after a removal, `asks` what the harness itself will ask.
     """
 
     name: str
