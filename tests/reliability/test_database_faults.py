@@ -660,7 +660,7 @@ def test_no_process_is_ever_forked_with_an_open_connection() -> None:
     package = Path(signet_sync.__file__).parent
     for path in package.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        if path in (package / "fleet/engines.py", package / "sync/worker_pool.py"):
+        if path in (package / "fleet/engines.py", package / "sync/workers.py"):
             assert 'get_context("spawn")' in text
         else:
             assert FORKS.search(text) is None, path
