@@ -1151,17 +1151,12 @@ class FleetReport(TypedDict):
     unreachable: list[FleetReportUnreachable]
 
 
-class EjectPage(TypedDict):
-    path: str
-    change: Literal["unmarked", "emptied", "removed"]
-
-
 class EjectPlan(TypedDict):
     workspace: str
     dry_run: bool  # Whether nothing was changed.
     services: list[str]
     hooks: list[str]
-    pages: list[EjectPage]
+    pages: list[str]
     state: str | None
     only_here: dict[str, int]
     in_the_way: str | None
@@ -1172,7 +1167,7 @@ class EjectDone(TypedDict):
     dry_run: bool  # Whether nothing was changed.
     services: list[str]
     hooks: list[str]
-    pages: list[EjectPage]
+    pages: list[str]
     state_deleted: str | None
     by_hand: list[str]  # What is left to do, one line each.
     notes: list[str]
