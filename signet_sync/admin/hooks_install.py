@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -46,14 +45,13 @@ class HookOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """Whether a harness's hooks work: what arrived from them, and what failed last.
+    """Whether a harness's hooks work: what arrived from them.
 
     `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
     """
 
     transcripts_read: int
     last_read: str | None
-    last_trouble: str | None
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -154,12 +152,11 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
     """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
-    read, folder = _read_lately(database), state_dir.locate(root)
-    trouble = _last_trouble(folder)
+    read = _read_lately(database)
     found = {}
     for name in names:
         transcripts, last_read = read.get(name, (0, None))
-        found[name] = Signs(transcripts, last_read, trouble.get(name))
+        found[name] = Signs(transcripts, last_read)
     return found
 
 
@@ -201,21 +198,6 @@ def _read_lately(path: str) -> dict[str, tuple[int, str]]:
         return {}
     finally:
         database.connection.close()
-
-
-def _last_trouble(folder: state_dir.StateFolder) -> dict[str, str]:
-    """Returns the last line of each harness in the hooks' log: the time and what went wrong."""
-    found = {}
-    try:
-        with open(os.path.join(folder.logs, "hook.log"), encoding="utf-8", errors="replace") as file:
-            for line in deque(file, maxlen=1000):
-                at, _, rest = line.rstrip("\n").partition(" ")
-                harness, separator, text = rest.partition(": ")
-                if separator:
-                    found[harness] = f"{at} {text}"
-    except OSError:
-        return {}
-    return found
 
 
 def _same(one: str, other: str) -> bool:

@@ -33,7 +33,6 @@ class Setup(TypedDict):
     dry_run: bool
     steps: list[SetupStep]
     signet: list[str]  # What to do about Signet, if it uses the workspace.
-    extras: list[str]  # Optional features that are not installed.
     models: list[str]  # Language models found on this machine; none is turned on.
     next: list[str]
 
@@ -155,7 +154,6 @@ class HooksStatusHarness(TypedDict):
     signet: list[str]
     transcripts_read: int
     last_read: str | None
-    last_trouble: str | None
     problems: list[HooksStatusHarnessProblem]
 
 
@@ -586,7 +584,6 @@ Dream = DreamSweep | DreamUndone
 class Render(TypedDict):
     agent_id: str
     memory_md: str
-    changed: bool
     sessions_in_window: int
     rows_rendered: int
     rows_clipped: int

@@ -86,18 +86,6 @@ COMMANDS: dict[str, Listed] = {
 }
 GROUPS: tuple[str, ...] = tuple(group for group in _GROUPS if group != HIDDEN)
 
-# Words that people type for what another command does; errors propose it.
-MEANT: dict[str, str] = {
-    "delete": "remove",
-    "undo": "remove --undo",
-    "blockers": "digest",
-    "decisions": "digest",
-    "today": "digest --day",
-    "sessions": "open",
-    "ask": "recall",
-    "why": "expand",
-}
-
 # Each stands for the first of its commands that the program, or a group such as `entity`, has.
 ALIASES: dict[str, tuple[str, ...]] = {
     "ls": ("list", "open", "status", "show"),

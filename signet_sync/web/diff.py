@@ -42,12 +42,12 @@ def differing(before: str, after: str) -> Differing:
         head = _alike(old, new)
         tail = _alike(old[head:][::-1], new[head:][::-1])
         first, end, fresh_end = max(head - CONTEXT, 0), len(old) - tail, len(new) - tail
-        after = min(tail, CONTEXT)
+        below = min(tail, CONTEXT)
         groups = [
             [
                 ("equal", first, head, first, head),
                 ("replace", head, end, head, fresh_end),
-                ("equal", end, end + after, fresh_end, fresh_end + after),
+                ("equal", end, end + below, fresh_end, fresh_end + below),
             ]
         ]
     else:

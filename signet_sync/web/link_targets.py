@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 from signet_sync.errors import UsageError
@@ -16,6 +15,7 @@ from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
+from signet_sync.web.links import LinkTarget
 from signet_sync.web.markdown import Prose
 from signet_sync.web.page_lines import PageSection
 
@@ -23,13 +23,6 @@ from signet_sync.web.page_lines import PageSection
 _DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
 _MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
 _LONGEST = 500  # characters
-
-
-class LinkTarget(NamedTuple):
-    """A view and its parameters."""
-
-    view: str
-    given: Mapping[str, str]
 
 
 def targets(database: Database, agent_id: str, page: Iterable[PageSection]) -> dict[str, LinkTarget]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
@@ -18,9 +18,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from signet_sync.web.link_targets import LinkTarget
-    from signet_sync.web.links import Links
+from signet_sync.web.links import Links, LinkTarget
 
 # A longer line is shown without markup.
 MARKED_UP = 2_000

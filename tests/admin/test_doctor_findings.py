@@ -231,30 +231,6 @@ def test_a_full_spool(vault: Vault) -> None:
     assert "was processed" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
 
 
-# ── 9 ──
-
-
-def moved(vault: Vault, there: Path) -> Vault:
-    vault.root.rename(there)
-    return Vault(there)
-
-
-def test_a_moved_workspace(vault: Vault, tmp_path: Path) -> None:
-    folder, first = vault.state, str(vault.root)
-    vault = moved(vault, tmp_path / "there")
-    do(told(vault, "moved", first)["remedy"])
-    assert "moved" not in ailing(look(vault)) and vault.state == folder
-    vault = moved(vault, tmp_path / "elsewhere")
-    fixed(vault, "moved")
-    assert vault.state == folder
-
-    copy = Vault(tmp_path / "copy")
-    shutil.copytree(vault.root, copy.root, dirs_exist_ok=True)
-    assert str(vault.root) in told(copy, "copied", "copy")["message"]
-    fixed(copy, "copied")
-    assert copy.state != vault.state == folder
-
-
 # ── 10 ──
 
 

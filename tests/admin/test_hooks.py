@@ -419,11 +419,10 @@ def test_status_says_what_came_of_the_hooks(home: Path, vault: Vault) -> None:
     transcript = put(home / ".claude/projects/-w/s-1.jsonl", json.dumps(turn | said) + "\n")
     assert "to index them: signet-sync reindex" in good(call("import", "claude-code", str(transcript))).out
     assert "to index them" not in good(call("import", "claude-code", str(transcript))).out
-    put(vault.state / "logs" / "hook.log", "T1 claude-code: first\nT2 codex: other\nT3 claude-code: last: one\n")
     found = conditions()["claude-code"]
-    assert (found["transcripts_read"], found["last_trouble"]) == (1, "T3 last: one")
+    assert found["transcripts_read"] == 1
     told = call("hooks", "status", "claude-code").out
-    assert f"transcripts read: last {found['last_read']}, 1 in total" in told and "last error: T3 last: one" in told
+    assert f"transcripts read: last {found['last_read']}, 1 in total" in told
 
 
 def test_what_is_proposed_names_the_workspace_where_it_must(home: Path, vault: Vault, tmp_path: Path) -> None:

@@ -330,7 +330,7 @@ def test_a_field_becomes_a_section_of_the_schema(vault: EntityVault, critic: str
 def test_the_demo_has_a_garden_that_is_whole_however_often_it_is_made(tmp_path: Path, times: int) -> None:
     root = tmp_path / "demo"
     for again in range(times):
-        assert "4 entities, files to read and edit" in call("demo", str(root), "--yes", "--all").out
+        assert call("demo", str(root), "--yes").code == 0
         for command in (("check",), ("check", "jo")):
             assert call("--workspace", root, "entity", *command).code == 0, (again, command)
         assert call("--workspace", root, "entity", "set", "mira", "preferences", "--text", "Mine.").code == 2

@@ -27,8 +27,7 @@ from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions.store import live, outcomes
 from signet_sync.web import transcript
 from signet_sync.web.app import collected, make
-from signet_sync.web.link_targets import LinkTarget
-from signet_sync.web.links import Links
+from signet_sync.web.links import Links, LinkTarget
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.views import session, sessions

@@ -18,7 +18,6 @@ from signet_sync.errors import reason
 # Checks that need no workspace, and then those that need one.
 _ALWAYS = (storage.room, vault.workspace, vault.settings)
 _CHECKS = (
-    vault.location,
     vault.file_system,
     storage.modes,
     index.index,

@@ -10,7 +10,8 @@ from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.web.commands import command_line
-from signet_sync.web.link_targets import LinkTarget, of_prose
+from signet_sync.web.link_targets import of_prose
+from signet_sync.web.links import LinkTarget
 from signet_sync.web.markdown import Prose
 from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage

@@ -20,8 +20,8 @@ from signet_sync.host.obsidian_settings import APP
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
 from signet_sync.pages.store import beside_signet
 from signet_sync.settings import model
-from signet_sync.storage import files, state_dir
-from signet_sync.storage.locations import base, identified, read_id, user_file
+from signet_sync.storage import files
+from signet_sync.storage.locations import user_file
 from signet_sync.sync.store import counts, passes
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
@@ -136,34 +136,6 @@ def kind_of(path: str) -> str:
     except OSError:
         return ""
     return best[1]
-
-
-# ── its location ──
-
-
-def location(target: Installation) -> list[Finding]:
-    """Checks whether the workspace was moved, or is a copy of another one on this machine."""
-    real = os.path.realpath(target.root)
-    key = read_id(real)
-    if key is None:
-        return []
-    where = base(target.environ)
-    own = identified(where, real)
-    recorded = (state_dir.read_json(os.path.join(where, key, "workspace.json")) or {}).get("path")
-    if own is None:
-        words = f"it has the id of {recorded}, of which it is a copy; the next command that writes gives it its own"
-        return [warning("copied", words, target.command("reindex"), fix=True)]
-    if not isinstance(recorded, str) or recorded == real or _same(recorded, real):
-        return []
-    words = f"it was moved here from {recorded}, and its state folder does not know yet"
-    return [warning("moved", words, target.command("reindex"), fix=True)]
-
-
-def _same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except (OSError, ValueError):
-        return False
 
 
 # ── settings and other programs ──
