@@ -663,7 +663,6 @@ EntitySet = EntityCreate
 EntityAppend = EntityCreate
 EntityPrune = EntityCreate
 EntityStatus = EntityCreate
-EntityRename = EntityCreate
 EntityPropose = EntityCreate
 
 
