@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
-from signet_sync.admin.doctor.installation import Installation, mount_of
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.capture import spool
 from signet_sync.sessions import journal, live_files
 from signet_sync.text.phrases import counted
@@ -166,7 +166,7 @@ def room(target: Installation) -> list[Finding]:
             left = os.statvfs(place)
         except OSError:
             continue
-        remedy = f"du -xh --max-depth=1 {shlex.quote(mount_of(place))} | sort -h  # shows what is large; make room"
+        remedy = f"du -xh --max-depth=1 {shlex.quote(place)} | sort -h  # shows what is large; make room"
         free = left.f_bavail * left.f_frsize
         if free < LOW_SPACE:
             found.append(problem("disk-space", f"{free // 1_000_000} MB left for the {what}", remedy))
