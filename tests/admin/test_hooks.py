@@ -301,11 +301,7 @@ def test_settings_with_comments_are_edited(home: Path, vault: Vault) -> None:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [
-        (b'{\n  "model": "opus"\n  "x": 1}\n', "line 3"),
-        (b'{"model": "caf\xe9"}', "not UTF-8"),
-        (b"", "empty"),
-    ],
+    [(b'{\n  "model": "opus"\n  "x": 1}\n', "line 3"), (b'{"model": "caf\xe9"}', "not UTF-8"), (b"", "empty")],
 )
 def test_settings_that_cannot_be_edited_stay_as_they_are(home: Path, vault: Vault, text: bytes, told: str) -> None:
     path = put(home / ".claude/settings.json", text)

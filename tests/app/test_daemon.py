@@ -15,19 +15,7 @@ from typing import Any
 import agents
 import artifacts_fixture as made
 import pytest
-from agents import (
-    DEADLINE,
-    LINUX,
-    Agent,
-    Session,
-    known,
-    page,
-    save,
-    seconds,
-    status,
-    until,
-    verdict,
-)
+from agents import DEADLINE, LINUX, Agent, Session, known, page, save, seconds, status, until, verdict
 from workbench import Vault
 
 Start = Any

@@ -16,18 +16,7 @@ from typing import Any
 
 import agents
 import pytest
-from agents import (
-    Inside,
-    Session,
-    heartbeat,
-    known,
-    manager,
-    page,
-    seconds,
-    status,
-    until,
-    verdict,
-)
+from agents import Inside, Session, heartbeat, known, manager, page, seconds, status, until, verdict
 from workbench import ROOT, Vault
 
 from benchmarks.corpus import write_corpus

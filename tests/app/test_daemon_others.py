@@ -14,17 +14,7 @@ import agents
 import apsw
 import artifacts_fixture as made
 import pytest
-from agents import (
-    Inside,
-    Session,
-    ago,
-    counts,
-    page,
-    some,
-    status,
-    until,
-    verdicts,
-)
+from agents import Inside, Session, ago, counts, page, some, status, until, verdicts
 from workbench import Vault, sampled
 
 from signet_sync.errors import DatabaseError

@@ -13,18 +13,7 @@ from typing import Any
 import agents
 import apsw
 import pytest
-from agents import (
-    LINUX,
-    Inside,
-    Session,
-    counts,
-    page,
-    seconds,
-    some,
-    status,
-    until,
-    verdicts,
-)
+from agents import LINUX, Inside, Session, counts, page, seconds, some, status, until, verdicts
 from workbench import Vault
 
 from signet_sync.app import scheduler

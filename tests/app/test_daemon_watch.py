@@ -9,15 +9,7 @@ import time
 
 import agents
 import pytest
-from agents import (
-    LINUX,
-    Counted,
-    Inside,
-    Session,
-    some,
-    until,
-    verdicts,
-)
+from agents import LINUX, Counted, Inside, Session, some, until, verdicts
 from workbench import Vault
 
 from signet_sync.app import heartbeat, scheduler

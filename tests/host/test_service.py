@@ -288,11 +288,7 @@ def test_install_writes_enables_and_starts(machine: Machine) -> None:
     done = machine.install()
     unit = machine.units / "signet-sync.service"
     assert (done.kind, done.path, done.running) == ("systemd", str(unit), True)
-    assert done.steps == (
-        f"wrote {unit}",
-        "enabled signet-sync.service",
-        "started signet-sync.service",
-    )
+    assert done.steps == (f"wrote {unit}", "enabled signet-sync.service", "started signet-sync.service")
     assert [call for call in machine.calls() if " show" not in call] == [
         "systemctl --user daemon-reload",
         "systemctl --user enable signet-sync.service",
@@ -350,10 +346,7 @@ def test_without_systemd_the_person_is_told_what_to_do(machine: Machine, systemc
     assert not done.running
     assert done.steps == (f"wrote {machine.units}/signet-sync.service",)
     assert done.by_hand[0].startswith("# not done: ")
-    assert done.by_hand[1:3] == (
-        "systemctl --user daemon-reload",
-        "systemctl --user enable --now signet-sync.service",
-    )
+    assert done.by_hand[1:3] == ("systemctl --user daemon-reload", "systemctl --user enable --now signet-sync.service")
     run = f"{sys.executable} -m signet_sync --workspace {machine.workspace} run"
     assert f"nohup {run} >/dev/null 2>&1 &" in done.by_hand
     assert done.by_hand[-1].endswith("| crontab -")
@@ -429,10 +422,7 @@ def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     own.write_text("[Service]\nRestrictAddressFamilies=AF_INET\n")
     machine.log.unlink()
     done = service.uninstall(name="signet-sync", environ=machine.environ)
-    assert done.steps == (
-        "stopped signet-sync.service",
-        f"removed {machine.units}/signet-sync.service",
-    )
+    assert done.steps == ("stopped signet-sync.service", f"removed {machine.units}/signet-sync.service")
     assert machine.calls()[:2] == [
         "systemctl --user disable --now signet-sync.service",
         "systemctl --user daemon-reload",
@@ -463,10 +453,7 @@ def test_launchd_install_list_and_uninstall(mac: Machine) -> None:
     assert f"launchctl bootstrap gui/{os.getuid()} {plist}" in mac.calls()
     assert plistlib.loads(plist.read_bytes())["RunAtLoad"] is True
     states = service.installed(mac.environ)
-    assert [(state.workspace, state.active) for state in states] == [
-        (str(mac.workspace), True),
-        (str(other), True),
-    ]
+    assert [(state.workspace, state.active) for state in states] == [(str(mac.workspace), True), (str(other), True)]
     for state in states:
         service.uninstall(name=state.name, environ=mac.environ)
     assert service.installed(mac.environ) == []
@@ -477,7 +464,4 @@ def test_launchd_refusal_is_left_to_the_person(mac: Machine) -> None:
     mac.program("launchctl", 'echo "Bootstrap failed: 125" >&2; exit 125\n')
     done = mac.install()
     assert not done.running
-    assert done.by_hand == (
-        "# not done: Bootstrap failed: 125",
-        f"launchctl bootstrap gui/{os.getuid()} {done.path}",
-    )
+    assert done.by_hand == ("# not done: Bootstrap failed: 125", f"launchctl bootstrap gui/{os.getuid()} {done.path}")

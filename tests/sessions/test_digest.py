@@ -29,16 +29,7 @@ from signet_sync.text.digest.turns import SpokenMessage, turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, flatten
 
-HEADINGS = (
-    "Outcome",
-    "Decisions",
-    "Constraints",
-    "Blockers",
-    "Next steps",
-    "Preferences",
-    "Files",
-    "Commands",
-)
+HEADINGS = ("Outcome", "Decisions", "Constraints", "Blockers", "Next steps", "Preferences", "Files", "Commands")
 STAMP = "2026-03-28T22:34:06.792Z"
 EDIT = "- `Edit` /home/u/lantern/src/wick.py\n\n"
 COMMIT = '- `Bash` `git commit -m "lamp: half of the wick"`\n\n'

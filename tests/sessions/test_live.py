@@ -225,10 +225,7 @@ def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("key", "options", "told"),
-    [
-        (" ", (), "session_key must be"),
-        (KEY, ("--agent", "No One"), "does not name an agent"),
-    ],
+    [(" ", (), "session_key must be"), (KEY, ("--agent", "No One"), "does not name an agent")],
 )
 def test_names_are_those_of_an_ending(vault: Vault, key: str, options: tuple[str, ...], told: str) -> None:
     answer = feed(vault, [line(0, "x")], key, *options)

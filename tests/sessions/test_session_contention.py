@@ -114,10 +114,7 @@ def test_many_writers_beside_a_running_agent(vault, writers, each):
 KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
 
 
-@pytest.mark.parametrize(
-    ("key", "when"),
-    sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4),
-)
+@pytest.mark.parametrize(("key", "when"), sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4))
 def test_the_same_ending_by_many_is_written_once(vault, key, when):
     document = {**WHO, "transcript": FIRST, **key, **when}
     answers = [answer for (answer,) in together(vault, [[document]] * 6)]
