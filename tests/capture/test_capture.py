@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +20,6 @@ from signet_sync.capture import capture
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores import transcripts as stores_transcripts
-from signet_sync.capture.stores.transcripts import TranscriptSource
-from signet_sync.errors import HarnessError, UsageError
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import SECOND
 from signet_sync.settings.model import Settings
@@ -140,43 +137,7 @@ def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines
     assert written(vault) == []
 
 
-def test_a_sub_agents_transcript_is_no_session(desk, tmp_path, vault):
-    talk = TranscriptBuilder(tmp_path, "agent-7")
-    talk.user("Look at src/queue.py.", 1, isSidechain=True, agentId="7", sessionId=SESSION)
-    talk.record("assistant", 2, message={"role": "assistant", "content": "It waits."}, isSidechain=True, agentId="7")
-    done = desk.take(talk)
-    assert (done.wrote, done.remark) == (False, "a sub-agent's transcript: it is part of another session")
-    assert written(vault) == []
-
-
-def test_what_cannot_be_read_of_a_transcript_costs_only_itself(desk, talk, vault):
-    talk.exchange(1)
-    talk.raw(b"\xff\xfe no json\n")
-    talk.raw(b'{"type": "user", "message": {"content": "half a rec\n')
-    talk.record("brand-new-kind", 20, text="not ours to guess")
-    talk.user("bad BYTE utf-8", 30)
-    talk.path.write_bytes(talk.path.read_bytes().replace(b"BYTE", b"\xff"))
-    desk.take(talk)
-    text = segments(vault)[0]
-    assert "question1word" in text and "bad \ufffd utf-8" in text
-    assert "not ours to guess" not in text and "half a rec" not in text
-    sound(vault)
-
-
 # ── resumed ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_each_ending_writes_the_turns_since_the_last_one(desk, talk, vault):
-    for number in range(1, 5):
-        talk.exchange(number)
-        done = desk.take(talk)
-        assert len(done.segments) == 1
-        assert len(transcripts(vault)) == number
-        assert fields(vault, transcripts(vault)[-1])["captured_at"] == at(10 * number + 1)
-        assert fields(vault, transcripts(vault)[-1])["started_at"] == at(10 * number)
-        told_once(desk, talk)
-    assert "question4word" in segments(vault)[3] and "question3word" not in segments(vault)[3]
-    sound(vault)
 
 
 @pytest.mark.parametrize("cut", range(1, 6))
@@ -202,18 +163,6 @@ def test_records_of_one_moment_on_both_sides_of_the_boundary(desk, talk, vault, 
     sound(vault)
 
 
-def test_a_file_that_grows_within_one_moment_three_times(desk, talk, vault):
-    for number in range(1, 4):
-        talk.user(f"Word{number} of the moment.", 5)
-        assert desk.take(talk).wrote
-    assert [text.split("\n\n")[1] for text in segments(vault)] == [f"Word{n} of the moment." for n in (1, 2, 3)]
-    talk.exchange(1)
-    desk.take(talk)
-    told_once(desk, talk)
-    assert {fields(vault, path)["ended_at"] for path in transcripts(vault)} == {at(5), at(11)}
-    sound(vault)
-
-
 def test_a_torn_last_line_is_taken_when_it_is_whole(desk, talk, vault):
     talk.exchange(1)
     whole = talk.path.read_bytes()
@@ -226,19 +175,6 @@ def test_a_torn_last_line_is_taken_when_it_is_whole(desk, talk, vault):
     desk.take(talk)
     told_once(desk, talk)
     assert "Question 2" in segments(vault)[1]
-
-
-def test_a_call_in_one_segment_and_its_result_in_the_next(desk, talk, vault):
-    talk.user("Light it.", 1)
-    talk.call("make light", 2)
-    desk.take(talk)
-    talk.result("lit at last", 60)
-    talk.assistant("It is lit.", 61)
-    desk.take(talk)
-    first, second = segments(vault)
-    assert "make light" in first and "lit at last" not in first
-    assert "`Bash` gave back" in second and "lit at last" in second and "make light" not in second
-    sound(vault)
 
 
 def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault):
@@ -386,19 +322,6 @@ def jsonl(path: Path, *records: object) -> Path:
     return path
 
 
-def claude(path: Path, *said: str) -> Path:
-    talk = TranscriptBuilder(path.parent, path.stem)
-    hook = {"type": "hook_additional_context", "content": [INJECTED], "hookName": "SessionStart", "hookEvent": "x"}
-    talk.record("attachment", 1, attachment=hook)
-    talk.record("attachment", 1, attachment={"type": "hook_success", "content": INJECTED, "stdout": INJECTED})
-    talk.record("system", 1, subtype="hook", content=f"SessionStart hook additional context: {INJECTED}")
-    talk.user(f"<system-reminder>\nSessionStart hook additional context: {INJECTED}\n</system-reminder>\n{said[0]}", 2)
-    talk.assistant(said[1], 3)
-    talk.call("cat MEMORY.md", 4)
-    talk.result(f"it printed {INJECTED}", 5)
-    return path
-
-
 def codex(path: Path, *said: str) -> Path:
     def message(role: str, text: str, second: int) -> object:
         content = [{"type": "input_text", "text": text}]
@@ -415,47 +338,6 @@ def codex(path: Path, *said: str) -> Path:
         message("user", f"{INJECTED}\n{said[0]}", 2),
         message("assistant", said[1], 3),
     )
-
-
-def gemini(path: Path, *said: str) -> Path:
-    escaped = INJECTED.replace("<", "&lt;").replace(">", "&gt;")
-    return jsonl(
-        path,
-        {"sessionId": SESSION, "startTime": at(0), "kind": "main"},
-        {
-            "id": "m1",
-            "timestamp": at(2),
-            "type": "user",
-            "content": [{"text": f"<hook_context>{INJECTED}</hook_context>\n\n{said[0]}"}],
-            "displayContent": [{"text": f"<hook_context>{escaped}</hook_context>\n\n{said[0]}"}],
-        },
-        {"id": "m2", "timestamp": at(3), "type": "gemini", "content": said[1]},
-    )
-
-
-def openclaw(path: Path, *said: str) -> Path:
-    def message(role: str, text: str, second: int) -> object:
-        return {"type": "message", "timestamp": at(second), "message": {"role": role, "content": text}}
-
-    return jsonl(
-        path,
-        {"type": "session", "id": SESSION, "cwd": PROJECT, "timestamp": at(0)},
-        message("hookMessage", INJECTED, 1),
-        message("user", f"{INJECTED}\n{said[0]}", 2),
-        message("assistant", said[1], 3),
-    )
-
-
-@pytest.mark.parametrize("write", [claude, codex, gemini, openclaw])
-def test_what_we_put_in_never_comes_back(desk, vault, tmp_path, write):
-    path = write(tmp_path / "chats" / f"{SESSION}.jsonl", "Light the lantern.", "It is lit.")
-    harness = {"claude": "claude-code"}.get(write.__name__, write.__name__)
-    desk.take(path, harness)
-    text = segments(vault)[0]
-    assert "Light the lantern." in text and "It is lit." in text
-    for name in written(vault):
-        assert CANARY not in (vault / name).read_text()
-    assert "signet-memory" not in text
 
 
 # ── whose it is ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -476,39 +358,6 @@ def test_whose_a_session_is(vault, talk, environ, rules, named, agent):
         done = Desk(vault, workspace).take(talk, environ=environ, agent_id=named)
         assert done.agent_id == agent
         assert fields(vault, done.segments[0])["agent_id"] == agent
-
-
-def test_an_agent_that_is_none_is_refused(desk, talk, vault):
-    talk.exchange(1)
-    for named in ({"environ": {"SIGNET_AGENT_ID": "../x"}}, {"agent_id": "../x"}):
-        with pytest.raises(UsageError) as refused:
-            desk.take(talk, **named)
-        assert refused.value.code == "agent-invalid"
-    assert written(vault) == []
-
-
-# ── files that are not what they were ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_transcript_that_is_replaced_after_it_was_found(desk, talk, vault, tmp_path):
-    talk.exchange(1)
-    elsewhere = tmp_path / "elsewhere.jsonl"
-    talk.path.rename(elsewhere)
-    source = TranscriptSource("claude-code", str(talk.path), "", 1, 1)
-    for replace_it in (
-        lambda: None,
-        lambda: talk.path.symlink_to(elsewhere),
-        lambda: os.mkfifo(talk.path),
-        talk.path.mkdir,
-    ):
-        replace_it()
-        with pytest.raises(HarnessError):
-            capture.capture(desk.workspace, source, now_us=NOW)
-        if talk.path.is_dir():
-            talk.path.rmdir()
-        else:
-            talk.path.unlink(missing_ok=True)
-    assert written(vault) == []
 
 
 # ── long ones ───────────────────────────────────────────────────────────────────────────────────────────────────────

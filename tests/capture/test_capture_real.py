@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 from session_inputs import body, fields, journal, segments, sound, written
-from transcript_builder import import_, plugged_in, waited, worker
+from transcript_builder import import_, waited
 from transcripts import SAMPLES
 from workbench import Vault, contents, spawn
 
@@ -109,30 +108,3 @@ def test_by_hook_and_by_import_the_same_and_never_twice(tmp_path, vault, harness
     shutil.rmtree(vault.state)
     assert import_(vault, harness, path)["segments"] == []
     assert contents(vault.root) == before
-
-
-@pytest.mark.slow
-def test_all_of_them_at_once_and_swept(tmp_path, vault):
-    if not SAMPLES.is_dir():
-        pytest.skip("the sample transcripts are not here")
-    home = Path(os.environ["HOME"])
-    places = {"claude-code": ".claude/projects/p", "codex": ".codex/sessions/2026", "gemini": ".gemini/tmp/p/chats"}
-    places |= {"openclaw": ".openclaw/agents/main/sessions", "opencode": ".local/share/opencode"}
-    prefix = {"codex": "rollout-", "gemini": "session-"}
-    for harness, place in places.items():
-        (home / place).mkdir(parents=True)
-        for sample in (SAMPLES / FOLDERS[harness]).glob("*.db" if harness == "opencode" else "*.jsonl"):
-            name = "opencode.db" if harness == "opencode" else prefix.get(harness, "") + sample.name
-            shutil.copyfile(sample, home / place / name)
-            os.utime(home / place / name, (1_774_000_000, 1_774_000_000))
-    for harness in FOLDERS:
-        import_(vault, harness)
-    sound(vault)
-    swept = Vault(tmp_path / "swept")
-    plugged_in(swept, *FOLDERS)
-    assert worker(swept, sweep=True).code == 0
-    assert written(swept) == written(vault)
-    assert segments(swept) == segments(vault)
-    assert worker(swept, sweep=True).code == 0
-    assert written(swept) == written(vault)
-    sound(swept)

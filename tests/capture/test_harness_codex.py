@@ -180,35 +180,11 @@ def test_a_fork_keeps_its_own_header_and_a_headless_file_the_id_in_its_name():
     assert named.session_id == ID
 
 
-NAMES = [
-    *(
-        "timestamp",
-        "type",
-        "payload",
-        "id",
-        "session_id",
-        "source",
-        "subagent",
-        "thread_spawn",
-        "cwd",
-        "role",
-        "content",
-    ),
-    *(
-        "text",
-        "name",
-        "arguments",
-        "input",
-        "action",
-        "command",
-        "call_id",
-        "output",
-        "metadata",
-        "exit_code",
-        "message",
-    ),
-    *("num_turns", "internal_chat_message_metadata_passthrough", "content_item_kinds", "record_type", "success"),
-]
+NAMES = """
+timestamp type payload id session_id source subagent thread_spawn cwd role content text name arguments input action
+command call_id output metadata exit_code message num_turns internal_chat_message_metadata_passthrough
+content_item_kinds record_type success
+""".split()
 VALUES = [
     *("session_meta", "response_item", "event_msg", "compacted", "turn_context", "message", "user", "assistant"),
     *("function_call", "function_call_output", "user_message", "agent_message", "thread_rolled_back", "turn_aborted"),

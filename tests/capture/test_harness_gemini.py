@@ -149,22 +149,10 @@ def test_older_versions_wrote_one_document(indent):
     assert (found.session_id, kinds(found), found.damaged) == (ID, ["user", "assistant"], 0)
 
 
-NAMES = [
-    *("id", "timestamp", "type", "content", "displayContent", "toolCalls", "result", "resultDisplay", "status", "text"),
-    *(
-        "functionCall",
-        "functionResponse",
-        "response",
-        "output",
-        "error",
-        "args",
-        "name",
-        "$set",
-        "$rewindTo",
-        "messages",
-    ),
-    *("sessionId", "kind", "directories", "summary", "thought", "inlineData"),
-]
+NAMES = """
+id timestamp type content displayContent toolCalls result resultDisplay status text functionCall functionResponse
+response output error args name $set $rewindTo messages sessionId kind directories summary thought inlineData
+""".split()
 VALUES = ["user", "gemini", "info", "error", "m1", "m2", "subagent", CONTEXT, "<hook_context>", "success"]
 
 

@@ -184,7 +184,7 @@ def test_it_is_linear():
     started = time.process_time()
     for text in ("`" * 500_000, "```\n" * 100_000, "## User\n" * 50_000, " " * 1_000_000, "\\" * 300_000):
         render([entry(kind, text) for kind in ("user", "result", "tool", "event")])
-    assert time.process_time() - started < 10  # what is not linear takes minutes
+    assert time.process_time() - started < 60  # what is not linear takes minutes
 
 
 # --- segments ---

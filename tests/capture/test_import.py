@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from session_inputs import everything, fields, journal, segments, sound, written
-from transcript_builder import PROJECT, SECRET, TranscriptBuilder, import_, provider, store, waited
+from session_inputs import fields, segments, sound, written
+from transcript_builder import PROJECT, SECRET, TranscriptBuilder, import_, store
 from workbench import ROOT, Vault, contents, sampled
 
 
@@ -81,16 +79,6 @@ def test_imported_twice_nothing_is_written_again(vault, home):
     sound(vault)
 
 
-def test_the_database_is_gone_and_nobody_has_indexed_since(vault, home):
-    talks(store(home), 2)
-    import_(vault, "claude-code")
-    before = written(vault)
-    shutil.rmtree(vault.state)
-    assert import_(vault, "claude-code")["segments"] == []
-    assert written(vault) == before
-    sound(vault)
-
-
 def test_what_was_said_since_is_imported(vault, home):
     first, second = talks(store(home), 2)
     import_(vault, "claude-code")
@@ -124,18 +112,6 @@ def test_a_path_is_a_file_a_folder_or_in_the_home_folder(vault, home, tmp_path):
     assert "No transcripts" in vault.call("import", "claude-code", str(empty)).out
 
 
-@pytest.mark.parametrize("harness", ["claude", "", "../x", "cursor"])
-def test_an_unknown_harness(vault, harness):
-    answer = vault.call("import", "--json", harness)
-    assert answer.code == 2
-    assert answer.json["error"]["code"] == "harness-unknown" and "claude-code" in answer.json["error"]["hint"]
-
-
-def test_a_path_that_is_not_there(vault, tmp_path):
-    answer = vault.call("import", "--json", "codex", str(tmp_path / "nowhere"))
-    assert answer.code == 2 and answer.json["error"]["hint"]
-
-
 def test_some_failed(vault, home):
     made = talks(store(home), 4)
     made[1].path.write_text(made[1].path.read_text().replace("2026-", "9998-"))
@@ -157,112 +133,6 @@ def test_whose_they_are(vault, home):
     assert {fields(vault, path)["agent_id"] for path in written(vault)} == {"keeper"}
     assert import_(vault, "claude-code", "--agent", "keeper")["segments"] == []
     assert len(import_(vault, "claude-code", "--agent", "other")["segments"]) == 1
-
-
-def test_the_settings_and_the_environment_say_whose_they_are(vault, home, monkeypatch):
-    talks(store(home), 1)
-    (vault / "signet-sync.toml").write_text(f'[agents]\nprojects = ["{PROJECT}=keeper"]\n')
-    import_(vault, "claude-code")
-    assert {fields(vault, path)["agent_id"] for path in written(vault)} == {"keeper"}
-
-
-def test_a_name_that_is_no_agents_is_said_before_anything_is_read(vault, home, monkeypatch):
-    talks(store(home), 2)
-    answer = vault.call("import", "claude-code", "--json", "--agent", "../x")
-    assert (answer.code, answer.json["error"]["code"]) == (2, "agent-invalid")
-    monkeypatch.setenv("SIGNET_AGENT_ID", "No One")
-    assert vault.call("import", "claude-code", "--json").code == 2
-    monkeypatch.delenv("SIGNET_AGENT_ID")
-    assert import_(vault, "claude-code")["sessions"] == 2
-
-
-def test_two_machines_write_the_same(vault, home, tmp_path):
-    talks(store(home), 3)
-    other = Vault(tmp_path / "other")
-    import_(vault, "claude-code")
-    import_(other, "claude-code")
-    assert written(vault) == written(other)
-    assert segments(vault) == segments(other)
-    # Their folders are put together: nothing is told twice.
-    for path in other.memory.iterdir():
-        if "manifest" not in path.name:
-            shutil.copyfile(path, vault.memory / path.name)
-    assert import_(vault, "claude-code", "--again")["segments"] == []
-
-
-@pytest.mark.slow
-def test_interrupted_and_begun_again(vault, home, tmp_path):
-    talks(store(home), 6)
-    provider(tmp_path, "time.sleep(0.3)\nsys.exit(1)", timeout=5)
-    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "import", "claude-code"]
-    for number in (signal.SIGINT, signal.SIGKILL):
-        already = len(written(vault, "summary"))
-        process = subprocess.Popen(
-            command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        assert waited(lambda already=already: len(written(vault, "transcript")) > already)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=30)
-        assert process.returncode == (130 if number == signal.SIGINT else -9), (out, err)
-        assert b"Traceback" not in err
-        assert len(written(vault, "transcript")) < 6
-    provider(tmp_path, "sys.exit(1)")
-    import_(vault, "claude-code")
-    assert len(segments(vault)) == 6
-    for path in written(vault, "transcript"):
-        assert path.replace("transcript", "summary") in written(vault, "summary")
-    vault.reindex()
-    assert journal(vault) == []
-    sound(vault)
-
-
-def on_a_terminal(*arguments: str) -> tuple[str, str]:
-    """What a command prints to stdout (a pipe) and to stderr (a terminal)."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "signet_sync", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        shown += chunk
-    os.close(ours)
-    out, _ = process.communicate(timeout=30)
-    return out.decode(), shown.decode()
-
-
-@pytest.mark.slow
-def test_progress_is_shown_on_a_terminal_alone(vault, home):
-    talks(store(home), 6)
-    words = ("--workspace", str(vault.root), "import", "claude-code")
-    out, shown = on_a_terminal(*words)
-    assert "importing" in shown and "6/6" in shown
-    assert "importing" not in out and "6 sessions" in out
-    assert on_a_terminal(*words, "--again", "--json")[1] == ""
-    piped = vault.spawn("import", "claude-code", "--again")
-    assert piped.err == "" and "importing" not in piped.out
-
-
-def test_what_it_says_to_a_person(vault, home):
-    made = talks(store(home), 3)
-    made[2].path.write_text('{"type": "mode"}\n')
-    made[2].idle()
-    made[0].result(SECRET, 90)
-    made[0].idle()
-    answer = vault.call("import", "claude-code")
-    assert answer.code == 0
-    assert "3 transcripts: 2 segments of 2 sessions and 0 compactions written." in answer.out
-    assert "no conversation in it" in answer.out and "Redacted:" in answer.out
-    assert SECRET not in answer.out + answer.err
 
 
 def test_one_session_in_two_files_is_kept_once(vault, home, tmp_path):
@@ -313,15 +183,6 @@ def test_opencode_is_imported_from_its_database(vault, home):
     assert "words of user in ses_1" in segments(vault)[0]
     assert import_(vault, "opencode")["segments"] == []
     sound(vault)
-
-
-def test_nothing_is_written_where_there_is_nothing(vault, home):
-    before = everything(vault)
-    assert import_(vault, "codex")["transcripts"] == 0
-    assert {path for path in everything(vault) if path.startswith("vault/memory")} == {
-        path for path in before if path.startswith("vault/memory")
-    }
-    assert "No transcripts in the folder of codex." in vault.call("import", "codex").out
 
 
 @pytest.mark.slow

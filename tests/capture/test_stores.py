@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -101,13 +100,6 @@ def test_each_harness_is_found_in_its_own_folder(home):
     assert found("openclaw", home) == [".openclaw/agents/main/sessions/cccc.jsonl"]
     assert found("opencode", home) == []
     assert installed({"HOME": str(home)}) == ["claude-code", "codex", "gemini", "openclaw"]
-
-
-def test_a_source_says_how_large_and_how_old(home):
-    path = put(home / ".codex/sessions/rollout-x.jsonl", "{}\n", at=1_700_000_000)
-    (source,) = sources("codex", {"HOME": str(home)})
-    assert (source.harness, source.path, source.session_id) == ("codex", str(path), "")
-    assert (source.size, source.mtime_ns) == (3, 1_700_000_000 * 1_000_000_000)
 
 
 def test_files_of_sub_agents_are_no_sessions(home):
@@ -234,22 +226,11 @@ def test_what_is_no_regular_file_is_refused_and_never_waited_for(home):
         listener.bind("socket")
     finally:
         os.chdir(before)
-    began = time.monotonic()
     for name in ("pipe", "link", "socket", "absent", ".", "real.jsonl/x", "nul\0"):
         with pytest.raises(HarnessError) as caught:
             list(lines(str(home / name)))
         assert caught.value.hint and caught.value.path, name
     listener.close()
-    assert time.monotonic() - began < 1
-
-
-def test_an_unfinished_reader_closes_the_file(home):
-    path = put(home / "x.jsonl", "a\nb\n")
-    open_before = len(os.listdir("/dev/fd"))
-    reader = lines(str(path))
-    assert next(reader) == b"a\n"
-    reader.close()
-    assert len(os.listdir("/dev/fd")) == open_before
 
 
 # ── OpenCode ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,17 +252,6 @@ def test_sessions_are_read_while_opencode_runs(home):
     assert json.loads(messages[1].parts[0][1])["text"] == "hello assistant"
     writer.execute("insert into message values ('m', 'ses_a', 9, 9, '{}')")  # reading locked nothing
     writer.close()
-
-
-def test_reading_changes_no_byte_of_the_store(home):
-    path = home / "opencode.db"
-    writer = database(path)
-    add_session(writer, "ses_a")
-    writer.close()
-    before = path.read_bytes()
-    assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path))] == ["ses_a"]
-    opencode_session(str(path), "ses_a")
-    assert path.read_bytes() == before
 
 
 def test_xdg_data_home_and_a_named_folder(home):
@@ -356,17 +326,12 @@ def test_what_is_no_database_is_a_clear_error(home):
     assert not (home / "absent.db").exists()
 
 
-# ── the reference files ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_reference_stores_are_found_and_read(shared):
-    folder = shared / "transcripts"
-    counts = {
-        harness: len(list(sources(harness, {"HOME": "/nonexistent"}, str(folder / place))))
-        for harness, place in (("claude-code", "claude-code"), ("codex", "codex"), ("gemini", "gemini"),
-                               ("opencode", "opencode"), ("openclaw", "openclaw-pi"))
-    }  # fmt: skip
-    assert counts == {"claude-code": 11, "codex": 3, "gemini": 1, "opencode": 1, "openclaw": 1}
-    (source,) = sources("opencode", {}, str(folder / "opencode"))
-    _, messages = opencode_session(source.path, source.session_id)
-    assert [len(message.parts) for message in messages] == [1, 4, 3]
+def test_reading_changes_no_byte_of_the_store(home):
+    path = home / "opencode.db"
+    writer = database(path)
+    add_session(writer, "ses_a")
+    writer.close()
+    before = path.read_bytes()
+    assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path))] == ["ses_a"]
+    opencode_session(str(path), "ses_a")
+    assert path.read_bytes() == before

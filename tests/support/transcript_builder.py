@@ -163,7 +163,7 @@ def provider(path: Path, script: str, *, timeout: float = 10.0) -> None:
     )
 
 
-def waited(look: Callable[[], Any], seconds: float = 30.0) -> Any:
+def waited(look: Callable[[], Any], seconds: float = 120.0) -> Any:
     """What `look` gives as soon as it is true, or what it gives in the end."""
     end = time.monotonic() + seconds
     while not (found := look()) and time.monotonic() < end:
