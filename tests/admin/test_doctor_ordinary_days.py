@@ -47,13 +47,6 @@ def test_an_emptied_database(vault: Vault) -> None:  # noqa: F811
     assert "came back from the backup" in fixed(vault, "database-behind")
 
 
-def test_a_folder_in_the_place_of_the_database(vault: Vault) -> None:  # noqa: F811
-    vault.db.unlink()
-    vault.db.mkdir(mode=0o700)
-    do(told(vault, "database", "is a folder")["remedy"])
-    assert "database" not in ailing(look(vault))
-
-
 def test_a_mistyped_setting(vault: Vault) -> None:  # noqa: F811
     (vault / "signet-sync.toml").write_text("watch.mod = 'polling'\n")
     remedy = told(vault, "settings", "watch.mod ignored", "did you mean watch.mode?")["remedy"]
@@ -129,16 +122,3 @@ def test_a_state_folder_that_is_deleted_under_the_agent(vault: Vault) -> None:  
         until(lambda: vault.call("search", "nothing").code == 0, "its new database is filled")
         new = Session().write(vault)
         until(lambda: vault.hits(new.word), "it works")
-
-
-def test_a_check_that_had_nothing_to_look_at(vault: Vault) -> None:  # noqa: F811
-    git = ["git", "-C", str(vault.root), "-c", "user.name=a", "-c", "user.email=a@b"]
-    (vault / ".gitignore").write_text("memory/\n")
-    do(shlex.join([*git, "init", "-q"]))
-    do(shlex.join([*git, "add", "."]))
-    do(shlex.join([*git, "commit", "-qm", "one"]))
-    answer = vault.call("check", "--strict", "--changed-since", "HEAD")
-    assert answer.code == 0 and "git ignores memory/" in answer.out
-    shutil.rmtree(vault.memory)
-    answer = vault.call("check", "--strict")
-    assert answer.code == 0 and "nothing was checked" in answer.out

@@ -87,14 +87,6 @@ def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
     assert contents(vault.root) == after and not place.exists()
 
 
-def test_whoever_comes_back_starts_anew(vault):
-    eject(vault)
-    page = vault.page()
-    assert vault.reindex()["counts"]["indexed"] == 6
-    assert vault.page().startswith(page) and vault.page().count("<!-- signet:begin -->") == 1
-    assert vault.hits("number1x") and vault.hits("number2x") == []
-
-
 def test_blank_leaves_the_persons_own_words_alone(vault):
     done = eject(vault, "--blank")
     assert vault.page() == MINE + "\nAnd this below.\n"
@@ -121,18 +113,6 @@ def who(number):
     return {name: numbered(number)[name] for name in ("session_id", "captured_at")}
 
 
-def test_nobody_is_ejected_without_being_asked(vault):
-    before = contents(vault.root)
-    answer = vault.call("eject")
-    assert answer.code == 2 and "--yes" in answer.err and contents(vault.root) == before
-
-
-def test_the_state_folder_can_be_kept(vault):
-    done = eject(vault, "--keep-state")
-    assert done["state_deleted"] is None and vault.db.exists() and "signet:begin" not in vault.page()
-    assert vault.reindex()["counts"]["indexed"] == 6
-
-
 def test_what_was_handed_over_is_written_first(vault, claude):
     transcript = Path(os.environ["HOME"]) / ".claude/projects/x/5e551009-0000-4000-8000-000000000009.jsonl"
     transcript.parent.mkdir(parents=True)
@@ -153,15 +133,6 @@ def test_what_was_handed_over_is_written_first(vault, claude):
 
 
 # ── what must not be deleted ──
-
-
-def test_what_hooks_told_of_and_nobody_could_take_in_is_named(vault):
-    bad = vault.state / "spool/bad"
-    bad.mkdir(parents=True)
-    (bad / "job").write_text("{}")
-    assert "1 session that could not be captured" in vault.call("eject", "--dry-run").out
-    (note,) = eject(vault)["notes"]
-    assert "(1)" in note and "signet-sync import" in note
 
 
 def test_while_an_agent_runs_by_hand_nothing_is_done(vault, claude):
@@ -303,3 +274,17 @@ def test_killed_at_any_step_the_same_command_finishes(vault, claude, every):
         left = [path for path in places["state"].iterdir() if path.name != "establish.lock"]
         assert left == [] and not (vault / ".signet").exists(), step
         step += every
+
+
+def test_whoever_comes_back_starts_anew(vault):
+    eject(vault)
+    page = vault.page()
+    assert vault.reindex()["counts"]["indexed"] == 6
+    assert vault.page().startswith(page) and vault.page().count("<!-- signet:begin -->") == 1
+    assert vault.hits("number1x") and vault.hits("number2x") == []
+
+
+def test_the_state_folder_can_be_kept(vault):
+    done = eject(vault, "--keep-state")
+    assert done["state_deleted"] is None and vault.db.exists() and "signet:begin" not in vault.page()
+    assert vault.reindex()["counts"]["indexed"] == 6

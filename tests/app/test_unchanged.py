@@ -15,7 +15,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workbench import NOW, Vault, contents, numbered, sampled, spawn, tree
+from workbench import NOW, Vault, contents, numbered, sampled, tree
 
 from signet_sync.app import next_change, unchanged
 from signet_sync.errors import SignetSyncError
@@ -124,16 +124,6 @@ def test_where_nothing_changed_the_snapshot_answers_and_nothing_is_written(vault
     assert same_as_without(vault, told, LATER)
 
 
-def test_a_person_is_told_the_same(vault, told):
-    first = vault.call("reindex", "--now", NOW)
-    snapshot(vault).unlink()
-    second = vault.call("reindex", "--now", NOW)
-    assert told == [True, False]
-    assert [line for line in first.out.splitlines() if " in " not in line] == [
-        line for line in second.out.splitlines() if " in " not in line
-    ]
-
-
 def test_what_asks_for_more_than_a_look_is_done(vault, told):
     for more in ("--full", "--index-only", "--accept-removals", "--agent=default"):
         vault.call("reindex", "--json", "--now", NOW, more)
@@ -219,13 +209,6 @@ def test_what_stands_in_its_place_is_none(vault, told, tmp_path):
         assert told[-1] is False
         with suppress(OSError):
             snapshot(vault).rmdir()
-
-
-def test_one_of_another_workspace_is_none(vault, told, tmp_path):
-    other = settled(tmp_path / "other")
-    shutil.copy(snapshot(other), snapshot(vault))
-    vault.reindex()
-    assert told[-1] is False
 
 
 def test_a_copied_workspace_is_another_one(vault, told, tmp_path):
@@ -480,13 +463,3 @@ def test_a_change_of_the_program_is_seen(vault, told, monkeypatch):
     monkeypatch.setattr(unchanged, "_program", lambda: "another")
     vault.reindex()
     assert told == [False]
-
-
-def test_a_process_of_its_own_gives_the_same(vault):
-    for _ in range(3):
-        time.sleep(0.12)
-        answer = spawn("--workspace", vault.root, "reindex", "--json", "--now", NOW)
-    inode = snapshot(vault).stat().st_ino
-    again = spawn("--workspace", vault.root, "reindex", "--json", "--now", NOW)
-    assert without_time(answer.json) == without_time(again.json)
-    assert snapshot(vault).stat().st_ino == inode

@@ -15,8 +15,8 @@ from typing import Any
 import agents
 import apsw
 import pytest
-from agents import Agent, Inside, Session, known, manager, some, status, until
-from workbench import ROOT, Vault, spawn
+from agents import Agent, Inside, Session, known, manager, status, until
+from workbench import ROOT, Vault
 
 import signet_sync
 from signet_sync import __version__
@@ -198,36 +198,3 @@ def test_an_agent_ends_for_what_is_installed_under_it_and_the_next_one_continues
             assert agent.end()[0] == 0
         words = [line for _, text in heard() for line in text.splitlines() if line.startswith(("READY", "STOPPING"))]
     assert words == ["READY=1", "STOPPING=1"] * 2
-
-
-@pytest.mark.slow
-def test_a_newer_command_beside_an_older_agent_loses_nothing(vault: Vault, tmp_path: Path) -> None:
-    place, sessions = Place(tmp_path / "site"), some(vault, 3)
-    said = ["The lamp of the lantern is lit at dusk.", "The lamp is put out at dawn."]
-    vault.call("remember", said[0])
-    newer = ["--workspace", str(vault.root)]
-    with running(vault, place) as agent:
-        of_version(agent, __version__)
-        place.newer_schema()
-        place.put_version("2.0.0")
-        answer = spawn(*newer, "remember", said[1], environ=place.environ, cwd=place.folder)
-        assert answer.code == 0, answer
-        until(lambda: status(vault)["state"].startswith("degraded: another version"), "reported")
-        assert agent.end()[0] == 0
-    with running(vault, place) as agent:
-        until(lambda: status_of(newer, place)["state"] == "watching", "the newer one runs")
-        fresh = Session().write(vault)
-        until(lambda: fresh.sentence in vault.page(), "the newer one writes the page")
-        page = vault.page()
-        assert "at dusk" in page and "at dawn" in page and all(session.sentence in page for session in sessions)
-        assert agent.end()[0] == 0
-    answer = spawn(*newer, "recall", "--json", "lamp", environ=place.environ, cwd=place.folder)
-    assert answer.code == 0, answer
-    assert sorted(hit["text"] for hit in answer.json["hits"] if hit["tier"] == "memory") == sorted(said)
-    assert not list(vault.state.glob("*.corrupt-*"))
-
-
-def status_of(words: list[str], place: Place) -> dict[str, Any]:
-    answer = spawn(*words, "status", "--json", environ=place.environ, cwd=place.folder)
-    assert answer.code == 0, answer
-    return dict(answer.json)

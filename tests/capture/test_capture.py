@@ -21,7 +21,6 @@ from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores import transcripts as stores_transcripts
 from signet_sync.formats.injected_block import CLOSING, OPENING
-from signet_sync.formats.timestamps import SECOND
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -192,21 +191,6 @@ def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault)
     assert list(turns_of(second)) == ["The other path: chosenword.", "This one holds: chosenanswer."]
     assert not desk.take(talk).wrote
     sound(vault)
-
-
-def test_two_machines_write_the_same_whatever_their_clocks_say(desk, talk, vault, tmp_path):
-    other = Vault(tmp_path / "other")
-    with opened(str(other.root), Settings()) as workspace:
-        there = Desk(other, workspace)
-        for number in (1, 2):
-            talk.exchange(number)
-            talk.compacted(f"Summary {number}: lantern waits.", 10 * number + 5)
-            desk.take(talk)
-            there.take(talk, now_us=NOW + 7_777 * SECOND * number)
-    assert written(vault) == written(other)
-    assert segments(vault) == segments(other)
-    assert segments(vault, "summary") == segments(other, "summary")
-    assert segments(vault, "compaction") == segments(other, "compaction")
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from("uacr"), st.booleans()), min_size=1, max_size=12))

@@ -10,7 +10,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 from agents import until
-from workbench import ROOT, Vault, spawn, spawn_ordinary
+from workbench import ROOT, Vault, spawn_ordinary
 
 from signet_sync.app.workspace import establish
 from signet_sync.capture import hook, spool
@@ -402,15 +402,6 @@ def test_a_state_folder_that_cannot_be_written_fails_nobody(listened, transcript
         os.chmod(listened.state, 0o700)
 
 
-def test_no_workspace_is_made_where_there_is_none(tmp_path, transcript):
-    answer = spawn(
-        "--workspace", tmp_path / "none", "hook", "codex", "--strict", input=payload("SessionStart", transcript)
-    )
-    assert (answer.code, answer.out) == (2, "")
-    assert "signet-sync init" in answer.err
-    assert not (tmp_path / "none").exists()
-
-
 @pytest.mark.parametrize("there", [False, True])
 def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monkeypatch, there):
     """A worker gives a new workspace its id while the hook writes: the job must not stay in the folder of the path."""
@@ -433,24 +424,6 @@ def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monke
     assert moments == [before.spool] and after.path != before.path
     assert [found.session_id for found in spool.jobs(after.spool)] == ["s"]
     assert spool.jobs(before.spool) == []
-
-
-def test_the_context_follows_a_workspace_that_gets_its_id_meanwhile(vault, transcript, monkeypatch, capfd):
-    before = locations.locate(str(vault.root))
-    asked = []
-
-    def context(session, words, source, budget):
-        asked.append(session.folder.path)
-        if len(asked) == 1:
-            establish(str(vault.root))
-            raise FileNotFoundError(session.folder.path)
-        return "found"
-
-    given = {"source": "startup", "session_id": "s"}
-    event = hook._HookEvent("opencode", str(vault.root), context)
-    event._print_context("SessionStart", "default", None, given, {})
-    assert asked == [before.path, locations.locate(str(vault.root)).path] and asked[0] != asked[1]
-    assert capfd.readouterr().out == "found\n"
 
 
 @pytest.mark.parametrize("blank", ["\n", " "])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from session_inputs import fields, segments, sound, written
-from transcript_builder import PROJECT, SECRET, TranscriptBuilder, import_, store
+from transcript_builder import SECRET, TranscriptBuilder, import_, store
 from workbench import ROOT, Vault, contents, sampled
 
 
@@ -145,44 +145,6 @@ def test_one_session_in_two_files_is_kept_once(vault, home, tmp_path):
     before = written(vault)
     assert import_(vault, "claude-code", copy)["segments"] == []
     assert written(vault) == before
-
-
-def test_opencode_is_imported_from_its_database(vault, home):
-    import apsw
-
-    path = home / ".local" / "share" / "opencode" / "opencode.db"
-    path.parent.mkdir(parents=True)
-    with_rows = apsw.Connection(str(path))
-    with_rows.execute(
-        "create table session (id text, parent_id text, directory text, title text, revert text, time_created integer,"
-        " time_updated integer);"
-        "create table message (id text, session_id text, time_created integer, time_updated integer, data text);"
-        "create table part (id text, message_id text, session_id text, time_created integer, time_updated integer,"
-        " data text);"
-    )
-    began = 1_774_000_800_000
-    for session, parent in (("ses_1", None), ("ses_2", "ses_1"), ("ses_3", None)):
-        with_rows.execute(
-            "insert into session values (?, ?, ?, 'x', null, ?, ?)", (session, parent, PROJECT, began, began)
-        )
-        if session == "ses_3":
-            continue
-        for number, role in enumerate(("user", "assistant")):
-            message = f"{session}_{number}"
-            data = json.dumps({"role": role, "time": {"created": began + number}})
-            with_rows.execute("insert into message values (?, ?, ?, 0, ?)", (message, session, began + number, data))
-            part = json.dumps({"type": "text", "text": f"words of {role} in {session}"})
-            with_rows.execute("insert into part values (?, ?, ?, 0, 0, ?)", (f"p{message}", message, session, part))
-    with_rows.close()
-    done = import_(vault, "opencode")
-    assert (done["transcripts"], done["sessions"]) == (3, 1)
-    assert sorted(entry["reason"] for entry in done["nothing"]) == [
-        "a sub-agent's transcript: it is part of another session",
-        "the session holds no messages",
-    ]
-    assert "words of user in ses_1" in segments(vault)[0]
-    assert import_(vault, "opencode")["segments"] == []
-    sound(vault)
 
 
 @pytest.mark.slow

@@ -111,23 +111,6 @@ def test_it_says_what_came_out(transcript, expected):
     assert told(transcript) == expected
 
 
-def test_list_numbers_marks_and_emphasis_are_no_part_of_it():
-    said = told(TASK + assistant(EDIT + "- [x] 1. **Wick** trimmed to `4 mm` ✅\n- [x] 2. Lamp cleaned twice"))
-    assert said is not None and said.startswith("lantern: Wick trimmed to 4 mm; Lamp cleaned twice")
-
-
-def test_a_paragraph_before_a_list_is_told_once():
-    said = told(TASK + assistant(EDIT + "The north lamp burns without smoke again.\n- the wick is trimmed to 4 mm"))
-    assert said is not None and said.count("burns without smoke") == 1
-
-
-def test_without_a_project_it_begins_with_a_capital():
-    said = told(
-        TASK + assistant(EDIT + "the wick in src/wick.py is trimmed to 4 mm, and the lamp burns."), project=None
-    )
-    assert said is not None and said.startswith("The wick in src/wick.py is trimmed")
-
-
 @pytest.mark.parametrize("text", ["", user("hi there"), user("hi") + assistant("Hello! I can look at the lamp.")])
 def test_where_nothing_came_out_there_is_none(text):
     assert told(text) is None

@@ -185,19 +185,7 @@ def test_who_ends_what_another_asks_a_model_about_waits_for_its_answer(vault):
         return Proposals(summary="# Told by a model\n\nThe loop of src/queue.py is bounded.")
 
     first = asked(vault, document, slow)
-    second.join(30)
+    second.join(600)
     assert answers == [{**first, "idempotent_replay": True}]
     assert body(vault, first["summary"]).startswith("# Told by a model")
-    sound(vault)
-
-
-def test_what_is_too_long_for_one_file_is_never_journalled_as_one(vault, monkeypatch):
-    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", "8192")
-
-    def looking(words, **_):
-        assert journal(vault) == []
-        return Proposals()
-
-    asked(vault, {**WHO, "transcript": "## User\n\nsaid in src/queue.py\n\n" * 500}, looking)
-    assert len(written(vault, "transcript")) > 2
     sound(vault)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import unicodedata
 from dataclasses import replace
 
@@ -14,10 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 from session_inputs import (
-    FIRST,
     SECOND,
-    SUMMARY,
-    WHO,
     body,
     document,
     end,
@@ -26,12 +20,11 @@ from session_inputs import (
     journal,
     moment,
     refuse,
-    say,
     segments,
     sound,
     written,
 )
-from workbench import ROOT, Vault, call, sampled, spawn_ordinary
+from workbench import Vault, sampled
 
 from signet_sync.formats.artifact_fastpath import read_record
 from signet_sync.formats.body import HASH_SCOPE, js_trim, normalize, well_formed
@@ -222,13 +215,6 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
         ]
 
 
-def test_a_time_without_zone_is_utc_and_another_zone_is_converted(vault):
-    for text, stamp in (("2026-03-20T10:00", "T10-00-00.000Z"), ("2026-03-20T12:30:00.5+02:00", "T10-30-00.500Z")):
-        answer = end(vault, captured_at=text, session_id=text)
-        assert stamp in answer["summary"]
-        assert fields(vault, answer["summary"])["captured_at"].replace(":", "-").endswith(stamp)
-
-
 NOT_JSON = {
     "empty": (b"", "not JSON"),
     "cut": (b'{"session_id": "a", "tran', "not JSON"),
@@ -255,55 +241,7 @@ def test_what_is_no_document_is_refused(vault, name):
     assert written(vault) == []
 
 
-def test_a_byte_order_mark_is_no_obstacle(vault):
-    assert not end(vault, raw=b"\xef\xbb\xbf" + json.dumps(document()).encode())["idempotent_replay"]
-
-
-@pytest.mark.parametrize("source", ["nowhere.json", "."])
-def test_an_input_that_is_no_file(vault, source):
-    answer = vault.call("session", "end", "--json", "--input", str(vault.root / source))
-    assert answer.code == 2
-    error = answer.json["error"]
-    assert error["path"] == str(vault.root / source) and "-" in error["hint"]
-
-
 # ── the vault ──
-
-
-@pytest.mark.parametrize(("root", "remedy"), [("nowhere", "init"), ("a-file", "name a folder")])
-def test_a_workspace_that_is_none(tmp_path, root, remedy):
-    (tmp_path / "a-file").write_text("")
-    (tmp_path / "in.json").write_text(json.dumps(document()))
-    answer = call("--workspace", tmp_path / root, "session", "end", "--json", "--input", tmp_path / "in.json")
-    assert answer.code == 3
-    error = answer.json["error"]
-    assert error["path"] == str(tmp_path / root) and remedy in error["hint"]
-    assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.parametrize("what", ["file", "link", "dangling"])
-def test_a_memory_that_is_no_folder(vault, what):
-    vault.memory.rmdir()
-    elsewhere = vault.root.parent / "elsewhere"
-    if what == "file":
-        vault.memory.write_text("mine\n")
-    else:
-        if what == "link":
-            elsewhere.mkdir()
-        vault.memory.symlink_to(elsewhere)
-    error = refuse(vault, "workspace-unusable", 3)
-    assert error["path"] == "memory" and "doctor" in error["hint"]
-    assert journal(vault) == []
-    assert not elsewhere.exists() or not list(elsewhere.iterdir())
-    vault.memory.unlink()
-    assert not end(vault)["idempotent_replay"]
-    sound(vault)
-
-
-def test_a_new_workspace_gets_its_folder(vault):
-    vault.memory.rmdir()
-    end(vault)
-    sound(vault)
 
 
 def test_a_vault_whose_files_are_away_is_not_written_into(vault):
@@ -318,62 +256,6 @@ def test_a_vault_whose_files_are_away_is_not_written_into(vault):
     vault.memory.rmdir()
     (vault.root / "away").rename(vault.memory)
     end(vault, session_id="another")
-    sound(vault)
-
-
-@pytest.mark.parametrize("place", ["memory", "."])
-def test_a_vault_that_cannot_be_written(vault, place):
-    end(vault, session_id="before")
-    put = vault.root.parent / "in.json"
-    put.write_text(json.dumps(document()))
-    folders = [vault.memory] if place == "memory" else [vault.memory, vault.root / ".signet" / "tmp", vault.root]
-    before = written(vault)
-    for folder in folders:
-        folder.chmod(0o555)
-    try:
-        answer = spawn_ordinary("--workspace", vault.root, "session", "end", "--json", "--input", put)
-    finally:
-        for folder in folders:
-            folder.chmod(0o755)
-    assert answer.code == 3, answer
-    error = answer.json["error"]
-    assert error["path"] == "memory" and "permission" in error["message"] + error["hint"]
-    assert written(vault) == before and journal(vault) == []
-    end(vault)
-    sound(vault)
-
-
-LIMITED = """
-import resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-from signet_sync.cli.main import run
-sys.exit(run(sys.argv[2:]))
-"""
-
-
-@pytest.mark.parametrize(
-    "limit", [0, 100_000, *(pytest.param(limit, marks=pytest.mark.slow) for limit in (4_096, 400_000))]
-)
-def test_a_disk_that_is_full(vault, limit):
-    """A limit on the size of files stands for the full disk: `EFBIG` comes where `ENOSPC` would."""
-    end(vault, session_id="before")
-    put = vault.root.parent / "in.json"
-    put.write_text(json.dumps(document(transcript=FIRST + "word " * 100_000, captured_at=moment(0))))
-    arguments = ["--workspace", str(vault.root), "session", "end", "--json", "--input", str(put)]
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(limit), *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 3, done
-    error = json.loads(done.stdout)["error"]
-    assert error["hint"] and "Traceback" not in done.stderr.decode()
-    assert "unexpected" not in error["code"], error
-    assert vault.call("check").code == 0
-    assert len(written(vault)) in (3, 4, 5, 6)
-    answer = say(vault, raw=put.read_bytes())
-    assert answer.code == 0, answer
-    assert len(written(vault)) == 6
     sound(vault)
 
 
@@ -407,21 +289,6 @@ def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, te
     assert everything(vault) == before
     new = end(vault, transcript=f"{text.rstrip()}\n{SECOND}")
     assert body(vault, new["transcript"]) == normalize(SECOND).lstrip("\n")
-    sound(vault)
-
-
-@pytest.mark.slow
-def test_65_megabytes_are_kept_below_the_limit_of_a_file(vault):
-    text = turns(65 * 1024 * 1024 // 1_060, 1_040)
-    end(vault, transcript=text, summary=SUMMARY, captured_at=moment(0))
-    sizes = [os.path.getsize(vault / path) for path in written(vault, "transcript")]
-    assert len(sizes) > 1 and max(sizes) <= 64 * 1024 * 1024
-    before = everything(vault)
-    assert end(vault, transcript=text, captured_at=moment(0))["idempotent_replay"]
-    assert everything(vault) == before
-    end(vault, transcript=f"{text}## User\n\nOne more.\n", captured_at=moment(1))
-    assert body(vault, written(vault, "transcript")[-1]) == "## User\n\nOne more."
-    assert fields(vault, written(vault, "manifest")[0])["session_id"] == WHO["session_id"]
     sound(vault)
 
 

@@ -188,42 +188,6 @@ def test_the_six_names_are_those_of_the_seed(shared):
     assert set(SIX) <= set(lines)
 
 
-DOUBLE = {
-    "transcript gone, summary there": (ended("absent"), FlowState.SUMMARY_WITHOUT_TRANSCRIPT),
-    "transcript gone after the manifest": (ended("absent", linked=True), FlowState.SUMMARY_WITHOUT_TRANSCRIPT),
-    "both gone, rows and page there": (
-        ended("absent", "absent", linked=True, indexed=True, projected=True),
-        FlowState.SENTENCE_WITHOUT_ARTIFACT,
-    ),
-    "both gone with the sentence": (ended("absent", "absent", None, linked=True), FlowState.RECEIVED),
-    "manifest gone, rows and page there": (ended(indexed=True, projected=True), FlowState.ARTIFACTS_WITHOUT_MANIFEST),
-    "rows lost, page there": (ended(linked=True, projected=True), FlowState.MANIFEST_WITHOUT_ROWS),
-    "page lost, buffers left": (ended(linked=True, indexed=True, live=True), FlowState.MANIFEST_WITHOUT_PAGE),
-    "all but buffers": (ended(linked=True, indexed=True, projected=True, live=True), FlowState.BUFFERS_LEFT),
-    "all but the answer": (ended(linked=True, indexed=True, projected=True), FlowState.UNANSWERED),
-    "answered, journal left": (ended(linked=True, indexed=True, projected=True, answered=True), FlowState.JOURNAL_LEFT),
-    "answered, and everything lost since": (ended("absent", "absent", None, answered=True), FlowState.JOURNAL_LEFT),
-    "answered, then removed": (ended("absent", "absent", None, answered=True, removed=True), FlowState.JOURNAL_LEFT),
-    "removed half-way": (ended(summary="absent", removed=True), FlowState.REMOVED),
-    "removed, and its name taken": (ended("other", "absent", removed=True), FlowState.REMOVED),
-    "one name taken": (ended(summary="other"), FlowState.TAKEN),
-    "one name taken, the other gone": (ended("absent", "other"), FlowState.TAKEN),
-}
-
-
-@pytest.mark.parametrize("name", DOUBLE)
-def test_double_failures_have_names_too(name):
-    facts, state = DOUBLE[name]
-    assert state_of(facts) is state
-
-
-def test_a_compaction_has_no_transcript_to_wait_for():
-    written = FlowObservation("compact", (("compaction", "ours"),), "ok")
-    assert state_of(written) is FlowState.ARTIFACTS_WITHOUT_MANIFEST
-    absent = replace(written, files=(("compaction", "absent"),))
-    assert next_step(state_of(absent), "compact") is FlowStep.COMPACTION
-
-
 # ── segments ──
 
 LINES = st.lists(
@@ -256,13 +220,6 @@ def test_parts_lose_nothing_but_empty_lines_and_keep_to_the_limit(lines, limit):
     if all(len(line.encode()) + 1 <= limit // 2 for line in lines):
         found = [line for piece in pieces for line in without_empty_lines(piece)]
         assert found == without_empty_lines(body)
-
-
-@given(LINES, st.integers(24, 400))
-def test_what_fits_into_one_part_is_left_alone(lines, limit):
-    body = normalize("\n".join(lines))
-    pieces = list(cut_parts(body, limit))
-    assert (pieces == [body]) == (len(body.encode()) <= limit)
 
 
 def test_parts_are_cut_before_a_turn_else_a_paragraph_else_a_line():
@@ -298,13 +255,6 @@ def test_what_was_kept_in_parts_is_recognised_and_the_rest_is_what_is_new(lines,
         assert rest == whole
 
 
-@given(LINES)
-def test_the_whole_is_nothing_new(lines):
-    whole = normalize("\n".join(lines))
-    assert new_part(whole, [whole]) == ""
-    assert new_part(whole, []) == whole
-
-
 @pytest.mark.parametrize(
     ("whole", "segments"),
     [
@@ -332,10 +282,17 @@ def test_time_grows_with_length_and_not_faster(shape):
     def taken(body: str, limit: int) -> float:
         best = 60.0
         for _ in range(3):
-            began = time.perf_counter()
+            began = time.process_time()
             pieces = list(cut_parts(body, limit))
             assert new_part(body, pieces) == ""
-            best = min(best, time.perf_counter() - began)
+            best = min(best, time.process_time() - began)
         return best
 
-    assert taken(large, len(large) // 16) <= 600 * max(taken(small, len(small) // 16), 0.000_1)
+    assert taken(large, len(large) // 16) <= 600 * max(taken(small, len(small) // 16), 0.001)
+
+
+@given(LINES, st.integers(24, 400))
+def test_what_fits_into_one_part_is_left_alone(lines, limit):
+    body = normalize("\n".join(lines))
+    pieces = list(cut_parts(body, limit))
+    assert (pieces == [body]) == (len(body.encode()) <= limit)
