@@ -116,7 +116,8 @@ def pytest_collection_modifyitems(config, items):
     skips_slow = not config.option.markexpr and not any("::" in argument for argument in config.args)
     for item in items:
         slow = item.get_closest_marker("slow")
-        if is_unit(item.path) and not slow and not item.get_closest_marker("system"):
+        whole = item.get_closest_marker("system") or "vault" in item.fixturenames
+        if is_unit(item.path) and not slow and not whole:
             item.add_marker("unit")
         if slow and skips_slow:
             item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
@@ -144,6 +145,14 @@ def home():
     folder = Path(os.environ["HOME"])
     folder.mkdir(parents=True)
     return folder
+
+
+@pytest.fixture
+def vault(tmp_path):
+    """An empty vault."""
+    from workbench import Vault
+
+    return Vault(tmp_path / "vault")
 
 
 @pytest.fixture(scope="session")

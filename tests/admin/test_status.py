@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import LINUX, Session, ago, until
+from agents import Session, ago, until
 from workbench import ROOT, Vault
 
 from signet_sync.capture import spool
@@ -20,11 +19,6 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.state_dir import StateFolder
 
 NOW = "2026-03-29T12:00:00.000Z"
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
 
 
 @pytest.fixture
@@ -164,16 +158,6 @@ def test_a_database_that_cannot_be_read_is_a_line_of_the_answer(indexed: Vault, 
     assert bytes(raw) == indexed.db.read_bytes(), "looking heals nothing"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"pid": "x"}', "\udcff"])
-def test_a_broken_heartbeat_is_no_agent(indexed: Vault, text: str) -> None:
-    Path(folder(indexed).heartbeat).write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert not status(indexed)["running"]
-    with state_dir.run_lock(folder(indexed)):
-        found = status(indexed)
-        assert found["running"]
-        assert found["state"] == "starting"
-
-
 # ── intake ──
 
 
@@ -225,19 +209,3 @@ def test_logs_follows_over_a_rotation(indexed: Vault) -> None:
             until(lambda: out.read_text() == "first\nsecond\nlast of the old\nfirst of the new\n")
         finally:
             process.kill()
-
-
-# ── service ──
-
-
-@pytest.mark.skipif(not LINUX, reason="systemd is Linux's")
-def test_service_install_without_a_running_systemd_says_what_to_do_by_hand(vault: Vault) -> None:
-    environ = {"XDG_RUNTIME_DIR": "/nonexistent", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}
-    answer = vault.spawn("service", "install", "--json", environ=environ)
-    assert answer.code == 0, answer
-    document = json.loads(answer.out)
-    assert document["by_hand"]
-    assert Path(document["path"]).is_file()
-    assert Path(document["path"]).is_relative_to(os.environ["XDG_CONFIG_HOME"])
-    assert vault.spawn("service", "uninstall", "--json", environ=environ).code == 0
-    assert not Path(document["path"]).exists()

@@ -172,12 +172,13 @@ def test_signs_of_life_come_from_the_loop_that_works(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Session().write(vault)
-    stuck, release = threading.Event(), threading.Event()
+    stuck, hangs, release = threading.Event(), threading.Event(), threading.Event()
     really = engine.run_pass
 
     def hanging(workspace: Any, request: Any) -> Any:
         if stuck.is_set():
-            release.wait(30)
+            hangs.set()
+            release.wait(600)
         return really(workspace, request)
 
     monkeypatch.setattr(engine, "run_pass", hanging)
@@ -193,7 +194,8 @@ def test_signs_of_life_come_from_the_loop_that_works(
             until(lambda: beats() > first + 3, "alive")
             stuck.set()
             Session().write(vault)
-            time.sleep(0.6)
+            assert hangs.wait(60)
+            time.sleep(0.3)  # what was said before is heard
             silent = beats()
             time.sleep(0.5)
             assert beats() == silent, "a loop that hangs says nothing"

@@ -85,18 +85,6 @@ def test_a_file_that_is_away_for_a_moment_is_not_missed_whatever_else_happens(va
         assert counts(vault)["violations"] == 0
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_person_may_accept_the_removals_beside_a_halted_agent(vault: Vault) -> None:
-    some(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        shutil.rmtree(vault.memory)
-        agent.wait("halted: cliff")
-        assert vault.call("reindex", "--accept-removals", "--json").code == 0
-        agent.wait("watching")
-        assert counts(vault)["artifacts"] == 0
-
-
 # ── space, permissions, locks ──
 
 
@@ -274,21 +262,6 @@ def test_after_an_error_that_may_come_from_damage_every_page_of_the_database_is_
         until(lambda: vault.hits(new.word), "at work again")
         assert checks.count(TABLES) == 1
         assert not is_suspect(str(vault.db)), "it was found sound"
-
-
-def test_what_only_a_scan_of_everything_needs_is_given_back_once_it_is_quiet(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given_back: list[str] = []
-    monkeypatch.setattr(scheduler, "SPARE_AFTER", 0.1)
-    monkeypatch.setattr(Database, "shrink", lambda _: given_back.append("of the database"))
-    monkeypatch.setattr(scheduler, "_give_memory_back", lambda: given_back.append("of the process"))
-    Session().write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        until(lambda: len(given_back) >= 2, "released")
-        assert "spare" not in agent.work._due, "and not again before the next scan"
-    assert given_back == ["of the database", "of the process"]
 
 
 def test_it_tries_again_with_growing_patience(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import threading
 import time
 
@@ -213,64 +211,3 @@ def test_a_heartbeat_grows_old_only_when_the_agent_does_nothing(vault: Vault, mo
         file.unlink()
         until(file.exists, "written again")
     assert not file.exists()
-
-
-def test_full_text_is_merged_when_nothing_moves_any_more(vault: Vault) -> None:
-    """Not while changes come; and once there is nothing left to merge no timer of it is left."""
-    Session().write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        agent.settled()
-        pieces = "select count(distinct segid) from memory_artifacts_fts_idx"
-        for _ in range(12):
-            last = Session()
-            last.write(vault)
-            until(lambda word=last.word: vault.hits(word), "found")
-        assert vault.rows(pieces)[0][0] > 8
-        until(lambda: "merge" not in agent.work._due, "merged")
-        assert vault.rows(pieces)[0][0] < 8
-
-
-def test_what_the_first_pass_has_made_is_not_looked_through_again(vault: Vault) -> None:
-    Session().write(vault)
-    gc.unfreeze()
-    try:
-        with Inside(vault) as agent:
-            agent.wait("watching")
-            until(lambda: gc.get_freeze_count() > 10_000, "set apart")
-            count = gc.get_freeze_count()
-            session = Session()
-            session.write(vault)
-            until(lambda: vault.hits(session.word), "found")
-            agent.work.everything = True
-            agent.reload()
-            until(lambda: agent.full_passes > 1, "another full pass")
-            assert gc.get_freeze_count() <= count, "once"
-    finally:
-        gc.unfreeze()
-
-
-def test_its_own_pages_and_manifests_are_no_news(vault: Vault) -> None:
-    first = Session()
-    first.write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        agent.settled(1.0)
-        for number in range(3):
-            before, session = len(agent.passes), Session()
-            session.write(vault)
-            agent.settled(1.0)
-            page, manifest = (vault / path for path in ("MEMORY.md", session.path("manifest")))
-            assert session.sentence[:40] in page.read_text(), number
-            assert "Session Ledger" in manifest.read_text(), number
-            asked = set().union(*(request.paths for request in agent.passes[before:]))
-            assert asked and "MEMORY.md" not in asked
-            heard = agent.work.watcher.gather(0.0, 0.0, 0.05)
-            assert heard is None
-        before = len(agent.passes)
-        page.write_text(page.read_text().replace("# Working Memory", "# My Memory", 1))
-        until(lambda: any("MEMORY.md" in request.paths for request in agent.passes[before:]), "a person's hand")
-        agent.settled(0.6)
-        before = len(agent.passes)
-        os.utime(manifest)
-        until(lambda: any(session.path("manifest") in request.paths for request in agent.passes[before:]), "touched")

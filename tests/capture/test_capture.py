@@ -50,11 +50,6 @@ class Desk:
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def desk(vault: Vault) -> Iterator[Desk]:
     with opened(str(vault.root), Settings()) as workspace:
         yield Desk(vault, workspace)

@@ -44,11 +44,6 @@ def real() -> list[object]:
     return found or [pytest.param("", Path(), marks=skipped)]
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
 def session_id(harness: str, path: Path) -> str:
     (source,) = transcripts.sources(harness, where=str(path))
     return capture.read(source).session_id

@@ -130,11 +130,6 @@ def test_words_typed_while_the_assistant_worked_stand_in_an_attachment_only():
     assert words(found, "user") == ["and the porch"]
 
 
-def test_errors_of_the_model_are_events():
-    error = said("API Error: overloaded", "a1", isApiErrorMessage=True)
-    assert kinds(conversation(error)) == ["event"]
-
-
 def test_a_failed_tool_and_a_long_result():
     long = "head\n" + "x" * 100_000 + "\ntail"
     found = conversation(
@@ -172,11 +167,6 @@ def test_the_file_of_a_sub_agent_is_no_session():
     found = read(jsonl(user("Look.", "u1", isSidechain=True, agentId="a7")), file_name="agent-a7.jsonl")
     assert (found.session_id, found.parent, found.turns) == ("a7", ID, 1)
     assert read(jsonl({"type": "user", "agentId": "a7", "message": {"content": "x"}})).parent == UNNAMED
-
-
-def test_sidechains_within_a_session_are_left_out():
-    found = conversation(user("mine", "u1"), user("to the agent", "s1", isSidechain=True), said("ok", "a1", "u1"))
-    assert words(found, "user") == ["mine"] and found.parent is None
 
 
 def test_the_copied_history_of_a_fork_is_left_out():

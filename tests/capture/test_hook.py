@@ -9,7 +9,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from agents import until
+from agents import Counted, Inside, until
 from workbench import ROOT, Vault, spawn_ordinary
 
 from signet_sync.app.workspace import establish
@@ -490,31 +490,22 @@ def test_where_no_agent_runs_a_worker_apart_from_us_takes_the_job(vault, transcr
 
 @pytest.mark.parametrize("mode", ["auto", "polling"])
 def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
-    from signet_sync.app.heartbeat import Heartbeat
-    from signet_sync.app.scheduler import Scheduler
-    from signet_sync.app.workspace import opened
-    from signet_sync.host.sd_notify import Notifier
-    from signet_sync.settings.model import Settings
-
     taken = []
 
-    class Listening(Scheduler):
+    class Listening(Counted):
         def _start_capture(self):
             for job in spool.jobs(self.workspace.state.spool):
                 taken.append(job.session_id)
                 spool.finish(job)
 
-    with opened(str(vault.root), Settings(watch_mode=mode, poll_interval=0.3, interval=3600.0)) as workspace:
-        scheduler = Listening(workspace, Heartbeat(Notifier(), dict), lambda: None, lambda: False)
-        try:
-            for number in range(2):
-                while scheduler.everything or scheduler._is_due("full"):
-                    scheduler.run_due()
-                take(vault, "codex", payload("Stop", transcript, session_id=f"s-{number}"), "--strict")
-                until(lambda n=number: (scheduler.wait(10.0), scheduler.run_due(), taken[n:])[-1], "it hears of it")
-                assert taken == [f"s-{n}" for n in range(number + 1)]
-        finally:
-            scheduler.watcher.stop()
+    agent = Inside(vault, flags={"watch_mode": mode, "poll_interval": 0.3}, interval=3600.0)
+    agent.kind = Listening
+    with agent:
+        agent.wait("watching", "polling")
+        for number in range(2):
+            take(vault, "codex", payload("Stop", transcript, session_id=f"s-{number}"), "--strict")
+            until(lambda n=number: taken[n:], "it hears of it")
+    assert taken == ["s-0", "s-1"]
 
 
 # --- whose it is ----------------------------------------------------------------------------------------------------

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from session_inputs import fields, segments, sound, written
 from transcript_builder import SECRET, TranscriptBuilder, import_, store
-from workbench import ROOT, Vault, contents, sampled
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
+from workbench import contents, sampled
 
 
 @pytest.fixture
@@ -145,35 +137,6 @@ def test_one_session_in_two_files_is_kept_once(vault, home, tmp_path):
     before = written(vault)
     assert import_(vault, "claude-code", copy)["segments"] == []
     assert written(vault) == before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("size", "limit", "least"),
-    [(5_000_000, 1_000_000, 5), pytest.param(200_000_000, 64 << 20, 8, marks=pytest.mark.slow)],
-)
-def test_a_very_long_transcript(vault, tmp_path, size, limit, least):
-    talk = TranscriptBuilder(tmp_path / "long")
-    text = " ".join(f"word{number}" for number in range(1000))
-    line = len(text) + 300
-    with talk.path.open("ab") as file:
-        talk.raw = file.write  # one open file for all of it
-        for number in range(size // line):
-            (talk.assistant if number % 2 else talk.user)(f"Turn {number}. {text}", number)
-    done = subprocess.run(
-        [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "import", "--json", "claude-code", talk.path],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SIGNET_RECONCILE_MAX_FILE_BYTES": str(limit)},
-        capture_output=True,
-        timeout=1800,
-        check=True,
-    )
-    assert len(json.loads(done.stdout)["segments"]) >= least
-    assert max((vault / path).stat().st_size for path in written(vault, "transcript")) <= limit
-    turns = [line for text in segments(vault) for line in text.splitlines() if line.startswith("Turn ")]
-    assert [int(turn.split(".")[0].split()[1]) for turn in turns] == list(range(size // line))
-    if size > 100_000_000:  # a child's figure is never below that of the process which started it
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-        assert peak < 150 + 6 * size // 1_000_000, peak
 
 
 # --- names that nobody should give -----------------------------------------------------------------------------------

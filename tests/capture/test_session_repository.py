@@ -25,11 +25,6 @@ KINDS = ("summary", "transcript", "manifest")
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def code(tmp_path: Path) -> Path:
     """A working tree with credentials in its origin."""
     place = with_origin(tmp_path / "lantern", f"https://ada:{SECRET}@example.org/ada/lantern.git")

@@ -8,14 +8,9 @@ import sqlite3
 
 import pytest
 from session_inputs import FIRST, SENTENCE, document, end, moment, say, written
-from workbench import Vault, call, spawn
+from workbench import call, spawn
 
 SECRET = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
-
-
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
 
 
 def put(vault, **given):

@@ -10,9 +10,8 @@ import threading
 from collections import Counter
 
 import pytest
-from agents import Agent, until
 from session_inputs import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
-from workbench import ROOT, Vault, sampled
+from workbench import ROOT, sampled
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.body import normalize
@@ -52,11 +51,6 @@ sys.exit(any([os.waitpid(writer, 0)[1] for writer in writers]))
 """
 
 
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
-
-
 def together(vault, lists, timeout=600):
     """What the writers answered, each a process that ends a list of sessions; all must succeed."""
     folder = vault.root.parent
@@ -67,48 +61,6 @@ def together(vault, lists, timeout=600):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [json.loads((folder / f"answers-{number}.json").read_text()) for number in range(len(lists))]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("writers", "each"), [(3, 2), (8, 50)])
-def test_many_writers_beside_a_running_agent(vault, writers, each):
-    agent = Agent(vault, "--debounce", "0.05", wait="watching")
-    try:
-        # Half of the sessions share one key, as a harness with a constant key has them.
-        answers = together(
-            vault,
-            [
-                [
-                    {
-                        **WHO,
-                        "session_id": f"w{writer}-{number}",
-                        "session_key": "agent:main:main" if number % 2 else None,
-                        "transcript": f"{FIRST}\nword{writer}x{number}\n",
-                    }
-                    for number in range(each)
-                ]
-                for writer in range(writers)
-            ],
-        )
-        flat = [answer for some in answers for answer in some]
-        total = writers * each
-        assert len({answer["manifest"] for answer in flat}) == total
-        assert not any(answer["idempotent_replay"] for answer in flat)
-        assert [len(written(vault, kind)) for kind in ("manifest", "summary", "transcript")] == [total] * 3
-        for answer in flat:
-            head = fields(vault, answer["manifest"])
-            assert (head["session_id"], head["summary_path"]) == (answer["session_id"], answer["summary"])
-        assert vault.rows("select count(distinct session_id), count(*) from ledger_rows") == [(total, total)]
-        assert vault.rows("select count(*) from flow_results where refused = 0") == [(total,)]
-        day = until(lambda: sorted((vault.root / "ledger").glob("*/*/*.md")), "the day's ledger")
-        until(lambda: sum(path.read_text().count(" | session=") for path in day) == total, "every row on its page")
-        assert agent.end()[0] == 0
-    finally:
-        agent.close()
-    assert "ERROR" not in agent.log() and "Traceback" not in agent.output() + agent.log()
-    assert vault.call("reindex").code == 0
-    sound(vault)
-    assert not list(vault.root.glob("MEMORY.user-*"))
 
 
 KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}

@@ -27,7 +27,6 @@ from session_inputs import (
     sound,
     written,
 )
-from workbench import Vault
 
 from benchmarks.digest import digest
 from signet_sync.formats.body import normalize
@@ -37,11 +36,6 @@ from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, fallback, is_sound
 
 TOKEN = made.token_for(session_id=WHO["session_id"])
-
-
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
 
 
 # ── the answer ──

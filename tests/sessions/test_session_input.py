@@ -33,12 +33,6 @@ from signet_sync.formats.session_token import derive_token, token_matches
 from signet_sync.sessions.input import session_input, written_identity
 from signet_sync.sync import manifests
 
-
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
-
-
 REFUSED = [
     ({"session_id": ...}, "session_id"),
     ({"session_id": ""}, "session_id"),

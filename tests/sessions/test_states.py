@@ -122,35 +122,14 @@ def test_nothing_is_done_before_what_it_stands_on(kind):
 
 
 def test_the_order_of_seed_000_from_the_beginning():
-    nothing = FlowObservation("end", (("transcript", "absent"), ("summary", "absent")), live=True)
-    assert walk(nothing) == [
-        FlowStep.SENTENCE,
-        FlowStep.TRANSCRIPT,
-        FlowStep.SUMMARY,
-        FlowStep.MANIFEST,
-        FlowStep.RECONCILE,
-        FlowStep.RESET,
-        FlowStep.ANSWER,
-        FlowStep.FORGET,
-    ]
-    assert walk(FlowObservation("compact", (("compaction", "absent"),))) == [
-        FlowStep.SENTENCE,
-        FlowStep.COMPACTION,
-        FlowStep.MANIFEST,
-        FlowStep.RECONCILE,
-        FlowStep.ANSWER,
-        FlowStep.FORGET,
-    ]
-    assert walk(FlowObservation("compact", (("transcript", "absent"), ("compaction", "absent")), live=True)) == [
-        FlowStep.SENTENCE,
-        FlowStep.TRANSCRIPT,
-        FlowStep.COMPACTION,
-        FlowStep.MANIFEST,
-        FlowStep.RECONCILE,
-        FlowStep.RESET,
-        FlowStep.ANSWER,
-        FlowStep.FORGET,
-    ]
+    for kind, files, live, steps in (
+        ("end", "transcript summary", True, "SENTENCE TRANSCRIPT SUMMARY MANIFEST RECONCILE RESET ANSWER FORGET"),
+        ("compact", "compaction", False, "SENTENCE COMPACTION MANIFEST RECONCILE ANSWER FORGET"),
+        ("compact", "transcript compaction", True,
+         "SENTENCE TRANSCRIPT COMPACTION MANIFEST RECONCILE RESET ANSWER FORGET"),
+    ):  # fmt: skip
+        nothing = FlowObservation(kind, tuple((name, "absent") for name in files.split()), live=live)
+        assert [step.name for step in walk(nothing)] == steps.split()
 
 
 # ── the states by their names ──
