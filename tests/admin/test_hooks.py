@@ -148,20 +148,13 @@ def test_the_command_that_was_installed_works_from_any_folder(home: Path, vault:
     transcript = put(home / ".claude/projects/-code/5e551000.jsonl", "{}\n")
     project = put(tmp_path / "checkout/json.py", "raise SystemExit('a module of the checkout was run')\n").parent
     event = {
-        "hook_event_name": "Stop",
-        "session_id": "5e551000",
-        "transcript_path": str(transcript),
-        "cwd": str(project),
-    }
+        "hook_event_name": "Stop", "session_id": "5e551000", "transcript_path": str(transcript), "cwd": str(project),
+    }  # fmt: skip
     done = subprocess.run(
-        ["sh", "-c", command],
-        input=json.dumps(event),
-        cwd=project,
+        ["sh", "-c", command], input=json.dumps(event), cwd=project,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(list(Path(state_dir.locate(str(vault.root)).spool).iterdir())) == 1
 

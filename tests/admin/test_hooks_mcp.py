@@ -219,14 +219,11 @@ def test_flags_that_mean_nothing_are_refused(home: Path, vault: Vault, flags: tu
     assert answer.code == 2 and answer.err and not (home / ".claude").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ('mcp_servers = {signet-sync = {command = "signet-sync", args = ["mcp"]}}\n', "mcp_servers = {}\n"),
-        ('[mcp_servers.signet-sync]\ncommand = "signet-sync"  # c\nargs = [\n  "mcp",\n]\n', ""),
-        ('[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\nx = 1\n', "[mcp_servers]\nx = 1\n"),
-    ],
-)
+@pytest.mark.parametrize(("text", "left"), [
+    ('mcp_servers = {signet-sync = {command = "signet-sync", args = ["mcp"]}}\n', "mcp_servers = {}\n"),
+    ('[mcp_servers.signet-sync]\ncommand = "signet-sync"  # c\nargs = [\n  "mcp",\n]\n', ""),
+    ('[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\nx = 1\n', "[mcp_servers]\nx = 1\n"),
+])  # fmt: skip
 def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, text: str, left: str) -> None:
     path = put(home / ".codex/config.toml", text)
     good(call("hooks", "install", "codex", "--mcp", "--agent", "nova"))
@@ -235,18 +232,14 @@ def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, te
     assert path.read_text() == left
 
 
-@pytest.mark.parametrize(
-    ("words", "ours"),
-    [
-        (WORDS, True),
-        (["signet-sync", "mcp"], True),
-        (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),
-        (["npx", "signet-sync-mcp"], False),
-        (["npx", "un-signet-sync", "mcp"], False),
-        (["signet-sync", "hook", "codex"], False),
-        ([], False),
-    ],
-)
+@pytest.mark.parametrize(("words", "ours"), [
+    (WORDS, True), (["signet-sync", "mcp"], True),
+    (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),
+    (["npx", "signet-sync-mcp"], False),
+    (["npx", "un-signet-sync", "mcp"], False),
+    (["signet-sync", "hook", "codex"], False),
+    ([], False),
+])  # fmt: skip
 def test_our_server_is_known_again(words: list[str], ours: bool) -> None:
     assert is_ours(words) is ours
 

@@ -92,22 +92,19 @@ def test_an_agent_that_gives_no_sign_of_life_is_not_well(indexed: Vault) -> None
         assert "does not respond" in indexed.call("status").out
 
 
-@pytest.mark.parametrize(
-    ("facts", "code"),
-    [
-        ({"state": "watching"}, 0),
-        ({"state": "polling", "watch": "polling"}, 0),
-        ({"state": "reconciling"}, 0),
-        ({"state": "held: signet daemon", "trouble": "a Signet daemon (pid 7) is alive"}, 0),
-        ({"state": "halted: cliff"}, 1),
-        ({"state": "degraded: the disk is full"}, 1),
-        ({"state": "waiting: workspace"}, 1),
-        ({"state": "starting", "last_full_pass": None}, 1),
-        ({"last_full_pass": ago(seconds=660)}, 1),
-        ({"last_full_pass": ago(seconds=660), "interval": 3600.0}, 0),
-        ({"last_full_pass": "nonsense"}, 1),
-    ],
-)
+@pytest.mark.parametrize(("facts", "code"), [
+    ({"state": "watching"}, 0),
+    ({"state": "polling", "watch": "polling"}, 0),
+    ({"state": "reconciling"}, 0),
+    ({"state": "held: signet daemon", "trouble": "a Signet daemon (pid 7) is alive"}, 0),
+    ({"state": "halted: cliff"}, 1),
+    ({"state": "degraded: the disk is full"}, 1),
+    ({"state": "waiting: workspace"}, 1),
+    ({"state": "starting", "last_full_pass": None}, 1),
+    ({"last_full_pass": ago(seconds=660)}, 1),
+    ({"last_full_pass": ago(seconds=660), "interval": 3600.0}, 0),
+    ({"last_full_pass": "nonsense"}, 1),
+])  # fmt: skip
 def test_check_answers_with_its_exit_code(indexed: Vault, facts: dict[str, Any], code: int) -> None:
     if facts.get("last_full_pass") in (None, "nonsense") and "last_full_pass" in facts:
         (folder(indexed).path / Path("last-pass.json")).unlink()

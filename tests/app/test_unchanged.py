@@ -152,17 +152,13 @@ def test_no_module_of_a_pass_is_loaded(vault):
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [
-        lambda raw: b"",
-        lambda raw: raw[:100],
-        lambda raw: raw[:-1],
-        lambda raw: raw + b"\0",
+    "damage", [
+        lambda raw: b"", lambda raw: raw[:100], lambda raw: raw[:-1], lambda raw: raw + b"\0",
         lambda raw: raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:],
         lambda raw: raw.replace(b"snapshot 3", b"snapshot 4", 1),
     ],
     ids=["empty", "head", "torn", "longer", "flipped", "version"],
-)
+)  # fmt: skip
 def test_a_damaged_one_is_none(vault, told, damage):
     snapshot(vault).write_bytes(damage(snapshot(vault).read_bytes()))
     vault.reindex()
@@ -175,13 +171,9 @@ def sealed_as_ours(body):
 
 
 @pytest.mark.parametrize(
-    "forged",
-    sampled([
-        lambda kept: b"",
-        lambda kept: b"\xff no marshal",
-        lambda kept: marshal.dumps(kept)[:-20],
-        lambda kept: marshal.dumps(list(kept)),
-        lambda kept: marshal.dumps({}),
+    "forged", sampled([
+        lambda kept: b"", lambda kept: b"\xff no marshal", lambda kept: marshal.dumps(kept)[:-20],
+        lambda kept: marshal.dumps(list(kept)), lambda kept: marshal.dumps({}),
         lambda kept: marshal.dumps(kept | {"memory": []}),
         lambda kept: marshal.dumps(kept | {"memory": dict.fromkeys(kept["memory"], "x")}),
         lambda kept: marshal.dumps(kept | {"until_us": "tomorrow"}),
@@ -189,9 +181,8 @@ def sealed_as_ours(body):
         lambda kept: marshal.dumps(kept | {"inputs": None}),
         lambda kept: marshal.dumps(kept | {"inputs": kept["inputs"] | {"program": ["of another version"]}}),
     ]),
-    ids=[
-        "nothing", "no marshal", "cut", "list", "empty", "memory", "folders", "until", "document", "inputs", "program",
-    ],
+    ids=["nothing", "no marshal", "cut", "list", "empty", "memory", "folders", "until", "document", "inputs",
+     "program"],
 )  # fmt: skip
 def test_a_forged_one_takes_the_full_way(vault, told, forged):
     snapshot(vault).write_bytes(sealed_as_ours(forged(unchanged._read(str(snapshot(vault))))))
@@ -358,30 +349,24 @@ CHANGES = {
     "artifact deleted": lambda vault, which: an_artifact(vault, which).unlink(),
     "artifact unreadable": lambda vault, which: an_artifact(vault, which).chmod(0),
     "artifacts new": lambda vault, which: vault.session(20 + which % 20),
-    "conflict copy": lambda vault, which: shutil.copy(
-        path := an_artifact(vault, which), path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")
-    ),
-    "memory a link": lambda vault, which: (
-        vault.memory.rename(vault.root / "elsewhere"),
-        vault.memory.symlink_to(vault.root / "elsewhere"),
-    ),
+    "conflict copy": lambda vault, which: shutil.copy(path := an_artifact(vault, which),
+     path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")),
+    "memory a link": lambda vault, which: (vault.memory.rename(vault.root / "elsewhere"),
+     vault.memory.symlink_to(vault.root / "elsewhere")),
     "memory gone": lambda vault, which: vault.memory.rename(vault.root / "away"),
     "tombstone": tombstone,
-    "removal": lambda vault, which: vault.call(
-        "remove", numbered(1 + which % 3)["session_id"], "--reason", "asked for", "--yes"
-    ),
+    "removal": lambda vault, which: vault.call("remove", numbered(1 + which % 3)["session_id"], "--reason",
+     "asked for", "--yes"),
     "page edited": lambda vault, which: lines_added(a_page(vault, which)),
     "page edited in place": lambda vault, which: in_place(a_page(vault, which)),
     "page deleted": lambda vault, which: a_page(vault, which).unlink(),
-    "page copied": lambda vault, which: shutil.copy(
-        path := a_page(vault, which), path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")
-    ),
+    "page copied": lambda vault, which: shutil.copy(path := a_page(vault, which),
+     path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")),
     "entity edited": lambda vault, which: lines_added(an_entity(vault, which)),
     "entity edited in place": lambda vault, which: in_place(an_entity(vault, which)),
     "entity deleted": lambda vault, which: an_entity(vault, which).unlink(),
-    "settings": lambda vault, which: (vault / "signet-sync.toml").write_text(
-        f"[projection]\nbudget_tokens = {600 + which}\n"
-    ),
+    "settings": lambda vault,
+     which: (vault / "signet-sync.toml").write_text(f"[projection]\nbudget_tokens = {600 + which}\n"),
     "settings broken": lambda vault, which: (vault / "signet-sync.toml").write_text("[projection\n"),
     "remember": lambda vault, which: vault.call("remember", f"the {which}th lantern is blue"),
     "database exchanged": lambda vault, which: exchanged(vault),
@@ -392,13 +377,11 @@ CHANGES = {
     "page state by hand": lambda vault, which: by_hand(vault, "delete from pages"),
     "backups gone": lambda vault, which: shutil.rmtree(vault.state / "backups", ignore_errors=True),
     "journal": lambda vault, which: journalled(vault),
-    "daemon of others": lambda vault, which: (
-        (vault / ".daemon").mkdir(exist_ok=True),
-        (vault / ".daemon" / "pid").write_text(str(os.getppid())),
-    ),
+    "daemon of others": lambda vault, which: ((vault / ".daemon").mkdir(exist_ok=True),
+     (vault / ".daemon" / "pid").write_text(str(os.getppid()))),
     "displaced": lambda vault, which: (vault / ".signet" / "tmp" / "x").write_text("x"),
     "nothing": lambda vault, which: None,
-}
+}  # fmt: skip
 
 
 moments = st.sampled_from([0, 1, 59 * SECOND, 86_400 * SECOND, 40 * 86_400 * SECOND, -1, -86_400 * SECOND])

@@ -89,11 +89,8 @@ def test_a_session_becomes_three_files_that_carry_its_names(desk, talk, vault):
     (path,) = transcripts(vault)
     found = fields(vault, path)
     assert (found["session_id"], found["session_key"], found["project"], found["harness"]) == (
-        SESSION,
-        SESSION,
-        PROJECT,
-        "claude-code",
-    )
+        SESSION, SESSION, PROJECT, "claude-code",
+    )  # fmt: skip
     assert (found["captured_at"], found["started_at"], found["ended_at"]) == (at(13), at(10), at(13))
     assert path.startswith("memory/2026-03-20T10-00-13.000Z--")
     assert body(vault, path) == desk.whole(talk)
@@ -114,16 +111,12 @@ def test_nothing_new_writes_nothing(desk, talk, vault):
     assert kept(vault) == before
 
 
-@pytest.mark.parametrize(
-    ("lines", "remark"),
-    [
-        (b"", "the file is empty"),
-        (b"\n\n", "the file is empty"),
-        (b"no json\n{torn", "not a transcript: none of 2 lines is a JSON object"),
-        (b'{"type": "mode", "mode": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
-        (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "remark"), [
+    (b"", "the file is empty"), (b"\n\n", "the file is empty"),
+    (b"no json\n{torn", "not a transcript: none of 2 lines is a JSON object"),
+    (b'{"type": "mode", "mode": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
+    (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
+])  # fmt: skip
 def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines, remark):
     talk.raw(lines)
     done = desk.take(talk)
@@ -213,11 +206,8 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
         text = "\n".join(segments(vault))
         for number, (_, kind, _) in enumerate(steps):
             word = {
-                "u": f"Said {number}.",
-                "a": f"Answered {number}.",
-                "c": f"`Bash` run {number}",
-                "r": f"got {number}",
-            }
+                "u": f"Said {number}.", "a": f"Answered {number}.", "c": f"`Bash` run {number}", "r": f"got {number}",
+            }  # fmt: skip
             assert [line.strip(" -") for line in text.splitlines()].count(word[kind]) == 1, (word[kind], text)
 
 
@@ -322,15 +312,12 @@ def codex(path: Path, *said: str) -> Path:
 # ── whose it is ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("environ", "rules", "named", "agent"),
-    [
-        ({}, (), None, "default"),
-        ({}, (f"{PROJECT}=keeper",), None, "keeper"),
-        ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), None, "mine"),
-        ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), "told", "told"),
-    ],
-)
+@pytest.mark.parametrize(("environ", "rules", "named", "agent"), [
+    ({}, (), None, "default"),
+    ({}, (f"{PROJECT}=keeper",), None, "keeper"),
+    ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), None, "mine"),
+    ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), "told", "told"),
+])  # fmt: skip
 def test_whose_a_session_is(vault, talk, environ, rules, named, agent):
     talk.exchange(1)
     with opened(str(vault.root), replace(Settings(), agents_projects=rules)) as workspace:
@@ -349,14 +336,11 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
 
 
 # Fewer words in as many segments show the same.
-@pytest.mark.parametrize(
-    ("turns", "limit"),
-    [
-        (60, 40_000),
-        pytest.param(400, 300_000, marks=pytest.mark.slow),
-        pytest.param(400, 100_000, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("turns", "limit"), [
+    (60, 40_000),
+    pytest.param(400, 300_000, marks=pytest.mark.slow),
+    pytest.param(400, 100_000, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, talk, turns, limit):
     long_talk(talk, turns)
     assert talk.path.stat().st_size > 4 * limit

@@ -18,12 +18,9 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores import transcripts
 
 FOLDERS = {
-    "claude-code": "claude-code",
-    "codex": "codex",
-    "gemini": "gemini",
-    "opencode": "opencode",
+    "claude-code": "claude-code", "codex": "codex", "gemini": "gemini", "opencode": "opencode",
     "openclaw": "openclaw-pi",
-}
+}  # fmt: skip
 # What these hold no turns of, and why; of the others each is one session.
 NOTHING = {
     "ccusage-chat.jsonl": "bookkeeping only",
@@ -88,11 +85,8 @@ def test_by_hook_and_by_import_the_same_and_never_twice(tmp_path, vault, harness
     (transcript,) = written(vault, "transcript")
     head = fields(vault, transcript)
     assert (head["session_id"], head["session_key"], head["harness"], head["agent_id"]) == (
-        conversation.session_id,
-        conversation.session_id,
-        harness,
-        "default",
-    )
+        conversation.session_id, conversation.session_id, harness, "default",
+    )  # fmt: skip
     assert head["captured_at"] == head["ended_at"]
     for entry in conversation.entries:
         if entry.kind in ("user", "assistant"):

@@ -58,32 +58,21 @@ def test_a_conversation():
     assert (found.session_id, found.project, found.parent, found.turns) == (ID, "/home/ada/lantern", None, 2)
     tool, back = found.entries[1:3]
     assert (tool.name, tool.text, back.text, back.call, back.failed) == (
-        "exec_command",
-        "make light",
-        "lit",
-        "c1",
-        False,
-    )
+        "exec_command", "make light", "lit", "c1", False,
+    )  # fmt: skip
     assert found.unknown == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>", []),
-        ("<user_instructions>\nbe terse\n</user_instructions>", []),
-        (
-            "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix a.py",
-            [("user", "Fix a.py")],
-        ),
-        (f"Go on.\n{OPENING}old{CLOSING}", [("user", "Go on.")]),
-        (
-            "<user_shell_command>\n<command>\nls -l\n</command>\n<result>\n0\n</result>\n</user_shell_command>",
-            [("event", "! ls -l")],
-        ),
-        ("What is <environment_context>?", [("user", "What is <environment_context>?")]),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>", []),
+    ("<user_instructions>\nbe terse\n</user_instructions>", []),
+    ("# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix a.py", [("user",
+     "Fix a.py")]),
+    (f"Go on.\n{OPENING}old{CLOSING}", [("user", "Go on.")]),
+    ("<user_shell_command>\n<command>\nls -l\n</command>\n<result>\n0\n</result>\n</user_shell_command>", [("event",
+     "! ls -l")]),
+    ("What is <environment_context>?", [("user", "What is <environment_context>?")]),
+])  # fmt: skip
 def test_what_stands_in_the_users_name(text, expected):
     assert [(e.kind, e.text) for e in conversation(meta(), message("user", text)).entries] == expected
 
@@ -112,18 +101,15 @@ def test_the_first_versions_wrote_bare_items():
     assert (found.session_id, words(found, "user"), found.unknown) == (ID, ["hi"], {})
 
 
-@pytest.mark.parametrize(
-    ("output", "text", "failed"),
-    [
-        ("plain", "plain", False),
-        ([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:…"}], "a\n[image]", False),
-        ({"content": "no", "success": False}, "no", True),
-        (json.dumps({"output": "boom\n", "metadata": {"exit_code": 2}}), "boom", True),
-        ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\nboom", "boom", True),
-        ("Exit code of the lantern\nOutput:\nstays", "Exit code of the lantern\nOutput:\nstays", False),
-        (None, "", False),
-    ],
-)
+@pytest.mark.parametrize(("output", "text", "failed"), [
+    ("plain", "plain", False),
+    ([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:…"}], "a\n[image]", False),
+    ({"content": "no", "success": False}, "no", True),
+    (json.dumps({"output": "boom\n", "metadata": {"exit_code": 2}}), "boom", True),
+    ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\nboom", "boom", True),
+    ("Exit code of the lantern\nOutput:\nstays", "Exit code of the lantern\nOutput:\nstays", False),
+    (None, "", False),
+])  # fmt: skip
 def test_outputs(output, text, failed):
     (back,) = conversation(item("function_call_output", call_id="c", output=output)).entries
     assert (back.text, back.failed) == (text, failed)

@@ -40,25 +40,15 @@ def text(value: str) -> dict:
 def test_a_session_with_a_tool():
     conversation = read(
         said("user", [text("run the tests"), {"type": "image", "data": "AAAA", "mimeType": "image/png"}], 1),
-        said(
-            "assistant",
-            [
-                {"type": "thinking", "thinking": "secret thoughts"},
-                text("Running them."),
-                {"type": "toolCall", "id": "t1", "name": "bash", "arguments": {"command": "npm  test\n"}},
-            ],
-            2,
-        ),
+        said("assistant", [{"type": "thinking", "thinking": "secret thoughts"}, text("Running them."),
+         {"type": "toolCall", "id": "t1", "name": "bash", "arguments": {"command": "npm  test\n"}}], 2),
         said("toolResult", [text("1 failed")], 3, toolCallId="t1", toolName="bash", isError=True),
         said("assistant", "One fails.", 4),
-    )
+    )  # fmt: skip
     assert told(conversation) == [
-        ("user", "run the tests"),
-        ("assistant", "Running them."),
-        ("tool", "npm test"),
-        ("result", "1 failed"),
+        ("user", "run the tests"), ("assistant", "Running them."), ("tool", "npm test"), ("result", "1 failed"),
         ("assistant", "One fails."),
-    ]
+    ]  # fmt: skip
     tool, result = conversation.entries[2:4]
     assert (tool.name, tool.call, result.name, result.call, result.failed) == ("bash", "t1", "bash", "t1", True)
     assert (conversation.harness, conversation.session_id, conversation.project) == (
@@ -88,12 +78,9 @@ def test_the_other_records():
     assert told(conversation) == [
         ("event", "came back from another branch: tried whale oil"),
         ("compaction", "## Goal\nlight"),
-        ("event", "session reset"),
-        ("tool", "ls"),
-        ("result", "a\nb"),
-        ("event", "interrupted"),
+        ("event", "session reset"), ("tool", "ls"), ("result", "a\nb"), ("event", "interrupted"),
         ("event", "error: overloaded"),
-    ]
+    ]  # fmt: skip
     assert conversation.title == "Lamp oil"
     assert conversation.unknown == {"hologram": 1, "narrator": 1}
 

@@ -55,12 +55,9 @@ def test_a_session_with_a_tool():
         message("assistant", 4_000, text("Done.")),
     )
     assert told(conversation) == [
-        ("user", "run the\n\ntests"),
-        ("assistant", "Running."),
-        ("tool", "npm test"),
-        ("result", "ok"),
+        ("user", "run the\n\ntests"), ("assistant", "Running."), ("tool", "npm test"), ("result", "ok"),
         ("assistant", "Done."),
-    ]
+    ]  # fmt: skip
     assert [entry.at for entry in conversation.entries] == [2_000_000, 3_100_000, 3_200_000, 3_900_000, 4_000_000]
     assert (conversation.entries[2].name, conversation.entries[2].call) == ("bash", "c1")
     assert (conversation.session_id, conversation.project, conversation.title) == (

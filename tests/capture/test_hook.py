@@ -48,11 +48,8 @@ def listened(vault):
 
 def payload(event, transcript, **more):
     document = {
-        "session_id": "s-1",
-        "transcript_path": str(transcript),
-        "cwd": "/home/u/lantern",
-        "hook_event_name": event,
-    }
+        "session_id": "s-1", "transcript_path": str(transcript), "cwd": "/home/u/lantern", "hook_event_name": event,
+    }  # fmt: skip
     return json.dumps(document | more).encode()
 
 
@@ -105,32 +102,19 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
     )
     assert text == f"{OPENING}\n{about}\n{CONTEXT}\n{CLOSING}"
     assert job.document() == {
-        "v": 1,
-        "event": "session-start",
-        "harness": harness,
-        "session_id": "s-1",
-        "agent_id": "default",
-        "at": job.at,
-        "transcript_path": str(transcript),
-        "cwd": "/home/u/lantern",
-        "reason": "startup",
-        "compaction": None,
-        "tries": 0,
-        "retry_at": 0.0,
-        "trouble": None,
-    }
+        "v": 1, "event": "session-start", "harness": harness, "session_id": "s-1", "agent_id": "default", "at": job.at,
+        "transcript_path": str(transcript), "cwd": "/home/u/lantern", "reason": "startup", "compaction": None,
+        "tries": 0, "retry_at": 0.0, "trouble": None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
 @pytest.mark.parametrize("source", ["startup", "resume", "compact"])
-@pytest.mark.parametrize(
-    "place",
-    [
-        {"sessionKey": "agent:main:whatsapp:group:123@g.us"},
-        {"session_key": "agent:main:Discord:Channel:7:thread:8"},
-        {"sessionKey": "agent:main:main", "chatType": "group"},
-    ],
-)
+@pytest.mark.parametrize("place", [
+    {"sessionKey": "agent:main:whatsapp:group:123@g.us"},
+    {"session_key": "agent:main:Discord:Channel:7:thread:8"},
+    {"sessionKey": "agent:main:main", "chatType": "group"},
+])  # fmt: skip
 def test_a_place_that_others_read_gets_no_memory(listened, transcript, harness, source, place):
     (listened / "AGENTS.md").write_text("Be brief.\n")
     answer = take(listened, harness, payload("SessionStart", transcript, source=source, **place), "--strict")
@@ -148,21 +132,11 @@ def test_a_harness_of_chats_that_names_no_place_gets_no_memory(listened, transcr
 
 
 @pytest.mark.parametrize("harness", OBJECTS)
-@pytest.mark.parametrize(
-    ("event", "kind"),
-    [
-        ("Stop", "stop"),
-        ("AfterAgent", "stop"),
-        ("PostCompact", "compact"),
-        ("SessionEnd", "end"),
-        ("UserPromptSubmit", "stop"),
-        ("BeforeAgent", "stop"),
-        ("PreCompact", None),
-        ("PreCompress", None),
-        ("SubagentStop", None),
-        ("Whatever2027", None),
-    ],
-)
+@pytest.mark.parametrize(("event", "kind"), [
+    ("Stop", "stop"), ("AfterAgent", "stop"), ("PostCompact", "compact"), ("SessionEnd", "end"),
+    ("UserPromptSubmit", "stop"), ("BeforeAgent", "stop"), ("PreCompact", None), ("PreCompress", None),
+    ("SubagentStop", None), ("Whatever2027", None),
+])  # fmt: skip
 def test_every_other_event_prints_nothing(listened, transcript, harness, event, kind):
     answer = take(listened, harness, payload(event, transcript, prompt="words", reason="other"), "--strict")
     assert (answer.code, answer.out, answer.err) == (0, "{}\n" if harness == "gemini" else "", "")
@@ -513,19 +487,12 @@ def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
 RULES = ("/home/u=all", "/home/u/lantern=lantern", "~/code/=worker", "/home/u/lantern=late", "relative=no", "broken")
 
 
-@pytest.mark.parametrize(
-    ("project", "agent"),
-    [
-        ("/home/u/lantern", "late"),
-        ("/home/u/lantern/src/", "late"),
-        ("/home/u/lanterns", "all"),
-        ("/home//u/./x", "all"),
-        ("/root/code/x", "worker"),
-        ("/elsewhere", "default"),
-        ("relative", "default"),
-        (None, "default"),
-    ],
-)
+@pytest.mark.parametrize(("project", "agent"), [
+    ("/home/u/lantern", "late"),
+    ("/home/u/lantern/src/", "late"),
+    ("/home/u/lanterns", "all"), ("/home//u/./x", "all"), ("/root/code/x", "worker"), ("/elsewhere", "default"),
+    ("relative", "default"), (None, "default"),
+])  # fmt: skip
 def test_the_longest_folder_that_holds_the_project_says_whose_it_is(project, agent):
     assert agent_for(project, {"HOME": "/root"}, RULES) == agent
     assert agent_for(project, {"HOME": "/root", "SIGNET_AGENT_ID": "mine"}, RULES) == "mine"

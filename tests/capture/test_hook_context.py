@@ -423,13 +423,9 @@ def test_hooks_status_counts_what_was_injected_and_used(vault: Vault, tmp_path: 
     at = {"sessionId": session, "cwd": PROJECT, "isSidechain": False}
     said = [
         {"type": "user", "message": {"role": "user", "content": QUESTION}, "uuid": "u1", "parentUuid": None},
-        {
-            "type": "assistant",
-            "uuid": "u2",
-            "parentUuid": "u1",
-            "message": {"role": "assistant", "content": [{"type": "text", "text": f"As ^{ids[0]} says."}]},
-        },
-    ]
+        {"type": "assistant", "uuid": "u2", "parentUuid": "u1", "message": {"role": "assistant",
+         "content": [{"type": "text", "text": f"As ^{ids[0]} says."}]}},
+    ]  # fmt: skip
     (folder / f"{session}.jsonl").write_text(
         "".join(json.dumps({**at, **one, "timestamp": f"2026-03-29T10:00:0{n}Z"}) + "\n" for n, one in enumerate(said))
     )

@@ -35,12 +35,8 @@ def test_the_past_sessions_of_a_harness(vault, home):
         talk.idle()
     done = import_(vault, "claude-code")
     assert {name: done[name] for name in ("harness", "transcripts", "sessions", "nothing", "failed")} == {
-        "harness": "claude-code",
-        "transcripts": 3,
-        "sessions": 3,
-        "nothing": [],
-        "failed": [],
-    }
+        "harness": "claude-code", "transcripts": 3, "sessions": 3, "nothing": [], "failed": [],
+    }  # fmt: skip
     assert sorted(done["segments"]) == written(vault, "summary") and len(done["segments"]) == 3
     assert done["compactions"] == written(vault, "compaction") and len(done["compactions"]) == 1
     assert sum(done["redactions"].values()) == 1

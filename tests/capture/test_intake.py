@@ -84,16 +84,10 @@ def put(vault: Vault, talk: TranscriptBuilder, event: str = "end", **given: Any)
     """A job as a hook would have left it."""
     job = spool.Job(
         **{
-            "event": event,
-            "harness": talk.harness,
-            "session_id": talk.session,
-            "agent_id": "default",
-            "at": iso(time.time_ns() // 1000),
-            "transcript_path": str(talk.path),
-            "cwd": talk.project,
-            **given,
+            "event": event, "harness": talk.harness, "session_id": talk.session, "agent_id": "default",
+            "at": iso(time.time_ns() // 1000), "transcript_path": str(talk.path), "cwd": talk.project, **given,
         }
-    )
+    )  # fmt: skip
     return spool.put(str(vault.state / "spool"), job)
 
 

@@ -79,16 +79,13 @@ def test_the_worktree_may_be_gone_when_its_session_is_captured(vault: Vault, cod
     assert vault.rows("select project from memory_thread_heads") == [(NAME,)]
 
 
-@pytest.mark.parametrize(
-    ("project", "cwd", "inside", "path"),
-    [
-        ("/wt/tree", "/wt/tree/docs/en", "docs/en", ""),
-        ("/wt/tree/docs", "/wt/tree/docs/en", "docs/en", "docs"),
-        ("/wt/tree/docs", "/wt/tree", "", "docs"),
-        ("/wt/tree", "/wt/tree2", "", None),
-        ("/wt/tree", "/elsewhere", "", None),
-    ],
-)
+@pytest.mark.parametrize(("project", "cwd", "inside", "path"), [
+    ("/wt/tree", "/wt/tree/docs/en", "docs/en", ""),
+    ("/wt/tree/docs", "/wt/tree/docs/en", "docs/en", "docs"),
+    ("/wt/tree/docs", "/wt/tree", "", "docs"),
+    ("/wt/tree", "/wt/tree2", "", None),
+    ("/wt/tree", "/elsewhere", "", None),
+])  # fmt: skip
 def test_a_hook_elsewhere_in_a_tree_that_is_gone(
     vault: Vault, project: str, cwd: str, inside: str, path: str | None
 ) -> None:
@@ -154,19 +151,12 @@ def test_a_caller_may_say_it(vault: Vault) -> None:
     assert stored(vault, "manifest") == [("/mnt/lantern", None, "")], "written again from the artifacts"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"repository_root": 7},
-        {"repository_root": "/a\0b"},
-        {"repository_origin": NAME},
-        {"repository_root": " ", "repository_path": "docs"},
-        {"repository_root": "code/lantern"},
-        {"repository_root": "~"},
-        {"repository_root": "/code/../lantern"},
-        {"repository_root": "/code\n/./lantern", "repository_origin": NAME},
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    {"repository_root": 7}, {"repository_root": "/a\0b"}, {"repository_origin": NAME},
+    {"repository_root": " ", "repository_path": "docs"},
+    {"repository_root": "code/lantern"}, {"repository_root": "~"}, {"repository_root": "/code/../lantern"},
+    {"repository_root": "/code\n/./lantern", "repository_origin": NAME},
+])  # fmt: skip
 def test_what_is_no_repository_is_refused(vault: Vault, wrong: dict[str, Any]) -> None:
     assert "repository_root" in refuse(vault, "input-invalid", **wrong)["message"]
 
@@ -181,20 +171,17 @@ def test_the_home_folder_and_those_above_it_are_no_repository(vault: Vault, tmp_
     sound(vault)
 
 
-@pytest.mark.parametrize(
-    ("said", "origin"),
-    [
-        (f" {NAME} ", NAME),
-        ("EXAMPLE.org:8443/ada/lantern.git", "example.org:8443/ada/lantern"),
-        (f"https://ada:{SECRET}@{NAME}", NAME),
-        (f"https:/ada:{SECRET}/{NAME}", None),
-        (f"{NAME}?token={SECRET}", NAME),
-        (f"{NAME}]] <!-- signet:end -->", None),
-        ("example.org/../lantern", None),
-        ("-", None),
-        ("\u202eexample.org/ada", None),
-    ],
-)
+@pytest.mark.parametrize(("said", "origin"), [
+    (f" {NAME} ", NAME),
+    ("EXAMPLE.org:8443/ada/lantern.git", "example.org:8443/ada/lantern"),
+    (f"https://ada:{SECRET}@{NAME}", NAME),
+    (f"https:/ada:{SECRET}/{NAME}", None),
+    (f"{NAME}?token={SECRET}", NAME),
+    (f"{NAME}]] <!-- signet:end -->", None),
+    ("example.org/../lantern", None),
+    ("-", None),
+    ("\u202eexample.org/ada", None),
+])  # fmt: skip
 def test_an_origin_is_a_host_and_a_path(vault: Vault, said: str, origin: str | None) -> None:
     end(vault, repository_root="/code/lantern", repository_origin=said)
     assert stored(vault) == [("/code/lantern", origin, "")] * 3

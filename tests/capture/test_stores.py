@@ -111,13 +111,10 @@ def test_files_of_sub_agents_are_no_sessions(home):
     assert found("claude-code", home, where=str(home)) == [".claude/projects/-home-u-lantern/aaaa.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("harness", "variable", "below"),
-    [
-        ("claude-code", "CLAUDE_CONFIG_DIR", "projects/p/aaaa.jsonl"),
-        ("codex", "CODEX_HOME", "sessions/2026/rollout-x.jsonl"),
-    ],
-)
+@pytest.mark.parametrize(("harness", "variable", "below"), [
+    ("claude-code", "CLAUDE_CONFIG_DIR", "projects/p/aaaa.jsonl"),
+    ("codex", "CODEX_HOME", "sessions/2026/rollout-x.jsonl"),
+])  # fmt: skip
 def test_a_moved_folder_is_honoured(home, harness, variable, below):
     put(home / "moved" / below)
     environ = {"HOME": str(home), variable: str(home / "moved")}

@@ -223,22 +223,18 @@ def test_no_part_of_a_credential_is_in_an_origin(tmp_path: Path, shape: str, cre
     assert "hunter2" not in str(resolve(str(with_origin(tmp_path / "lantern", url))))
 
 
-@pytest.mark.parametrize(
-    ("config", "origin"),
-    [
-        (f'[remote "origin"] url = {ORIGIN}', NAME),
-        (f'[Remote "origin"]\n  URL="{ORIGIN}" ; a comment', NAME),
-        (f'[remote "origin"]\n  url = {ORIGIN} # a comment\n  url = https://example.org/second', NAME),
-        (f'[remote "upstream"]\n url = {ORIGIN}\n[branch "main"]\n url = {ORIGIN}', None),
-        (f'[remote "Origin"]\n url = {ORIGIN}', None),
-        (f'[url "{ORIGIN}"]\n insteadOf = x\n[remote "origin"]\n url = x', None),
-        ('[include]\n path = ../more\n[remote "origin"]', None),
-        (f'[remote "origin"]\n fetch = +refs/heads/*\n pushurl = {ORIGIN}', None),
-        ("[remote", None),
-        ("\0\xff", None),
-        ('[remote "origin"]\n url =', None),
-    ],
-)
+@pytest.mark.parametrize(("config", "origin"), [
+    (f'[remote "origin"] url = {ORIGIN}', NAME),
+    (f'[Remote "origin"]\n  URL="{ORIGIN}" ; a comment', NAME),
+    (f'[remote "origin"]\n  url = {ORIGIN} # a comment\n  url = https://example.org/second', NAME),
+    (f'[remote "upstream"]\n url = {ORIGIN}\n[branch "main"]\n url = {ORIGIN}', None),
+    (f'[remote "Origin"]\n url = {ORIGIN}', None),
+    (f'[url "{ORIGIN}"]\n insteadOf = x\n[remote "origin"]\n url = x', None),
+    ('[include]\n path = ../more\n[remote "origin"]', None),
+    (f'[remote "origin"]\n fetch = +refs/heads/*\n pushurl = {ORIGIN}', None),
+    ("[remote", None), ("\0\xff", None),
+    ('[remote "origin"]\n url =', None),
+])  # fmt: skip
 def test_what_a_configuration_says(tmp_path: Path, config: str, origin: str | None) -> None:
     (tmp_path / "more").write_text(f'[remote "origin"]\n url = {ORIGIN}')
     assert resolve(str(repository_at(tmp_path / "x", config))) == Repository(str(tmp_path / "x"), origin, "")
@@ -268,26 +264,14 @@ def _text(text: str):
     return lambda place: place.write_text(text)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        _pipe,
-        _link,
-        _text(""),
-        _text("gitdir:"),
-        _text("gitdir: .git"),
-        _text("gitdir: /etc"),
-        _text("gitdir: /proc/self"),
-        _text("gitdir: /dev/null"),
-        _text("gitdir: ../gone"),
-        _text(f"gitdir: {'x/' * 3_000}"),
-        _text("gitdir: ../victim/.git\n" * 100_000),
-        _text("gitdir: a\0b"),
-        _text("something else"),
-        lambda place: place.write_bytes(b"gitdir: \xff\xfe"),
-        lambda place: place.symlink_to(place),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    _pipe, _link, _text(""), _text("gitdir:"), _text("gitdir: .git"), _text("gitdir: /etc"),
+    _text("gitdir: /proc/self"), _text("gitdir: /dev/null"), _text("gitdir: ../gone"), _text(f"gitdir: {'x/' * 3_000}"),
+    _text("gitdir: ../victim/.git\n" * 100_000),
+    _text("gitdir: a\0b"), _text("something else"),
+    lambda place: place.write_bytes(b"gitdir: \xff\xfe"),
+    lambda place: place.symlink_to(place),
+])  # fmt: skip
 def test_a_hostile_git_file(tmp_path: Path, make) -> None:
     place = tmp_path / "x"
     place.mkdir()

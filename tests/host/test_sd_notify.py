@@ -29,11 +29,8 @@ def test_every_message_arrives_as_systemd_wants_it(manager: socket.socket) -> No
     notifier.watchdog()
     notifier.stopping()
     assert [manager.recv(4096) for _ in range(4)] == [
-        b"READY=1",
-        b"STATUS=watching 3 files new",
-        b"WATCHDOG=1",
-        b"STOPPING=1",
-    ]
+        b"READY=1", b"STATUS=watching 3 files new", b"WATCHDOG=1", b"STOPPING=1",
+    ]  # fmt: skip
 
 
 def test_reloading_carries_the_monotonic_clock_in_microseconds(manager: socket.socket) -> None:
@@ -68,17 +65,14 @@ def test_a_full_queue_does_not_hold_up_the_agent(manager: socket.socket) -> None
         notifier.watchdog()
 
 
-@pytest.mark.parametrize(
-    ("environ", "seconds"),
-    [
-        ({"WATCHDOG_USEC": "60000000"}, 30.0),
-        ({"WATCHDOG_USEC": "500000", "WATCHDOG_PID": str(os.getpid())}, 0.25),
-        ({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": str(os.getpid() + 1)}, None),
-        ({"WATCHDOG_USEC": "0"}, None),
-        ({"WATCHDOG_USEC": "soon"}, None),
-        ({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": ""}, None),
-        ({}, None),
-    ],
-)
+@pytest.mark.parametrize(("environ", "seconds"), [
+    ({"WATCHDOG_USEC": "60000000"}, 30.0),
+    ({"WATCHDOG_USEC": "500000", "WATCHDOG_PID": str(os.getpid())}, 0.25),
+    ({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": str(os.getpid() + 1)}, None),
+    ({"WATCHDOG_USEC": "0"}, None),
+    ({"WATCHDOG_USEC": "soon"}, None),
+    ({"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": ""}, None),
+    ({}, None),
+])  # fmt: skip
 def test_the_interval_is_half_of_what_the_watchdog_allows(environ: dict[str, str], seconds: float | None) -> None:
     assert Notifier(environ).watchdog_interval() == seconds

@@ -229,12 +229,9 @@ def test_a_link_is_resolved_and_moved_settings_are_passed_on(machine: Machine) -
 def test_rendered_plist_holds_exact_paths() -> None:
     workspace = "/Users/tess/" + NASTY + "<&>"
     text = service.render(
-        "launchd",
-        executable=["/opt/x/bin/signet-sync"],
-        workspace=workspace,
-        name="signet-sync-notes-0a1b2c3d",
+        "launchd", executable=["/opt/x/bin/signet-sync"], workspace=workspace, name="signet-sync-notes-0a1b2c3d",
         environment={"SIGNET_CONFIG": "/c.toml"},
-    )
+    )  # fmt: skip
     unit = plistlib.loads(text.encode())
     assert unit["Label"] == "dev.signet-sync.agent.notes-0a1b2c3d"
     assert unit["ProgramArguments"] == ["/opt/x/bin/signet-sync", "--workspace", workspace, "run"]

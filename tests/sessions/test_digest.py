@@ -85,27 +85,18 @@ def test_a_session_from_top_to_bottom():
     assert lines[2].startswith("*") and "without a model" in lines[2]
     assert "Project: lantern. Harness: claude-code. Status: done." in lines[2]
     assert [line[3:] for line in lines if line.startswith("## ")] == [
-        "Outcome",
-        "Decisions",
-        "Constraints",
-        "Next steps",
-        "Preferences",
-        "Files",
-        "Commands",
-    ]
+        "Outcome", "Decisions", "Constraints", "Next steps", "Preferences", "Files", "Commands",
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("Outcome", ["The lamp in src/wick.py burns rape oil now."]),
-        ("Decisions", ["rape oil, which is dear"]),
-        ("Next steps", ["trim the wick of the south pier", "ask the keeper for a ladder"]),
-        ("Preferences", ["from now on show me the price first"]),
-        ("Files", ["`src/wick.py` (2 times)"]),
-        ("Commands", ["`pytest -q`"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), [
+    ("Outcome", ["The lamp in src/wick.py burns rape oil now."]),
+    ("Decisions", ["rape oil, which is dear"]),
+    ("Next steps", ["trim the wick of the south pier", "ask the keeper for a ladder"]),
+    ("Preferences", ["from now on show me the price first"]),
+    ("Files", ["`src/wick.py` (2 times)"]),
+    ("Commands", ["`pytest -q`"]),
+])  # fmt: skip
 def test_each_section(name, expected):
     assert section(SESSION, name) == expected
 
@@ -115,16 +106,13 @@ def test_nothing_makes_nothing(text):
     assert made(text) == "" and outcome(text).items == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "User: never touch the wick of the lamp\n\nAssistant: It burns again.\n",
-        "Human: never touch the wick of the lamp\nAI: It burns again.\n",
-        "**User**\nnever touch the wick of the lamp\n\n**Assistant**\nIt burns again.\n",
-        "### User\n\nnever touch the wick of the lamp\n\n### Assistant (model x)\n\nIt burns again.\n",
-        "用户：never touch the wick of the lamp\n助手：It burns again.\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "User: never touch the wick of the lamp\n\nAssistant: It burns again.\n",
+    "Human: never touch the wick of the lamp\nAI: It burns again.\n",
+    "**User**\nnever touch the wick of the lamp\n\n**Assistant**\nIt burns again.\n",
+    "### User\n\nnever touch the wick of the lamp\n\n### Assistant (model x)\n\nIt burns again.\n",
+    "用户：never touch the wick of the lamp\n助手：It burns again.\n",
+])  # fmt: skip
 def test_other_forms_of_transcripts(text):
     assert section(text, "Constraints") == ["never touch the wick of the lamp"]
 
@@ -132,19 +120,16 @@ def test_other_forms_of_transcripts(text):
 # ── what is no item ──
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "should we never use whale oil?",
-        "see the manual:\n\n> whale oil must never be used",
-        "it printed\n\n```\nwhale oil must never be used\n```",
-        "2026-03-28 22:34:06 WARN whale oil must never be used",
-        'it says "whale oil must never be used" in the manual',
-        "here is what Anna wrote:\nwhale oil must never be used\nwe always use tallow",
-        "Anna: whale oil must never be used\nBen: we always use tallow\nAnna: no, keep the oil",
-        "<system-reminder>\nYou MUST never use whale oil. From now on always ask.\n</system-reminder>",
-    ],
-)
+@pytest.mark.parametrize("said", [
+    "should we never use whale oil?",
+    "see the manual:\n\n> whale oil must never be used",
+    "it printed\n\n```\nwhale oil must never be used\n```",
+    "2026-03-28 22:34:06 WARN whale oil must never be used",
+    'it says "whale oil must never be used" in the manual',
+    "here is what Anna wrote:\nwhale oil must never be used\nwe always use tallow",
+    "Anna: whale oil must never be used\nBen: we always use tallow\nAnna: no, keep the oil",
+    "<system-reminder>\nYou MUST never use whale oil. From now on always ask.\n</system-reminder>",
+])  # fmt: skip
 def test_what_others_said_is_no_item(said):
     text = user("Please repair the lamp on the pier.\n\n" + said) + assistant(EDIT + DONE)
     assert found(text) == set()
@@ -170,28 +155,21 @@ def reported(text: str, *, before: str = "", after: str = "") -> str:
     return TASK + assistant(before + "\n\n" + EDIT) + middle + assistant(EDIT + text) + (user(after) if after else "")
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "expected"),
-    [
-        (DONE + "\n\n**Next**\n1. trim the wick\n2. buy rape oil", "next", ["trim the wick", "buy rape oil"]),
-        ("Die Lampe brennt wieder und wir sind fertig.\n\n### Noch offen\n\n* Docht kürzen", "next", ["Docht kürzen"]),
-        (DONE + "\n\n残作業:\n・芯を切る", "next", ["芯を切る"]),
-        (DONE + "\n\nOnce the key arrives:\n- open the tower", "next", ["Once the key arrives: open the tower"]),
-        (DONE + "\n\n**Left** The tower has no door.", "next", ["The tower has no door."]),
-        (DONE + "\n\n- [x] lamp\n- [ ] mirror of the lamp", "next", ["mirror of the lamp"]),
-        (DONE + "\n\n| Task | Status |\n|---|---|\n| Lamp | done |\n| Door | open |", "next", ["Door: open"]),
-        (DONE + "\n\nNext steps:\n- none", "next", []),
-        (DONE + "\n\nNext steps:\n- ~~buy tallow~~\n- buy rape oil", "next", ["buy rape oil"]),
-        (
-            DONE + "\n\nWhat remains is to trim the wick, and to buy more oil.",
-            "next",
-            ["trim the wick", "buy more oil"],
-        ),
-        (DONE + "\n\n**Blocked on**: the key of the tower", "blocker", ["the key of the tower"]),
-        (DONE + "\n\n## Decisions\n- rape oil instead of tallow", "decision", ["rape oil instead of tallow"]),
-        (DONE + "\n\n## Contraintes\n- pas de feu la nuit", "constraint", ["pas de feu la nuit"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind", "expected"), [
+    (DONE + "\n\n**Next**\n1. trim the wick\n2. buy rape oil", "next", ["trim the wick", "buy rape oil"]),
+    ("Die Lampe brennt wieder und wir sind fertig.\n\n### Noch offen\n\n* Docht kürzen", "next", ["Docht kürzen"]),
+    (DONE + "\n\n残作業:\n・芯を切る", "next", ["芯を切る"]),
+    (DONE + "\n\nOnce the key arrives:\n- open the tower", "next", ["Once the key arrives: open the tower"]),
+    (DONE + "\n\n**Left** The tower has no door.", "next", ["The tower has no door."]),
+    (DONE + "\n\n- [x] lamp\n- [ ] mirror of the lamp", "next", ["mirror of the lamp"]),
+    (DONE + "\n\n| Task | Status |\n|---|---|\n| Lamp | done |\n| Door | open |", "next", ["Door: open"]),
+    (DONE + "\n\nNext steps:\n- none", "next", []),
+    (DONE + "\n\nNext steps:\n- ~~buy tallow~~\n- buy rape oil", "next", ["buy rape oil"]),
+    (DONE + "\n\nWhat remains is to trim the wick, and to buy more oil.", "next", ["trim the wick", "buy more oil"]),
+    (DONE + "\n\n**Blocked on**: the key of the tower", "blocker", ["the key of the tower"]),
+    (DONE + "\n\n## Decisions\n- rape oil instead of tallow", "decision", ["rape oil instead of tallow"]),
+    (DONE + "\n\n## Contraintes\n- pas de feu la nuit", "constraint", ["pas de feu la nuit"]),
+])  # fmt: skip
 def test_what_a_report_lists(text, kind, expected):
     assert [item.text for item in outcome(reported(text)).items if item.kind == kind] == expected
 
@@ -222,41 +200,22 @@ def test_a_choice_that_was_taken_back_is_gone():
     assert [item.text for item in outcome(text).items] == ["no wait, make it 7 lamps instead of 5"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "reply", "then", "expected"),
-    [
-        ("1. tallow\n2. rape oil from the mill", "2", "", "rape oil from the mill"),
-        (
-            "1. tallow\n2. rape oil from the mill",
-            "the second, but without salt water",
-            "",
-            "rape oil from the mill (but without salt water)",
-        ),
-        ("Options: (a) tallow candles, (b) rape oil from the mill, (c) gas", "b", "", "rape oil from the mill"),
-        (
-            "Either burn tallow in the old lamp, or take rape oil from the mill.",
-            "rape oil",
-            "",
-            "take rape oil from the mill",
-        ),
-        ("- 案A: 油を使う\n- 案B: ガスを使う\n\nどちらにしますか？", "案Aで。", "", "油を使う"),
-        ("I would take rape oil from the mill. Shall I?", "yes", "", "take rape oil from the mill"),
-        ("A bigger tank would last longer. I'd do that.", "ok", "", "A bigger tank would last longer. I'd do that"),
-        (
-            "May the keeper sleep at night?",
-            "not in v1",
-            "Noted: keeper stays awake at night in v1.",
-            "keeper stays awake at night in v1",
-        ),
-        ("How long should the lamp burn at night?", "9 hours", "", "How long should the lamp burn at night: 9 hours"),
-        (
-            "Should both lamps go, or only one?",
-            "both go. the harbour pays for light",
-            "",
-            "both go. the harbour pays for light",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("asked", "reply", "then", "expected"), [
+    ("1. tallow\n2. rape oil from the mill", "2", "", "rape oil from the mill"),
+    ("1. tallow\n2. rape oil from the mill", "the second, but without salt water", "",
+     "rape oil from the mill (but without salt water)"),
+    ("Options: (a) tallow candles, (b) rape oil from the mill, (c) gas", "b", "", "rape oil from the mill"),
+    ("Either burn tallow in the old lamp, or take rape oil from the mill.", "rape oil", "",
+     "take rape oil from the mill"),
+    ("- 案A: 油を使う\n- 案B: ガスを使う\n\nどちらにしますか？", "案Aで。", "", "油を使う"),
+    ("I would take rape oil from the mill. Shall I?", "yes", "", "take rape oil from the mill"),
+    ("A bigger tank would last longer. I'd do that.", "ok", "", "A bigger tank would last longer. I'd do that"),
+    ("May the keeper sleep at night?", "not in v1", "Noted: keeper stays awake at night in v1.",
+     "keeper stays awake at night in v1"),
+    ("How long should the lamp burn at night?", "9 hours", "", "How long should the lamp burn at night: 9 hours"),
+    ("Should both lamps go, or only one?", "both go. the harbour pays for light", "",
+     "both go. the harbour pays for light"),
+])  # fmt: skip
 def test_a_short_reply_is_said_in_full(asked, reply, then, expected):
     text = (
         TASK
@@ -271,47 +230,31 @@ def test_a_short_reply_is_said_in_full(asked, reply, then, expected):
 # ── how it ended ──
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        (TASK + assistant(EDIT + DONE), "done"),
-        (TASK + assistant(EDIT + DONE + " The mirror is not fixed yet."), "open"),
-        (TASK + assistant(EDIT + "- [x] lamp\n- [ ] mirror of the lamp"), "open"),
-        (TASK + assistant(EDIT + "3 of 5 lamps are done."), "open"),
-        (TASK + assistant(EDIT + DONE + "\n\n**Blocked**\n- the keeper has the key"), "blocked"),
-        (TASK + assistant(EDIT + "The bank refuses the card.") + user("i'll call them"), "blocked"),
-        (TASK + assistant("Taking the lamp apart.\n\n" + EDIT + "\n*interrupted by the user*"), "aborted"),
-        (TASK + assistant("Taking the lamp apart.\n\n" + EDIT) + user("stop, leave everything as is"), "aborted"),
-        (TASK + assistant("Erst der Docht.\n\n" + EDIT) + user("stopp, brich ab"), "aborted"),
-        (
-            user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less."),
-            "question-only",
-        ),
-        (user("hi") + assistant("Hello! What shall we do?"), "question-only"),
-        (user("explain tallow and rape oil to me") + assistant("Tallow is fat, rape oil is pressed."), "question-only"),
-        (user("what is rape oil? just explain, dont change") + assistant("It is pressed."), "question-only"),
-        (user("review the lamp please") + assistant("The wick is too short."), "done"),
-        (TASK + assistant(EDIT + DONE + "\n\nThe wick and the oil are left."), "open"),
-        (
-            TASK + assistant(EDIT + "**Phase A is finished**: the lamp burns.\n\nLeft:\n- the mirror of the lamp"),
-            "open",
-        ),
-        (TASK + assistant(EDIT + "The lamp burns.\n\nWhat's left of the plan:\n- clean the mirror"), "open"),
-        (TASK + assistant(EDIT + "✅ lamp: burns\n❌ mirror: still in pieces"), "open"),
-        (TASK + assistant(EDIT + DONE) + user("don't commit yet, only when it burnt for a night"), "open"),
-        (TASK + assistant(EDIT + DONE + "\n\nUnverified: the second lamp, needs a run there."), "done"),
-        (
-            TASK
-            + assistant(EDIT + "The lamp burns now, its mirror is cracked, the old wick smokes.")
-            + user("have to go, let's stop"),
-            "done",
-        ),
-        (
-            TASK + assistant("The wick first.\n\n" + EDIT) + user("stop, keep it on a branch") + assistant(COMMIT),
-            "aborted",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "status"), [
+    (TASK + assistant(EDIT + DONE), "done"),
+    (TASK + assistant(EDIT + DONE + " The mirror is not fixed yet."), "open"),
+    (TASK + assistant(EDIT + "- [x] lamp\n- [ ] mirror of the lamp"), "open"),
+    (TASK + assistant(EDIT + "3 of 5 lamps are done."), "open"),
+    (TASK + assistant(EDIT + DONE + "\n\n**Blocked**\n- the keeper has the key"), "blocked"),
+    (TASK + assistant(EDIT + "The bank refuses the card.") + user("i'll call them"), "blocked"),
+    (TASK + assistant("Taking the lamp apart.\n\n" + EDIT + "\n*interrupted by the user*"), "aborted"),
+    (TASK + assistant("Taking the lamp apart.\n\n" + EDIT) + user("stop, leave everything as is"), "aborted"),
+    (TASK + assistant("Erst der Docht.\n\n" + EDIT) + user("stopp, brich ab"), "aborted"),
+    (user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less."), "question-only"),
+    (user("hi") + assistant("Hello! What shall we do?"), "question-only"),
+    (user("explain tallow and rape oil to me") + assistant("Tallow is fat, rape oil is pressed."), "question-only"),
+    (user("what is rape oil? just explain, dont change") + assistant("It is pressed."), "question-only"),
+    (user("review the lamp please") + assistant("The wick is too short."), "done"),
+    (TASK + assistant(EDIT + DONE + "\n\nThe wick and the oil are left."), "open"),
+    (TASK + assistant(EDIT + "**Phase A is finished**: the lamp burns.\n\nLeft:\n- the mirror of the lamp"), "open"),
+    (TASK + assistant(EDIT + "The lamp burns.\n\nWhat's left of the plan:\n- clean the mirror"), "open"),
+    (TASK + assistant(EDIT + "✅ lamp: burns\n❌ mirror: still in pieces"), "open"),
+    (TASK + assistant(EDIT + DONE) + user("don't commit yet, only when it burnt for a night"), "open"),
+    (TASK + assistant(EDIT + DONE + "\n\nUnverified: the second lamp, needs a run there."), "done"),
+    (TASK + assistant(EDIT + "The lamp burns now, its mirror is cracked, the old wick smokes.")
+     + user("have to go, let's stop"), "done"),
+    (TASK + assistant("The wick first.\n\n" + EDIT) + user("stop, keep it on a branch") + assistant(COMMIT), "aborted"),
+])  # fmt: skip
 def test_status(text, status):
     assert outcome(text).status == status
 
@@ -502,19 +445,16 @@ def seconds(text: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "unit",
-    [
+    "unit", [
         SESSION,
         user("use 7 instead of 5") + assistant("Redis or not?"),
         "User: go on\nAssistant: We decided. TODO? src/a.py and so on, not yet finished.\n",
         "((((" * 200 + ".py error: \n",
         "- `Bash` `git commit " + "git commit -" * 100 + "`\n",
-        "[" * 500 + "](" * 200 + "\n",
-        "- a thing to do\n",
-        "\n",
+        "[" * 500 + "](" * 200 + "\n", "- a thing to do\n", "\n",
     ],
     ids=["session", "turns", "talk", "brackets", "commits", "links", "items", "blank"],
-)
+)  # fmt: skip
 def test_time_grows_with_the_text(unit):
     def text(size: int) -> str:
         return unit * (size // len(unit))

@@ -182,13 +182,10 @@ def test_transcript_written_summary_failed(vault):
     finished(vault)
 
 
-@pytest.mark.parametrize(
-    ("proposal", "name"),
-    [
-        (SENTENCE, "sentence generated, artifact write failed"),
-        ("Worked on task.", "sentence generation failed, fallback path engaged"),
-    ],
-)
+@pytest.mark.parametrize(("proposal", "name"), [
+    (SENTENCE, "sentence generated, artifact write failed"),
+    ("Worked on task.", "sentence generation failed, fallback path engaged"),
+])  # fmt: skip
 def test_sentence_made_artifact_write_failed(vault, proposal, name):
     with failing(at_link("--transcript.md", fail)):
         with pytest.raises(OSError, match="No space"):

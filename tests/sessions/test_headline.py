@@ -55,58 +55,35 @@ def test_the_name_of_a_file_is_no_title(project: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("transcript", "expected"),
-    [
-        (
-            TASK
-            + assistant(EDIT + "The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
-            "lantern: The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass.",
-        ),
-        (
-            TASK + assistant(EDIT + "The wick is trimmed now.\n\n- [x] wick\n- [ ] the mirror of the lamp"),
-            "lantern: The wick is trimmed now; open: the mirror of the lamp.",
-        ),
-        (
-            TASK
-            + assistant(
-                EDIT + "The wick is trimmed to 4 mm now.\n\n**Blocked on**: the oil that the harbour has to send"
-            ),
-            "lantern: The wick is trimmed to 4 mm now; blocked: the oil that the harbour has to send.",
-        ),
-        (
-            TASK
-            + assistant("I take the lamp down first.\n\n" + EDIT + "The north lamp lies on the pier.")
-            + user("stop. the ship comes in two hours early"),
-            "lantern: Please trim the wick of the north lamp: stopped midway (the ship comes in two hours early);"
-            " last state: The north lamp lies on the pier.",
-        ),
-        (
-            user("what is the difference between tallow and rape oil?")
-            + assistant("Rape oil smells less and burns 9 hours, tallow is cheaper."),
-            "lantern: asked: what is the difference between tallow and rape oil;"
-            " learned: Rape oil smells less and burns 9 hours, tallow is cheaper.",
-        ),
-        (
-            TASK
-            + assistant(
-                "I'll look at the lamp first.\n\n" + EDIT + "- `Edit` /home/u/lantern/src/oil.py\n"
-                "- `Bash` pytest -q\n  ```\n  37 passed in 2.1s\n  ```\n"
-            ),
-            "lantern: edited wick.py and oil.py; 37 passed (asked: Please trim the wick of the north lamp).",
-        ),
-        (
-            TASK + assistant('- `Bash` `git commit -qam "lamp: trim the wick of the north lamp to 4 mm"`\n'),
-            "lantern: lamp: trim the wick of the north lamp to 4 mm.",
-        ),
-        (
-            user("ランプが煙を出します。直してください。")
-            + assistant(EDIT + "芯を4mmに切りました。ランプは煙を出さなくなりました。"),
-            "lantern: 芯を4mmに切りました; ランプは煙を出さなくなりました (依頼: ランプが煙を出します);"
-            " ファイル: wick.py; 状態: done; 日付: 2026-03-28, in a session whose transcript stands behind its links.",
-        ),
+    ("transcript", "expected"), [
+        (TASK + assistant(EDIT
+         + "The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
+         "lantern: The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
+        (TASK + assistant(EDIT + "The wick is trimmed now.\n\n- [x] wick\n- [ ] the mirror of the lamp"),
+         "lantern: The wick is trimmed now; open: the mirror of the lamp."),
+        (TASK + assistant(EDIT
+         + "The wick is trimmed to 4 mm now.\n\n**Blocked on**: the oil that the harbour has to send"),
+         "lantern: The wick is trimmed to 4 mm now; blocked: the oil that the harbour has to send."),
+        (TASK + assistant("I take the lamp down first.\n\n" + EDIT + "The north lamp lies on the pier.")
+         + user("stop. the ship comes in two hours early"),
+         "lantern: Please trim the wick of the north lamp: stopped midway (the ship comes in two hours early);"
+         " last state: The north lamp lies on the pier."),
+        (user("what is the difference between tallow and rape oil?")
+         + assistant("Rape oil smells less and burns 9 hours, tallow is cheaper."),
+         "lantern: asked: what is the difference between tallow and rape oil;"
+         " learned: Rape oil smells less and burns 9 hours, tallow is cheaper."),
+        (TASK + assistant("I'll look at the lamp first.\n\n" + EDIT + "- `Edit` /home/u/lantern/src/oil.py\n"
+         "- `Bash` pytest -q\n  ```\n  37 passed in 2.1s\n  ```\n"),
+         "lantern: edited wick.py and oil.py; 37 passed (asked: Please trim the wick of the north lamp)."),
+        (TASK + assistant('- `Bash` `git commit -qam "lamp: trim the wick of the north lamp to 4 mm"`\n'),
+         "lantern: lamp: trim the wick of the north lamp to 4 mm."),
+        (user("ランプが煙を出します。直してください。") + assistant(EDIT
+         + "芯を4mmに切りました。ランプは煙を出さなくなりました。"),
+         "lantern: 芯を4mmに切りました; ランプは煙を出さなくなりました (依頼: ランプが煙を出します);"
+         " ファイル: wick.py; 状態: done; 日付: 2026-03-28, in a session whose transcript stands behind its links."),
     ],
     ids=["done", "open", "blocked", "aborted", "question", "silent", "commit", "japanese"],
-)
+)  # fmt: skip
 def test_it_says_what_came_out(transcript, expected):
     assert told(transcript) == expected
 

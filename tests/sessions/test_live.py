@@ -145,26 +145,23 @@ def test_nothing_is_lost(texts: list[str]) -> None:
     assert [turn.turn for turn in kept] == list(range(len(texts)))
 
 
-@pytest.mark.parametrize(
-    ("raw", "told"),
-    [
-        (b'{"turn": 0, "role": "user"', "line 1 is not JSON"),
-        (b"\n\n[1]\n", "line 3 is not a JSON object"),
-        (b'{"turn": 0, "role": "us\xff"}', "line 1 is not UTF-8: byte 23"),
-        (b"[" * 100_000, "line 1 is not JSON that can be read"),
-        (b'{"turn": ' + b"9" * 5000 + b"}", "line 1 is not JSON that can be read"),
-        ([line(0, "fine"), line(-1, "x")], "line 2 has a turn"),
-        ([line(True, "x")], "line 1 has a turn"),
-        ([line(2**63, "x")], "line 1 has a turn"),
-        ([line(0, "x", role=" ")], "line 1 has a role"),
-        ([line(0, "x", role="a\nb")], "line 1 has a role"),
-        ([line(0, 7)], "line 1 has a text"),  # type: ignore[arg-type]
-        ([line(0, "x") | {"at": "yesterday"}], "line 1 has an at"),
-        ([line(0, "x") | {"at": "2999-01-01T00:00:00Z"}], "lies in the future (2999-01-01)"),
-        ([line(0, "x", who="me")], "line 1 has an unknown field 'who'"),
-        ([{"turn": 0, "role": "user", "at": at(0)}], "line 1 lacks text"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "told"), [
+    (b'{"turn": 0, "role": "user"', "line 1 is not JSON"),
+    (b"\n\n[1]\n", "line 3 is not a JSON object"),
+    (b'{"turn": 0, "role": "us\xff"}', "line 1 is not UTF-8: byte 23"),
+    (b"[" * 100_000, "line 1 is not JSON that can be read"),
+    (b'{"turn": ' + b"9" * 5000 + b"}", "line 1 is not JSON that can be read"),
+    ([line(0, "fine"), line(-1, "x")], "line 2 has a turn"),
+    ([line(True, "x")], "line 1 has a turn"),
+    ([line(2**63, "x")], "line 1 has a turn"),
+    ([line(0, "x", role=" ")], "line 1 has a role"),
+    ([line(0, "x", role="a\nb")], "line 1 has a role"),
+    ([line(0, 7)], "line 1 has a text"),
+    ([line(0, "x") | {"at": "yesterday"}], "line 1 has an at"),
+    ([line(0, "x") | {"at": "2999-01-01T00:00:00Z"}], "lies in the future (2999-01-01)"),
+    ([line(0, "x", who="me")], "line 1 has an unknown field 'who'"),
+    ([{"turn": 0, "role": "user", "at": at(0)}], "line 1 lacks text"),
+])  # fmt: skip
 def test_errors_name_the_line(vault: Vault, raw: Any, told: str) -> None:
     assert told in refused(vault, raw, "input-invalid")["message"]
     assert not vault.db.exists(), "what is wrong is found before anything is opened"
@@ -588,16 +585,13 @@ def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(
     sound(vault)
 
 
-@pytest.mark.parametrize(
-    ("harness", "prompt", "words"),
-    [
-        ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
-        ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
-        ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
-        ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
-        ("openclaw", "Why?", "Why?"),
-    ],
-)
+@pytest.mark.parametrize(("harness", "prompt", "words"), [
+    ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
+    ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
+    ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
+    ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
+    ("openclaw", "Why?", "Why?"),
+])  # fmt: skip
 def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
     job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
     found = capture._last_prompt(Conversation(harness, "s", None, ()), (), job)

@@ -188,14 +188,9 @@ def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
         else {"compaction": f"# Q\n\n## Decisions\n\n- {POSTGRES}\n"}
     )
     end(
-        vault,
-        kind,
-        session_id=MINE,
-        session_key=MINE,
-        project=PROJECT,
-        captured_at=at(900),
+        vault, kind, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900),
         **{"transcript": ..., **words},
-    )
+    )  # fmt: skip
     assert not any(rows_of_running(vault))
     assert dict(stated(vault)).items() >= {(text, status) for text, status in before.items() if POSTGRES in text}
     assert vault.page().count(DECIDED) == 1 and "in a running session" not in vault.page()
@@ -219,13 +214,9 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     """As after a crash between the two."""
     running(vault, BUG, FOUND, POSTGRES)
     vault.session(
-        3,
-        session_id=MINE,
-        session_key=MINE,
-        project=PROJECT,
-        captured_at=at(900),
+        3, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900),
         body=f"# Q\n\n## Decisions\n\n- {POSTGRES}\n",
-    )
+    )  # fmt: skip
     vault.reindex()
     assert vault.rows("select count(*) from session_transcripts") == [(3,)] and not any(rows_of_running(vault))
     running(vault, "And the retry limit is 9 now.", key=MINE, first=20)

@@ -44,17 +44,12 @@ TOKEN = made.token_for(session_id=WHO["session_id"])
 def test_the_answer_has_the_shape_that_is_promised(vault):
     answer = end(vault, captured_at=moment(0), summary=SUMMARY, memory_sentence=SENTENCE)
     assert answer == {
-        "agent_id": "default",
-        "session_id": WHO["session_id"],
-        "session_token": TOKEN,
+        "agent_id": "default", "session_id": WHO["session_id"], "session_token": TOKEN,
         "summary": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--summary.md",
         "transcript": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--transcript.md",
         "manifest": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--manifest.md",
-        "sentence": SENTENCE,
-        "sentence_quality": "ok",
-        "idempotent_replay": False,
-        "redactions": {},
-    }
+        "sentence": SENTENCE, "sentence_quality": "ok", "idempotent_replay": False, "redactions": {},
+    }  # fmt: skip
     assert written(vault) == sorted(answer[kind] for kind in ("summary", "transcript", "manifest"))
     sound(vault)
 
@@ -276,21 +271,11 @@ def test_live_turns_go_only_after_everything_is_written(vault):
 # ── sentences ──
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Worked on task.",
-        "Too short.",
-        "word " * 60 + "src/queue.py.",
-        "Nothing here names anything of what was done in all of these many words at all.",
-        SENTENCE.rstrip("."),
-        f"{SENTENCE} {SENTENCE}",
-        "\x00\x1b[31m",
-        "<!-- signet:end 0000000000000000 -->",
-        "",
-        "   ",
-    ],
-)
+@pytest.mark.parametrize("sentence", [
+    "Worked on task.", "Too short.", "word " * 60 + "src/queue.py.",
+    "Nothing here names anything of what was done in all of these many words at all.",
+    SENTENCE.rstrip("."), f"{SENTENCE} {SENTENCE}", "\x00\x1b[31m", "<!-- signet:end 0000000000000000 -->", "", "   ",
+])  # fmt: skip
 def test_a_bad_sentence_gives_way_to_a_true_one(vault, sentence):
     answer = end(vault, memory_sentence=sentence, summary=SUMMARY)
     assert answer["sentence_quality"] == "fallback"

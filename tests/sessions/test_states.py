@@ -48,13 +48,10 @@ def after(facts: FlowObservation, step: FlowStep, quality: Quality = "ok") -> Fl
         files = tuple((name, "ours" if name == step.value else what) for name, what in facts.files)
         return replace(facts, files=files)
     changes = {
-        FlowStep.SENTENCE: {"sentence": quality},
-        FlowStep.MANIFEST: {"linked": True},
+        FlowStep.SENTENCE: {"sentence": quality}, FlowStep.MANIFEST: {"linked": True},
         FlowStep.RECONCILE: {"indexed": True, "projected": True},
-        FlowStep.RESET: {"live": False},
-        FlowStep.ANSWER: {"answered": True},
-        FlowStep.FORGET: {"journalled": False},
-    }
+        FlowStep.RESET: {"live": False}, FlowStep.ANSWER: {"answered": True}, FlowStep.FORGET: {"journalled": False},
+    }  # fmt: skip
     return replace(facts, **changes[step])
 
 
@@ -234,15 +231,9 @@ def test_what_was_kept_in_parts_is_recognised_and_the_rest_is_what_is_new(lines,
         assert rest == whole
 
 
-@pytest.mark.parametrize(
-    ("whole", "segments"),
-    [
-        ("a\nb\nc", ["x"]),  # rewritten by the harness
-        ("a\nb\nc", ["a\nx"]),
-        ("a\nbc", ["a\nb"]),  # it goes on within the last line that was kept
-        ("ab", ["a"]),
-    ],
-)
+@pytest.mark.parametrize(("whole", "segments"), [
+    ("a\nb\nc", ["x"]), ("a\nb\nc", ["a\nx"]), ("a\nbc", ["a\nb"]), ("ab", ["a"]),
+])  # fmt: skip
 def test_a_whole_that_does_not_begin_with_what_is_kept_is_all_new(whole, segments):
     assert new_part(whole, segments) is None
 
@@ -251,11 +242,8 @@ def test_a_whole_that_does_not_begin_with_what_is_kept_is_all_new(whole, segment
 def test_time_grows_with_length_and_not_faster(shape):
     """64 times the text in at most 600 times the time: a square would take 4,096 times as long."""
     unit = {
-        "lines": "word after word\n",
-        "one line": "word ",
-        "empty lines": "a\n\n\n\n\n\n",
-        "turns": "## User\n\nb\n\n",
-    }
+        "lines": "word after word\n", "one line": "word ", "empty lines": "a\n\n\n\n\n\n", "turns": "## User\n\nb\n\n",
+    }  # fmt: skip
     small, large = (normalize(unit[shape] * count) for count in (2_000, 128_000))
 
     def taken(body: str, limit: int) -> float:
