@@ -96,9 +96,6 @@ def left_alone(vault: Vault, name: str) -> None:
     assert document["fixed"] == [] and not ailing(document)[name]["fix"] and tree(vault.root) == before
 
 
-# ── 1 ──
-
-
 def test_a_stale_lock(vault: Vault) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
@@ -124,9 +121,6 @@ def test_a_stale_lock(vault: Vault) -> None:
         other_holder.communicate()
 
 
-# ── 2 ──
-
-
 def test_a_wrong_mode(vault: Vault) -> None:
     def plant() -> None:
         vault.state.chmod(0o755)
@@ -142,9 +136,6 @@ def test_a_wrong_mode(vault: Vault) -> None:
     assert "you alone again" in fixed(vault, "state-mode")
     assert "database-mode" not in ailing(look(vault))
     assert oct(vault.db.stat().st_mode)[-3:] == "600" and oct((vault.state / "locks").stat().st_mode)[-3:] == "700"
-
-
-# ── 3 ──
 
 
 def test_exhausted_watches(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,9 +154,6 @@ def test_exhausted_watches(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "watches" not in ailing(look(vault))
 
 
-# ── 4 ──
-
-
 def test_a_corrupt_database(vault: Vault) -> None:
     def plant() -> None:
         raw = bytearray(vault.db.read_bytes())
@@ -180,9 +168,6 @@ def test_a_corrupt_database(vault: Vault) -> None:
     plant()
     assert "moved aside" in fixed(vault, "database")
     assert len(vault.hits("number1x")) == 2
-
-
-# ── 5 ──
 
 
 @contextmanager
@@ -212,9 +197,6 @@ def test_a_dead_service(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
         assert "started signet-sync-vault-" in fixed(vault, "service") and up.exists()
 
 
-# ── 6 ──
-
-
 def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Path(os.environ["HOME"]) / ".claude/settings.json"
     settings.parent.mkdir(parents=True)
@@ -231,9 +213,6 @@ def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setenv("SIGNET_AGENT_ID", "No Such")
     assert "its hook fails" in told(vault, "hook-fails", "claude-code")["message"]
-
-
-# ── 7 ──
 
 
 def test_a_full_spool(vault: Vault) -> None:
@@ -253,9 +232,6 @@ def test_a_full_spool(vault: Vault) -> None:
     assert "spool" not in ailing(look(vault)) and spool.size(folder) == (0, 0)
     plant()
     assert "was processed" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
-
-
-# ── 9 ──
 
 
 def moved(vault: Vault, there: Path) -> Vault:
@@ -279,9 +255,6 @@ def test_a_moved_workspace(vault: Vault, tmp_path: Path) -> None:
     assert copy.state != vault.state == folder
 
 
-# ── 10 ──
-
-
 def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:  # noqa: F811
     (vault / ".daemon").mkdir()
     (vault / ".daemon/pid").write_text(str(sleeper.pid))
@@ -291,9 +264,6 @@ def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None: 
     do(remedy)
     sleeper.wait()
     assert "signet-daemon" not in ailing(look(vault))
-
-
-# ── 11 ──
 
 
 def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,9 +283,6 @@ def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
     assert answer.code == 0 and answer.out.endswith("everything is in order\n") and len(answer.out.splitlines()) < 22, (
         answer.out
     )
-
-
-# ── 12 ──
 
 
 def test_an_unreadable_artifact(vault: Vault) -> None:

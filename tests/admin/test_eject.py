@@ -185,9 +185,6 @@ def test_the_state_of_another_workspace_is_refused(vault):
     assert Path(folder.database).exists() and vault.memory.is_dir()
 
 
-# ── the service ──
-
-
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >> "$CALLS"
 case "$*" in
@@ -240,9 +237,6 @@ def test_while_the_service_does_not_stop_nothing_is_deleted(served, monkeypatch)
     error = eject(served, code=4)["error"]
     assert "systemctl --user disable" in error["hint"]
     assert served.db.exists() and "signet:begin" in served.page()
-
-
-# ── killed ──
 
 
 @pytest.mark.parametrize("every", [55, pytest.param(1, marks=pytest.mark.slow)])

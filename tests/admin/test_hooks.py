@@ -292,9 +292,6 @@ def test_who_disables_hooks_is_named(home: Path, vault: Vault, tmp_path: Path, m
     assert str(managed) in good(call("hooks", "status", "claude-code")).out
 
 
-# ── harnesses with scripts ──
-
-
 def test_a_file_of_somebody_else_is_left_alone(home: Path, vault: Vault) -> None:
     path = put(home / ".config/opencode/plugins/signet-sync.js", "export const Mine = 1\n")
     answer = call("hooks", "install", "opencode")

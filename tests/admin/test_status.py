@@ -155,9 +155,6 @@ def test_a_database_that_cannot_be_read_is_a_line_of_the_answer(indexed: Vault, 
     assert bytes(raw) == indexed.db.read_bytes(), "looking heals nothing"
 
 
-# ── intake ──
-
-
 def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
     spool_folder = folder(indexed).spool
     for event in ("stop", "end"):
@@ -166,9 +163,6 @@ def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
     intake = status(indexed)["intake"]
     assert (intake["waiting"], intake["at_work"]) == (1, 1)
     assert "1 job waiting · 1 session active recently" in indexed.call("status").out
-
-
-# ── logs ──
 
 
 def log_file(vault: Vault) -> Path:

@@ -19,9 +19,6 @@ Start = Any
 vault, start = agents.vault, agents.start
 
 
-# ── what happens to files; one agent for all of these, each with a session of its own ──
-
-
 @pytest.fixture(scope="module")
 def long_lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """One agent that the tests of this group share, in a machine of its own."""
@@ -136,9 +133,6 @@ def test_the_log_holds_no_memory_text(agent: Agent) -> None:
         assert "signet-sync" in text
         assert "kestrel" not in text
         assert "retry loop" not in text
-
-
-# ── many at once ──
 
 
 def many(vault: Vault, count: int) -> None:

@@ -25,9 +25,6 @@ Start = Any
 vault, start, quick = agents.vault, agents.start, agents.quick
 
 
-# ── one agent a workspace ──
-
-
 def test_a_second_run_ends_with_4(vault: Vault, start: Start) -> None:
     first = start()
     first.passed()
@@ -35,9 +32,6 @@ def test_a_second_run_ends_with_4(vault: Vault, start: Start) -> None:
     assert answer.code == 4 and f"pid {first.process.pid}" in answer.err
     assert status(vault)["pid"] == first.process.pid
     assert status(vault)["running"]
-
-
-# ── ends ──
 
 
 def test_idle_it_ends_at_once_and_leaves_nothing_behind(vault: Vault, start: Start) -> None:
@@ -73,9 +67,6 @@ def test_with_its_output_closed_it_runs_all_the_same(vault: Vault) -> None:
         finally:
             process.terminate()
     assert process.returncode == 0
-
-
-# ── settings and the service manager ──
 
 
 def test_a_hangup_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vault, start: Start) -> None:
@@ -130,9 +121,6 @@ def test_the_service_manager_hears_everything_that_it_waits_for(vault: Vault, st
         until(lambda: "STOPPING=1" in texts(), "stopping")
 
 
-# ── polling ──
-
-
 def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -> None:
     environ = {
         "SIGNET_WATCH_MODE": "polling",
@@ -163,9 +151,6 @@ def test_without_a_watch_full_passes_do_it_all(vault: Vault, start: Start) -> No
     assert (found["state"], found["watch"]) == ("polling", None)
     known(agent.vault, Session().write(vault))
     assert agent.end()[0] == 0
-
-
-# ── the service manager ──
 
 
 def test_signs_of_life_come_from_the_loop_that_works(
@@ -201,9 +186,6 @@ def test_signs_of_life_come_from_the_loop_that_works(
             assert beats() == silent, "a loop that hangs says nothing"
             release.set()
             until(lambda: beats() > silent + 3, "alive again")
-
-
-# ── the root ──
 
 
 def test_a_root_that_is_not_there_yet_is_waited_for(vault: Vault, start: Start) -> None:

@@ -24,9 +24,6 @@ Start = Any
 vault, start, quick, sleeper = agents.vault, agents.start, agents.quick, agents.sleeper
 
 
-# ── the database ──
-
-
 def buried(vault: Vault) -> Session:
     """A session that a tombstone removed, whose tombstone file is lost as well: only the database remembers."""
     session = Session().write(vault)
@@ -84,9 +81,6 @@ def test_a_database_lost_under_it_is_made_anew_and_tombstones_stay(vault: Vault,
         until(lambda: not list(vault.memory.glob(f"*{gone.token}*")), "what was removed stays removed")
         assert not vault.hits(gone.word)
     assert agent.code == 0
-
-
-# ── a live Signet daemon ──
 
 
 def signet_runs(vault: Vault, pid: int) -> None:

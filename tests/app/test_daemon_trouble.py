@@ -24,9 +24,6 @@ Start = Any
 vault, start, quick = agents.vault, agents.start, agents.quick
 
 
-# ── files that are all gone at once ──
-
-
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("how", ["deleted", "moved away", "emptied"])
 def test_without_memory_it_halts_drops_nothing_and_goes_on_when_it_is_back(vault: Vault, how: str) -> None:
@@ -167,9 +164,6 @@ def test_a_database_locked_by_another_program_is_told_and_waited_for(vault: Vaul
         assert vault.hits(new.word)
 
 
-# ── a database that was damaged while nobody ran ──
-
-
 @pytest.mark.usefixtures("quick")
 def test_started_over_a_damaged_table_it_mends_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is read before the first pass, whose errors are answered: one outside of it would end every start."""
@@ -185,9 +179,6 @@ def test_started_over_a_damaged_table_it_mends_it(vault: Vault, monkeypatch: pyt
         agent.wait("watching")
         assert vault.hits(session.word)
         assert len(status(vault)["set_aside"]) == 1
-
-
-# ── errors that nobody thought of ──
 
 
 ERRORS = [ValueError("a bug"), apsw.ConnectionClosedError("closed"), apsw.IOError("disk"), MemoryError(), OSError(5)]

@@ -16,9 +16,6 @@ from signet_sync.settings.model import Settings
 vault, quick = agents.vault, agents.quick
 
 
-# ── what no event tells ──
-
-
 @pytest.mark.usefixtures("quick")
 def test_a_full_pass_that_finds_an_unannounced_change_sets_the_watch_anew(vault: Vault) -> None:
     Session().write(vault)

@@ -148,9 +148,6 @@ def test_no_module_of_a_pass_is_loaded(vault):
     assert not any(name.startswith(("signet_sync.storage.database", "signet_sync.sync")) for name in loaded)
 
 
-# ── a snapshot that proves nothing ──
-
-
 @pytest.mark.parametrize(
     "damage", [
         lambda raw: b"", lambda raw: raw[:100], lambda raw: raw[:-1], lambda raw: raw + b"\0",
@@ -262,9 +259,6 @@ def test_a_page_edited_during_a_pass_leaves_none(vault, monkeypatch):
     monkeypatch.setattr(next_change, "lasts_until", meanwhile)
     vault.reindex()
     assert not snapshot(vault).exists()
-
-
-# ── whatever a pass reacts to ──
 
 
 def in_place(path):

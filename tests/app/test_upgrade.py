@@ -21,7 +21,6 @@ from signet_sync.sync.store.rules import set_version, version_of
 
 vault, quick = agents.vault, agents.quick
 
-# ── what is installed, and when the agent ends for it ──
 
 SYSTEMD, LAUNCHD = {"NOTIFY_SOCKET": "/run/notify"}, {"XPC_SERVICE_NAME": "dev.signet-sync.agent.notes-0a1b2c3d"}
 TERMINALS = ({}, {"XPC_SERVICE_NAME": "0"}, {"XPC_SERVICE_NAME": "application.com.apple.Terminal.1"})
@@ -61,9 +60,6 @@ def test_an_agent_ends_for_what_is_installed_under_it(
 def test_only_what_a_service_manager_started_is_started_again() -> None:
     assert is_restarted(SYSTEMD) and is_restarted(LAUNCHD)
     assert not any(map(is_restarted, TERMINALS))
-
-
-# ── a program beside a database that another version took over ──
 
 
 def by_a_newer_one(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from signet_sync.capture import capture
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores import transcripts as stores_transcripts
-from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -75,9 +73,6 @@ def told_once(desk: Desk, talk: TranscriptBuilder) -> None:
     assert said == list(turns_of(desk.whole(talk)))
 
 
-# ── one capture ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_session_becomes_three_files_that_carry_its_names(desk, talk, vault):
     talk.exchange(1)
     talk.call("make light", 12)
@@ -122,9 +117,6 @@ def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines
     done = desk.take(talk)
     assert (done.wrote, done.remark) == (False, remark)
     assert written(vault) == []
-
-
-# ── resumed ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("cut", range(1, 6))
@@ -211,8 +203,6 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
             assert [line.strip(" -") for line in text.splitlines()].count(word[kind]) == 1, (word[kind], text)
 
 
-# ── compactions ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
 RAW = "<analysis>\nHm.\n</analysis>\n\n<summary>\nLantern bounds its retries.\n\n\nNext: log them.\n</summary>"
 CLEAN = "Lantern bounds its retries.\n\nNext: log them."
 
@@ -264,69 +254,6 @@ def test_a_compaction_whose_words_are_hidden_leaves_a_boundary_alone(desk, talk,
     desk.take(talk)
     assert written(vault, "compaction") == []
     assert "the harness handed over no summary" in segments(vault)[0]
-
-
-def test_codex_keeps_its_summary_in_a_record(desk, vault, tmp_path):
-    path = tmp_path / f"rollout-2026-03-20T10-00-00-{SESSION}.jsonl"
-    codex(path, "Light the lantern.", "It is lit.")
-    handed = "Another language model started to solve this problem and produced a summary of it:\nLantern is lit."
-    with path.open("a") as file:
-        file.write(json.dumps({"timestamp": at(30), "type": "compacted", "payload": {"message": handed}}) + "\n")
-    done = desk.take(path, "codex", end=False)
-    assert (len(done.compactions), done.segments) == (1, [])
-    assert segments(vault, "compaction") == ["Lantern is lit."]
-    assert not desk.take(path, "codex", end=False).wrote
-    assert desk.take(path, "codex").segments
-
-
-# ── what we injected ────────────────────────────────────────────────────────────────────────────────────────────────
-
-CANARY = "canaryofmemory"
-INJECTED = f"{OPENING}\nBackground from earlier sessions.\n=== MEMORY.md ===\n- {CANARY}\n{CLOSING}"
-
-
-def jsonl(path: Path, *records: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
-def codex(path: Path, *said: str) -> Path:
-    def message(role: str, text: str, second: int) -> object:
-        content = [{"type": "input_text", "text": text}]
-        return {
-            "timestamp": at(second),
-            "type": "response_item",
-            "payload": {"type": "message", "role": role, "content": content},
-        }
-
-    return jsonl(
-        path,
-        {"timestamp": at(0), "type": "session_meta", "payload": {"id": SESSION, "cwd": PROJECT}},
-        message("developer", INJECTED, 1),
-        message("user", f"{INJECTED}\n{said[0]}", 2),
-        message("assistant", said[1], 3),
-    )
-
-
-# ── whose it is ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(("environ", "rules", "named", "agent"), [
-    ({}, (), None, "default"),
-    ({}, (f"{PROJECT}=keeper",), None, "keeper"),
-    ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), None, "mine"),
-    ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), "told", "told"),
-])  # fmt: skip
-def test_whose_a_session_is(vault, talk, environ, rules, named, agent):
-    talk.exchange(1)
-    with opened(str(vault.root), replace(Settings(), agents_projects=rules)) as workspace:
-        done = Desk(vault, workspace).take(talk, environ=environ, agent_id=named)
-        assert done.agent_id == agent
-        assert fields(vault, done.segments[0])["agent_id"] == agent
-
-
-# ── long ones ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:

@@ -149,9 +149,6 @@ def test_sub_agents_are_linked_and_their_launch_is_no_result():
     assert [e.text for e in found.entries] == ["look around (agent a7)", "look around (agent a8)", "Found."]
 
 
-# --- which session ---
-
-
 def test_the_file_of_a_sub_agent_is_no_session():
     found = read(jsonl(user("Look.", "u1", isSidechain=True, agentId="a7")), file_name="agent-a7.jsonl")
     assert (found.session_id, found.parent, found.turns) == ("a7", ID, 1)
@@ -173,9 +170,6 @@ def test_titles():
     assert conversation(summary, {"type": "ai-title", "aiTitle": "Ours"}, user("x", "u1")).title == "Ours"
     custom = {"type": "custom-title", "customTitle": "By hand"}
     assert conversation(custom, {"type": "ai-title", "aiTitle": "Ours"}).title == "By hand"
-
-
-# --- which branch ---
 
 
 def test_a_rewind_leaves_only_the_active_branch():
@@ -214,8 +208,6 @@ def test_a_broken_graph_loses_nothing():
     assert words(found, "user") == ["one", "two", "three"]
     assert words(conversation(*(user(str(i)) for i in range(3))), "user") == ["0", "1", "2"]
 
-
-# --- compactions ---
 
 AFTERWORD = (
     "\n\nIf you need specific details from before compaction (like exact code), read the full transcript at: /x\n"
@@ -293,8 +285,6 @@ def test_summaries_of_all_kinds(raw, text):
     assert compaction_text(raw) == text
 
 
-# --- bad input ---
-
 NAMES = """
 type uuid parentUuid sessionId timestamp message content role text id name input tool_use_id isMeta isSidechain agentId
 cwd isCompactSummary subtype compactMetadata leafUuid attachment prompt toolUseResult is_error logicalParentUuid aiTitle
@@ -340,9 +330,6 @@ def test_time_stays_linear(text):
     render(conversation(user(text)).entries)
     compaction_text(text)
     assert time.process_time() - started < 60
-
-
-# --- real ones ---
 
 
 @pytest.mark.parametrize("path", samples("claude-code"))

@@ -94,9 +94,6 @@ def test_a_result_without_its_call_and_a_compaction_without_summary():
     assert "handed over no summary" in shown
 
 
-# --- results ---
-
-
 def test_a_long_result_keeps_head_and_tail_and_says_how_much_is_missing():
     text = "\n".join(f"line {i}" for i in range(1000))
     shown = render([entry("result", text, omitted=3)])
@@ -172,8 +169,6 @@ def test_it_is_linear():
         render([entry(kind, text) for kind in ("user", "result", "tool", "event")])
     assert time.process_time() - started < 60  # what is not linear takes minutes
 
-
-# --- segments ---
 
 ENTRIES = st.builds(
     TranscriptEntry,

@@ -421,8 +421,6 @@ def test_the_log_is_bounded(listened):
     assert (listened.state / "logs" / "hook.log.1").stat().st_size == 300_000
 
 
-# --- who takes it ---------------------------------------------------------------------------------------------------
-
 # Stands in for the worker's work, in the worker's own process: says how it was started.
 WITNESS = """
 import json, os, sys
@@ -545,9 +543,6 @@ def test_broken_settings_neither_lose_a_session_nor_give_it_to_another_agent(lis
             assert {job.agent_id for job in jobs(listened)} == {"keeper"}
         path.write_text("")
         assert "the last good value or the default is used" in log(listened)
-
-
-# --- real payloads, places, time ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chosen", [None, "", "relative/place", "/chosen"])

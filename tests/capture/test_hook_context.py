@@ -331,9 +331,6 @@ def test_hooks_at_once_inject_nothing_twice_and_tear_no_record(vault: Vault, cou
     assert record is not None and record.prompts == count and len(record.at_prompts) == len(shown)
 
 
-# ── the record ──
-
-
 def records(vault: Vault) -> list[Path]:
     return sorted((vault.state / "injected").glob("*"))
 
@@ -403,8 +400,6 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
     for arguments in (("--last", "s-2"), ("--last", "s-1", "--agent", "scout")):
         assert vault.call("context", *arguments).code == 2
 
-
-# ── whether it helped, and that nothing of it returns ──
 
 CANARY = "The canary sings in C sharp"
 

@@ -135,8 +135,6 @@ def test_one_session_in_two_files_is_kept_once(vault, home, tmp_path):
     assert written(vault) == before
 
 
-# --- names that nobody should give -----------------------------------------------------------------------------------
-
 NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"
 NAMES = {
     "every kind of character": (NAME, f"/home/u/{NAME}", (NAME, f"/home/u/{NAME}")),

@@ -28,7 +28,6 @@ from transcript_builder import (
     store,
     waited,
     worker,
-    worker_begun,
 )  # fmt: skip
 from workbench import Vault
 
@@ -248,9 +247,6 @@ def test_the_agent_of_the_hook_counts(vault, talk):
     assert len(captured(vault, 2)) == 2
 
 
-# ── trouble with one job ────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_trouble_with_one_transcript_stops_no_other(vault, talk, tmp_path):
     others = [
         TranscriptBuilder(tmp_path / "others", f"0000000{number}-0000-4000-8000-000000000000") for number in range(5)
@@ -306,21 +302,6 @@ def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vau
 
 
 @pytest.mark.slow
-def test_two_at_a_time_take_nothing_twice(vault, tmp_path):
-    for number in range(6):
-        talk = TranscriptBuilder(tmp_path / "many", f"0000000{number}-0000-4000-8000-000000000000")
-        talk.exchange(1)
-        put(vault, talk)
-    beside = [worker_begun(vault) for _ in range(3)]
-    assert [process.wait(600) for process in beside] == [0, 0, 0]
-    assert len(segments(vault)) == 6 and jobs(vault) == []
-    sound(vault)
-
-
-# ── kills ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.slow
 def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
     put(vault, talk)
     python = sys.executable
@@ -338,9 +319,6 @@ def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
         assert process.start(sweep=True)
         process.leave()
     assert captured(vault)
-
-
-# ── sweeps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_killed_session_is_found_when_it_is_idle(vault, talk):
@@ -388,9 +366,6 @@ def test_what_is_no_session_is_looked_at_once(vault, talk):
     talk.exchange(1)
     talk.idle(3000)
     assert len(take(vault, sweep=True).captured) == 1
-
-
-# ── the agent that runs ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_running_agent_takes_a_job_beside_its_watch(vault, talk, start, tmp_path):
@@ -517,8 +492,6 @@ def test_an_index_only_pass_takes_nothing(vault: Vault, talk: TranscriptBuilder)
     assert vault.call("reindex", "--index-only").code == 0
     assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
 
-
-# ── settings that are broken ────────────────────────────────────────────────────────────────────────────────────────
 
 NOTICE = "> [!warning] signet-sync.toml is broken, its last good settings or defaults count: signet-sync doctor"
 

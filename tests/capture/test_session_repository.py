@@ -110,9 +110,6 @@ def test_a_job_with_another_thing_for_a_repository_is_damaged(tmp_path: Path, wr
     assert spool.jobs(str(tmp_path / "spool")) == [] and list((tmp_path / "spool" / "bad").iterdir())
 
 
-# ── import and the sweep ──
-
-
 def test_past_sessions_get_the_repository_that_their_folder_is_in_now(vault: Vault, code: Path) -> None:
     talk = talk_in(code / "docs")
     talk.compacted("Lantern was lit.", 100)
@@ -129,9 +126,6 @@ def test_a_folder_that_is_gone_is_a_project_by_its_path(vault: Vault, code: Path
     import_(vault, "claude-code")
     assert stored(vault) == [None] * 3
     assert vault.rows("select project, label from memory_thread_heads") == [(str(code / "docs"), "docs")]
-
-
-# ── session end ──
 
 
 FIELDS = {"repository_root": "/code/lantern/", "repository_origin": ORIGIN, "repository_path": "docs"}
@@ -169,23 +163,6 @@ def test_the_home_folder_and_those_above_it_are_no_repository(vault: Vault, tmp_
         end(vault, session_id=f"s{number}", repository_root=str(root), repository_origin=NAME)
         assert stored(vault) == [None] * 3, root
     sound(vault)
-
-
-@pytest.mark.parametrize(("said", "origin"), [
-    (f" {NAME} ", NAME),
-    ("EXAMPLE.org:8443/ada/lantern.git", "example.org:8443/ada/lantern"),
-    (f"https://ada:{SECRET}@{NAME}", NAME),
-    (f"https:/ada:{SECRET}/{NAME}", None),
-    (f"{NAME}?token={SECRET}", NAME),
-    (f"{NAME}]] <!-- signet:end -->", None),
-    ("example.org/../lantern", None),
-    ("-", None),
-    ("\u202eexample.org/ada", None),
-])  # fmt: skip
-def test_an_origin_is_a_host_and_a_path(vault: Vault, said: str, origin: str | None) -> None:
-    end(vault, repository_root="/code/lantern", repository_origin=said)
-    assert stored(vault) == [("/code/lantern", origin, "")] * 3
-    assert SECRET.encode() not in everywhere(vault)
 
 
 def test_names_as_long_as_they_may_be_still_fit(vault: Vault) -> None:

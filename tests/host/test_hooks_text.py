@@ -206,8 +206,6 @@ def test_our_commands_are_known_again(command: str, ours: bool) -> None:
     assert (OURS.search(command) is not None) is ours
 
 
-# ── TOML ──
-
 WAY = ("mcp_servers", "ours")
 
 

@@ -109,9 +109,6 @@ def rendered(workspace: str = "/w", executable: list[str] | None = None, **more:
     return service.render("systemd", executable=command, workspace=workspace, name="signet-sync", **more)
 
 
-# ── the shipped units ──
-
-
 @needs_analyze
 @pytest.mark.parametrize("file", UNITS)
 def test_shipped_units_are_clean_alone_and_with_each_documented_drop_in(file: str, tmp_path: Path) -> None:
@@ -168,9 +165,6 @@ def test_every_unit_is_part_of_the_package() -> None:
     assert shipped == set(built["force-include"])
     names = {*service_manager.TEMPLATES.values(), *UNITS}
     assert {f"signet_sync/host/units/{name}" for name in names} == set(built["force-include"].values())
-
-
-# ── names and quoting ──
 
 
 def test_names_keep_workspaces_apart(tmp_path: Path) -> None:
@@ -346,9 +340,6 @@ def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     assert machine.workspace.exists()
     again = service.uninstall(name="signet-sync", environ=machine.environ)
     assert (again.path, again.by_hand) == (None, ())
-
-
-# ── launchd ──
 
 
 def test_launchd_install_list_and_uninstall(mac: Machine) -> None:

@@ -76,9 +76,6 @@ def found(text: str) -> set[tuple[str, str]]:
     return {(item.kind, item.text) for item in outcome(text).items}
 
 
-# ── a session from top to bottom ──
-
-
 def test_a_session_from_top_to_bottom():
     lines = made(SESSION).splitlines()
     assert lines[0] == "# Light the lamp on the north pier, and keep the whale oil out of it."
@@ -115,9 +112,6 @@ def test_nothing_makes_nothing(text):
 ])  # fmt: skip
 def test_other_forms_of_transcripts(text):
     assert section(text, "Constraints") == ["never touch the wick of the lamp"]
-
-
-# ── what is no item ──
 
 
 @pytest.mark.parametrize("said", [
@@ -227,9 +221,6 @@ def test_a_short_reply_is_said_in_full(asked, reply, then, expected):
     assert [item.text for item in outcome(text).items if item.kind == "decision"] == [expected]
 
 
-# ── how it ended ──
-
-
 @pytest.mark.parametrize(("text", "status"), [
     (TASK + assistant(EDIT + DONE), "done"),
     (TASK + assistant(EDIT + DONE + " The mirror is not fixed yet."), "open"),
@@ -257,9 +248,6 @@ def test_a_short_reply_is_said_in_full(asked, reply, then, expected):
 ])  # fmt: skip
 def test_status(text, status):
     assert outcome(text).status == status
-
-
-# ── probes: statements that were invented before the rules that read them ──
 
 
 def session_of(where: str, said: str, before: str) -> str:
@@ -291,8 +279,6 @@ def test_probes(kind):
             missed.append((language, said, sorted(kinds)))
     assert len(asked) >= 60 and len(missed) <= 0.07 * len(asked), missed
 
-
-# ── the classifier: sentences that it was not trained on ──
 
 LOOK = "I look at it."
 
@@ -435,9 +421,6 @@ def test_it_stays_as_the_sanitizer_left_it():
     assert sanitize_transcript_v2(page).strip() == page.strip() and "ghp_" not in page
 
 
-# ── bounds ──
-
-
 def seconds(text: str) -> float:
     began = time.process_time()
     assert len(made(text)) <= LIMIT
@@ -496,8 +479,6 @@ def test_hostile_texts_are_bounded(text):
 def test_hostile_texts_take_no_longer(text):
     assert seconds(text) < 60, "what is not linear takes hours"
 
-
-# ── what a model offers ──
 
 OFFERED = """\
 The retry loop of src/queue.py was bounded.

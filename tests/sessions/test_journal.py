@@ -56,9 +56,6 @@ def files(folder: str) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-# ── a flow's life ──
-
-
 def test_what_is_begun_comes_back_whole_and_is_gone_when_finished(folder):
     held = journal.begin(folder, KEY, DOCUMENT)
     assert (held.key, held.path) == (KEY, f"{folder}/{KEY}.json")
@@ -94,9 +91,6 @@ def test_flows_are_listed_oldest_first_and_nothing_else_is(folder):
         Path(folder, name).write_text("{}")
     assert journal.keys(folder) == [THIRD, KEY, OTHER]
     assert journal.keys(f"{folder}/none") == []
-
-
-# ── living and dead holders ──
 
 
 @pytest.mark.parametrize("how", ["begin", "take"])
@@ -192,9 +186,6 @@ def test_a_flow_that_was_dropped_while_it_was_held_is_not_taken_any_more(folder)
     assert journal.drop(folder, lambda document: True) == 1
     held.finish()
     assert files(folder) == []
-
-
-# ── durability ──
 
 
 @pytest.fixture

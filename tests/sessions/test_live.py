@@ -279,9 +279,6 @@ def test_what_was_said_is_written_by_the_sanitizer_of_today(vault: Vault, monkey
     assert segments(vault) == ["## User\n\nThe key is [REDACTED:github]."] and turns(vault) == []
 
 
-# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_turns_outlive_the_database(vault: Vault) -> None:
     fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
     fed(vault, [line(0, "other")], KEY, "--agent", "scout")
@@ -350,9 +347,6 @@ def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vau
     sound(vault)
 
 
-# ── removals ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def removed(vault: Vault, name: str) -> None:
     answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
     assert answer.code == 0, answer
@@ -379,9 +373,6 @@ def test_a_removed_session_takes_its_turns_along_and_gets_none_again(vault: Vaul
     assert turns(vault) == []
     refused(vault, [line(9, "again")], "removed-session", KEY, "--session-id", TWO)
     fed(vault, [line(9, "of another agent")], KEY, "--agent", "scout", "--session-id", ONE)
-
-
-# ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_open_shows_that_a_session_runs(vault: Vault) -> None:

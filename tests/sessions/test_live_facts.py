@@ -98,9 +98,6 @@ def settled(vault: Vault) -> list[tuple[Any, ...]]:
     return vault.dump()
 
 
-# ── the rules ──
-
-
 def turns(*said: str) -> list[SpokenTurn]:
     return [SpokenTurn(("user", "assistant")[n % 2], text, at(60 * n)) for n, text in enumerate(said)]
 
@@ -175,9 +172,6 @@ def test_a_project_that_only_runs_has_context(vault: Vault) -> None:
     assert DECIDED in vault.page() and DECIDED not in context(vault)
 
 
-# ── its end ──
-
-
 @pytest.mark.parametrize("kind", ["end", "compact"])
 def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
     running(vault, BUG, FOUND, POSTGRES)
@@ -223,9 +217,6 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     assert [text for text, _ in stated(vault) if "9" in text], "what it says later is its own again"
 
 
-# ── cost, rebuild ──
-
-
 def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     from signet_sync.sessions import distilled_turns
 
@@ -246,17 +237,11 @@ def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pyt
     assert seen == [4]
 
 
-# ── whose it is ──
-
-
 @pytest.mark.parametrize(("key", "place"), [(MINE, {"project": "/tmp/scratch"}), ("test-queue", {"project": None})])
 def test_noise_is_kept_and_not_shown(vault: Vault, key: str, place: dict[str, Any]) -> None:
     running(vault, BUG, FOUND, POSTGRES, key=key, **place)
     assert stated(vault) == [("Retry limit is 5", "active")] and DECIDED not in vault.page()
     assert vault.rows("select count(*) from session_transcripts") == [(3,)]
-
-
-# ── removal ──
 
 
 def bytes_of(folder: Path) -> Iterable[bytes]:
@@ -276,9 +261,6 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
     assert not [raw for raw in everything if word.encode() in raw]
     vault.reindex("--full")
     assert stated(vault) == before
-
-
-# ── what comes in ──
 
 
 def test_a_turn_names_the_place_strictly(vault: Vault) -> None:

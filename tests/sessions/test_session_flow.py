@@ -38,9 +38,6 @@ from signet_sync.text.sentences import SentenceSubject, fallback, is_sound
 TOKEN = made.token_for(session_id=WHO["session_id"])
 
 
-# ── the answer ──
-
-
 def test_the_answer_has_the_shape_that_is_promised(vault):
     answer = end(vault, captured_at=moment(0), summary=SUMMARY, memory_sentence=SENTENCE)
     assert answer == {
@@ -179,9 +176,6 @@ def test_a_moment_that_nobody_chose_moves_out_of_the_way(vault):
     sound(vault)
 
 
-# ── one key for many sessions, one key for two agents ──
-
-
 def test_two_sessions_of_one_key_at_the_same_moment(vault):
     shared = {"session_key": "agent:main:main", "captured_at": moment(0)}
     first = end(vault, session_id="a", **shared)
@@ -192,9 +186,6 @@ def test_two_sessions_of_one_key_at_the_same_moment(vault):
     moved = end(vault, session_id="c", transcript="Other words of src/c.py.", **shared | {"captured_at": moment(1)})
     assert fields(vault, moved["manifest"])["session_id"] == "c"
     sound(vault)
-
-
-# ── removed sessions ──
 
 
 def test_an_ending_of_a_removed_session_is_refused_until_that_is_undone(vault):
@@ -218,9 +209,6 @@ def test_a_tombstone_that_only_its_file_tells_of_is_obeyed(vault, kind):
     vault.put(made.tombstone(session_id=WHO["session_id"]), "memory/tombstones")
     refuse(vault, "removed-session", kind=kind)
     assert len(written(vault)) == 3
-
-
-# ── the manifest ──
 
 
 def test_one_manifest_leads_to_the_newest_and_links_to_all(vault):
@@ -251,9 +239,6 @@ def test_what_a_person_wrote_into_a_manifest_stays(vault):
     assert len(body(vault, f"memory/{path.name}").split("[[")) == 6
 
 
-# ── live buffers ──
-
-
 def test_live_turns_go_only_after_everything_is_written(vault):
     vault.reindex()
     database = Database(str(vault.db))
@@ -266,9 +251,6 @@ def test_live_turns_go_only_after_everything_is_written(vault):
     assert vault.rows("select session_key from session_transcripts order by 1") == [("main",), ("other",)]
     end(vault, session_key="main", captured_at=moment(1))
     assert vault.rows("select session_key from session_transcripts") == [("other",)]
-
-
-# ── sentences ──
 
 
 @pytest.mark.parametrize("sentence", [

@@ -223,9 +223,6 @@ def test_what_is_no_document_is_refused(vault, name):
     assert written(vault) == []
 
 
-# ── the vault ──
-
-
 def test_a_vault_whose_files_are_away_is_not_written_into(vault):
     end(vault)
     vault.memory.rename(vault.root / "away")
@@ -239,9 +236,6 @@ def test_a_vault_whose_files_are_away_is_not_written_into(vault):
     (vault.root / "away").rename(vault.memory)
     end(vault, session_id="another")
     sound(vault)
-
-
-# ── long transcripts ──
 
 
 def small(monkeypatch, limit):
@@ -273,8 +267,6 @@ def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, te
     assert body(vault, new["transcript"]) == normalize(SECOND).lstrip("\n")
     sound(vault)
 
-
-# ── names that nobody should give, from the first command to the last ──
 
 NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"
 

@@ -69,9 +69,6 @@ def walk(facts: FlowObservation, quality: Quality = "ok") -> list[FlowStep]:
     raise AssertionError(f"no end: {steps}")
 
 
-# ── totality, order ──
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_combination_of_facts_has_a_state_and_a_step(kind):
     seen = {state_of(facts) for facts in every_fact(kind)}
@@ -127,9 +124,6 @@ def test_the_order_of_seed_000_from_the_beginning():
     ):  # fmt: skip
         nothing = FlowObservation(kind, tuple((name, "absent") for name in files.split()), live=live)
         assert [step.name for step in walk(nothing)] == steps.split()
-
-
-# ── the states by their names ──
 
 
 def ended(
