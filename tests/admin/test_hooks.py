@@ -136,10 +136,8 @@ def test_the_environment_moves_the_folders(home: Path, vault: Vault, tmp_path: P
     for name in ("claude-code", "codex", "opencode"):
         good(call("hooks", "install", name))
     assert sorted(contents(tmp_path / "elsewhere")) == [
-        "CLAUDE_CONFIG_DIR/settings.json",
-        "CODEX_HOME/hooks.json",
-        "XDG_CONFIG_HOME/opencode/plugins/signet-sync.js",
-    ]
+        "CLAUDE_CONFIG_DIR/settings.json", "CODEX_HOME/hooks.json", "XDG_CONFIG_HOME/opencode/plugins/signet-sync.js",
+    ]  # fmt: skip
 
 
 def test_the_command_that_was_installed_works_from_any_folder(home: Path, vault: Vault, tmp_path: Path) -> None:
@@ -354,10 +352,8 @@ def test_the_command_runs_in_a_shell_whatever_the_path(home: Path, tmp_path: Pat
     assert shlex.split(command)[1:] == ["-P", "-m", "signet_sync", "--workspace", str(root), "hook", "claude-code"]
     seen = subprocess.run(
         ["sh", "-c", "python() { printf '%s\\n' \"$@\"; }; python " + command],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
     assert seen.stdout.splitlines() == shlex.split(command)
 
 

@@ -18,11 +18,9 @@ from signet_sync.host.harness_settings.mcp_server import is_ours
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {
-    "claude-code": ".claude.json",
-    "codex": ".codex/config.toml",
-    "gemini": ".gemini/settings.json",
+    "claude-code": ".claude.json", "codex": ".codex/config.toml", "gemini": ".gemini/settings.json",
     "opencode": ".config/opencode/opencode.json",
-}
+}  # fmt: skip
 # What a person has under our name: it is not ours, whatever it is called.
 THEIRS = {
     "claude-code": '{"mcpServers": {"signet-sync": {"command": "npx", "args": ["their-server"]}}}',
@@ -62,11 +60,9 @@ def test_the_server_stands_beside_the_hooks_and_goes_with_them(home: Path, vault
     parts = {"command": words[0], "args": words[1:]}
     handed_on = {"env_vars": ["SIGNET_CONFIG", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]}
     assert registered(home) == {
-        "claude-code": {"type": "stdio", **parts},
-        "codex": parts | handed_on,
-        "gemini": parts,
+        "claude-code": {"type": "stdio", **parts}, "codex": parts | handed_on, "gemini": parts,
         "opencode": {"type": "local", "command": words},
-    }
+    }  # fmt: skip
     for name, condition in conditions().items():
         mcp = condition["mcp"]
         assert condition["installed"] and condition["problems"] == []
@@ -235,10 +231,8 @@ def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, te
 @pytest.mark.parametrize(("words", "ours"), [
     (WORDS, True), (["signet-sync", "mcp"], True),
     (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),
-    (["npx", "signet-sync-mcp"], False),
-    (["npx", "un-signet-sync", "mcp"], False),
-    (["signet-sync", "hook", "codex"], False),
-    ([], False),
+    (["npx", "signet-sync-mcp"], False), (["npx", "un-signet-sync", "mcp"], False),
+    (["signet-sync", "hook", "codex"], False), ([], False),
 ])  # fmt: skip
 def test_our_server_is_known_again(words: list[str], ours: bool) -> None:
     assert is_ours(words) is ours

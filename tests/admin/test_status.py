@@ -93,13 +93,9 @@ def test_an_agent_that_gives_no_sign_of_life_is_not_well(indexed: Vault) -> None
 
 
 @pytest.mark.parametrize(("facts", "code"), [
-    ({"state": "watching"}, 0),
-    ({"state": "polling", "watch": "polling"}, 0),
-    ({"state": "reconciling"}, 0),
+    ({"state": "watching"}, 0), ({"state": "polling", "watch": "polling"}, 0), ({"state": "reconciling"}, 0),
     ({"state": "held: signet daemon", "trouble": "a Signet daemon (pid 7) is alive"}, 0),
-    ({"state": "halted: cliff"}, 1),
-    ({"state": "degraded: the disk is full"}, 1),
-    ({"state": "waiting: workspace"}, 1),
+    ({"state": "halted: cliff"}, 1), ({"state": "degraded: the disk is full"}, 1), ({"state": "waiting: workspace"}, 1),
     ({"state": "starting", "last_full_pass": None}, 1),
     ({"last_full_pass": ago(seconds=660)}, 1),
     ({"last_full_pass": ago(seconds=660), "interval": 3600.0}, 0),

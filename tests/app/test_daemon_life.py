@@ -123,10 +123,8 @@ def test_the_service_manager_hears_everything_that_it_waits_for(vault: Vault, st
 
 def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -> None:
     environ = {
-        "SIGNET_WATCH_MODE": "polling",
-        "SIGNET_WATCH_POLL_INTERVAL": "0.3",
-        "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5",
-    }
+        "SIGNET_WATCH_MODE": "polling", "SIGNET_WATCH_POLL_INTERVAL": "0.3", "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5",
+    }  # fmt: skip
     Session().write(vault)
     agent = start(environ=environ)
     found = agent.passed()

@@ -47,11 +47,9 @@ def overwrite_table(path: Path) -> None:
 
 
 DAMAGES = {
-    "deleted": lambda db: db.unlink(),
-    "log deleted": lambda db: Path(f"{db}-wal").unlink(),
-    "garbage": overwrite_table,
+    "deleted": lambda db: db.unlink(), "log deleted": lambda db: Path(f"{db}-wal").unlink(), "garbage": overwrite_table,
     "exchanged": lambda db: (db.with_name("x").write_bytes(b""), db.with_name("x").replace(db)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("quick")

@@ -123,13 +123,10 @@ def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines
 def test_records_of_one_moment_on_both_sides_of_the_boundary(desk, talk, vault, cut):
     """Records of the same millisecond: wherever the first capture came, none is lost and none is told twice."""
     steps = [
-        lambda: talk.user("Same words.", 5),
+        lambda: talk.user("Same words.", 5), lambda: talk.assistant("Same answer.", 5),
+        lambda: talk.call("make light", 5), lambda: talk.result("lit", 5), lambda: talk.user("Same words.", 5),
         lambda: talk.assistant("Same answer.", 5),
-        lambda: talk.call("make light", 5),
-        lambda: talk.result("lit", 5),
-        lambda: talk.user("Same words.", 5),
-        lambda: talk.assistant("Same answer.", 5),
-    ]
+    ]  # fmt: skip
     for number, step in enumerate(steps):
         if number == cut:
             assert desk.take(talk).wrote

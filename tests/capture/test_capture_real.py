@@ -23,11 +23,9 @@ FOLDERS = {
 }  # fmt: skip
 # What these hold no turns of, and why; of the others each is one session.
 NOTHING = {
-    "ccusage-chat.jsonl": "bookkeeping only",
-    "obra-medium.jsonl": "bookkeeping only",
-    "ccusage-session-alpha.jsonl": "bookkeeping only",
-    "cc-2.1.330-subagent-sidecar.jsonl": "sub-agent",
-}
+    "ccusage-chat.jsonl": "bookkeeping only", "obra-medium.jsonl": "bookkeeping only",
+    "ccusage-session-alpha.jsonl": "bookkeeping only", "cc-2.1.330-subagent-sidecar.jsonl": "sub-agent",
+}  # fmt: skip
 
 
 def real() -> list[object]:
@@ -49,11 +47,9 @@ def session_id(harness: str, path: Path) -> str:
 def hooked(vault: Vault, harness: str, path: Path) -> None:
     """The end of the session, as the harness tells of it; waits until nothing is left to do."""
     payload = {
-        "session_id": session_id(harness, path) or "unnamed",
-        "transcript_path": str(path),
-        "cwd": "/home/ada",
+        "session_id": session_id(harness, path) or "unnamed", "transcript_path": str(path), "cwd": "/home/ada",
         "hook_event_name": "SessionEnd",
-    }
+    }  # fmt: skip
     answer = spawn(
         *("--workspace", vault.root, "hook", harness, "--strict"), input=json.dumps(payload).encode(), cwd="/"
     )

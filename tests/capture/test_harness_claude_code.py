@@ -105,10 +105,8 @@ def test_what_is_left_out():
         {"type": "api-request-blob", "sessionId": ID, "message": {"role": "user", "content": "a copy"}},
         {"type": "attachment", "uuid": "x", "attachment": {"type": "hook_success", "content": "injected"}},
         {"type": "hologram", "message": {"role": "user", "content": "from the future"}},
-        said("No response requested.", "a1"),
-        user("real", "u2"),
-        user("real", "u2"),
-    )
+        said("No response requested.", "a1"), user("real", "u2"), user("real", "u2"),
+    )  # fmt: skip
     assert [(e.kind, e.text) for e in found.entries] == [("user", "real")]
     assert found.unknown == {"hologram": 1}
 
@@ -194,10 +192,8 @@ def test_parallel_tool_calls_fork_the_graph_and_all_stay():
         user("both", "u1"),
         said([call("Read", {"file_path": "a"}, "t1")], "a1", "u1"),
         said([call("Read", {"file_path": "b"}, "t2")], "a2", "a1"),
-        user([result("A", "t1")], "r1", "a1"),
-        user([result("B", "t2")], "r2", "a2"),
-        said("done", "a3", "r2"),
-    )
+        user([result("A", "t1")], "r1", "a1"), user([result("B", "t2")], "r2", "a2"), said("done", "a3", "r2"),
+    )  # fmt: skip
     assert words(found, "result") == ["A", "B"] and found.entries[-1].text == "done"
 
 

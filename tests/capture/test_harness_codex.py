@@ -43,17 +43,15 @@ def conversation(*records):
 
 def test_a_conversation():
     found = conversation(
-        meta(),
-        message("developer", "be good"),
+        meta(), message("developer", "be good"),
         message("user", "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>"),
         message("user", "Light the lantern.", second=1, kinds=["user.text"]),
         event("user_message", message="Light the lantern."),
         item("reasoning", summary=[{"type": "summary_text", "text": "hm"}]),
         item("function_call", name="exec_command", arguments='{"cmd": "make light"}', call_id="c1"),
         item("function_call_output", call_id="c1", output="Chunk ID: 1\nProcess exited with code 0\nOutput:\nlit\n"),
-        message("assistant", "It is lit.", second=5),
-        event("agent_message", message="It is lit."),
-    )
+        message("assistant", "It is lit.", second=5), event("agent_message", message="It is lit."),
+    )  # fmt: skip
     assert kinds(found) == ["user", "tool", "result", "assistant"]
     assert (found.session_id, found.project, found.parent, found.turns) == (ID, "/home/ada/lantern", None, 2)
     tool, back = found.entries[1:3]
@@ -127,12 +125,9 @@ def test_calls_of_all_kinds():
         ),
     )
     assert [(e.kind, e.name, e.text) for e in found.entries] == [
-        ("tool", "apply_patch", "a.py, b.py"),
-        ("tool", "local_shell", "git status"),
-        ("tool", "web_search", "lanterns"),
-        ("tool", "shell", "{not json"),
-        ("subagent", "explorer", "look"),
-    ]
+        ("tool", "apply_patch", "a.py, b.py"), ("tool", "local_shell", "git status"),
+        ("tool", "web_search", "lanterns"), ("tool", "shell", "{not json"), ("subagent", "explorer", "look"),
+    ]  # fmt: skip
 
 
 def test_the_answer_to_a_request_for_a_summary_is_no_word_to_the_user():

@@ -24,21 +24,16 @@ def entry(kind, text, at=T, **more):
 def test_a_session():
     shown = render(
         [
-            entry("user", "Light the lantern.\n\n    make light\n"),
-            entry("assistant", "On it."),
+            entry("user", "Light the lantern.\n\n    make light\n"), entry("assistant", "On it."),
             entry("tool", "make light", name="Bash", call="1"),
             entry("tool", "grep -c '*' a | head", name="Bash", call="2"),
-            entry("result", "lit", call="1"),
-            entry("result", "no such file", call="2", failed=True),
-            entry("assistant", "It is lit."),
-            entry("event", "interrupted by *the* user"),
+            entry("result", "lit", call="1"), entry("result", "no such file", call="2", failed=True),
+            entry("assistant", "It is lit."), entry("event", "interrupted by *the* user"),
             entry("subagent", "look around (agent a7)", name="Explore", call="3"),
-            entry("compaction", "1. Lit.", name="manual"),
-            entry("assistant", "Good."),
-            entry("user", "one"),
+            entry("compaction", "1. Lit.", name="manual"), entry("assistant", "Good."), entry("user", "one"),
             entry("user", "two"),
         ]
-    )
+    )  # fmt: skip
     assert (
         shown
         == f"""\
@@ -147,10 +142,8 @@ def test_what_is_no_speech_forges_no_turn_either(text, name, kind):
 
 
 @pytest.mark.parametrize(("text", "end"), [
-    ("```python\nx = 1", "x = 1\n```"),
-    ("````\n```\n", "```\n````"), ("~~~\n```\n~~~", "```\n~~~"), ("```\na\n```\nb", "\nb"),
-    ("``` not a fence ```\nb", "\nb"),
-    ("```\n``` no end", "``` no end\n```"),
+    ("```python\nx = 1", "x = 1\n```"), ("````\n```\n", "```\n````"), ("~~~\n```\n~~~", "```\n~~~"),
+    ("```\na\n```\nb", "\nb"), ("``` not a fence ```\nb", "\nb"), ("```\n``` no end", "``` no end\n```"),
 ])  # fmt: skip
 def test_a_code_fence_left_open_is_closed(text, end):
     assert render([entry("user", text)]).endswith(end)
@@ -175,10 +168,8 @@ ENTRIES = st.builds(
     st.sampled_from(["user", "assistant", "tool", "result", "event", "subagent", "compaction"]),
     st.sampled_from([NO_TIME, T - 2500, T, T + 300, T + 999, T + 5000]),
     st.sampled_from(["ok", "Done.", "ok\n\nok", "", "a\nb", "password = hunter2hunter2XYZ", "```\nopen", "x\n" * 40]),
-    name=st.sampled_from(["", "Bash"]),
-    call=st.sampled_from(["", "1", "2"]),
-    failed=st.booleans(),
-)
+    name=st.sampled_from(["", "Bash"]), call=st.sampled_from(["", "1", "2"]), failed=st.booleans(),
+)  # fmt: skip
 
 
 @given(st.lists(ENTRIES, max_size=12), st.integers(0, 12), st.integers(0, 12))

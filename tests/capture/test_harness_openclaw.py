@@ -52,10 +52,8 @@ def test_a_session_with_a_tool():
     tool, result = conversation.entries[2:4]
     assert (tool.name, tool.call, result.name, result.call, result.failed) == ("bash", "t1", "bash", "t1", True)
     assert (conversation.harness, conversation.session_id, conversation.project) == (
-        "openclaw",
-        "0b7e",
-        "/home/u/lantern",
-    )
+        "openclaw", "0b7e", "/home/u/lantern",
+    )  # fmt: skip
     assert (conversation.started_at, conversation.ended_at) == (parse_instant(at(1)), parse_instant(at(4)))
     assert conversation.turns == 3 and not conversation.damaged and not conversation.unknown
 

@@ -44,16 +44,13 @@ def test_a_session_with_a_tool():
     conversation = read(
         message("user", 2_000, text("run the"), text("tests"), summary={"diffs": []}),
         message(
-            "assistant",
-            3_000,
-            {"type": "step-start"},
-            {"type": "reasoning", "text": "secret thoughts"},
+            "assistant", 3_000, {"type": "step-start"}, {"type": "reasoning", "text": "secret thoughts"},
             text("Running.", time={"start": 3_100}),
             tool(input={"command": "npm test"}, output="ok", time={"start": 3_200, "end": 3_900}),
             {"type": "step-finish"},
         ),
         message("assistant", 4_000, text("Done.")),
-    )
+    )  # fmt: skip
     assert told(conversation) == [
         ("user", "run the\n\ntests"), ("assistant", "Running."), ("tool", "npm test"), ("result", "ok"),
         ("assistant", "Done."),
@@ -61,10 +58,8 @@ def test_a_session_with_a_tool():
     assert [entry.at for entry in conversation.entries] == [2_000_000, 3_100_000, 3_200_000, 3_900_000, 4_000_000]
     assert (conversation.entries[2].name, conversation.entries[2].call) == ("bash", "c1")
     assert (conversation.session_id, conversation.project, conversation.title) == (
-        "ses_1",
-        "/home/u/lantern",
-        "Lamp oil",
-    )
+        "ses_1", "/home/u/lantern", "Lamp oil",
+    )  # fmt: skip
     assert (conversation.started_at, conversation.ended_at) == (2_000_000, 4_000_000)
     assert not conversation.unknown and not conversation.damaged and not conversation.parent
 
@@ -122,10 +117,8 @@ def test_an_error_is_an_event():
 
 def test_what_the_user_undid_is_left_out():
     messages = [
-        message("user", 1, text("one")),
-        message("assistant", 2, text("a"), text("b")),
-        message("user", 3, text("x")),
-    ]
+        message("user", 1, text("one")), message("assistant", 2, text("a"), text("b")), message("user", 3, text("x")),
+    ]  # fmt: skip
     assert [t for _, t in told(read(*messages, revert='{"messageID": "msg_2"}'))] == ["one"]
     assert [t for _, t in told(read(*messages, revert='{"messageID": "msg_2", "partID": "prt_2_1"}'))] == ["one", "a"]
     for revert in ("not json", '{"messageID": "elsewhere"}', 7, "[]"):

@@ -236,11 +236,8 @@ def test_what_happens_inside_a_sub_agent_is_not_ours(listened, transcript):
 
 GOOD = {"session_id": "s-1", "transcript_path": "/nowhere", "cwd": "/", "hook_event_name": "SessionEnd"}
 BAD = {
-    "nothing": (b"", "stdin is empty"),
-    "no JSON": (b"{", "not JSON"),
-    "a list": (b"[1]", "not a JSON object"),
-    "deep": (b"[" * 200_000, "not JSON"),
-    "not UTF-8": (b'{"a": "\xff\xfe"}', "not JSON"),
+    "nothing": (b"", "stdin is empty"), "no JSON": (b"{", "not JSON"), "a list": (b"[1]", "not a JSON object"),
+    "deep": (b"[" * 200_000, "not JSON"), "not UTF-8": (b'{"a": "\xff\xfe"}', "not JSON"),
     "much": (b'{"a": "' + b"x" * 20_000_000 + b'"}', "more than 16 MiB"),
     "no event": (b"{}", "hook_event_name"),
     "an odd event": (json.dumps(GOOD | {"hook_event_name": ["Stop"]}).encode(), "hook_event_name"),
@@ -254,7 +251,7 @@ BAD = {
     "absent": (json.dumps(GOOD | {"hook_event_name": "PostCompact"}).encode(), "transcript_path"),
     "folder": (json.dumps(GOOD | {"transcript_path": "/"}).encode(), "transcript_path"),
     "device": (json.dumps(GOOD | {"transcript_path": "/dev/zero"}).encode(), "transcript_path"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -276,12 +273,9 @@ def test_bad_input_fails_nobody_and_is_logged_without_its_words(listened, name):
 def test_no_name_that_a_harness_gives_loses_its_session(listened, transcript, harness):
     (listened / "signet-sync.toml").write_text('[agents]\nprojects = ["/home/u=keeper"]\n')
     names = {
-        "a\nb": "a\nb",
-        "tab\tnel\x85ls\u2028": "tab\tnel\x85ls\u2028",
-        "a\ud800": "a\ufffd",
-        "a\0b": "a\ufffdb",
+        "a\nb": "a\nb", "tab\tnel\x85ls\u2028": "tab\tnel\x85ls\u2028", "a\ud800": "a\ufffd", "a\0b": "a\ufffdb",
         "\u202e\u200b": "\u202e\u200b",
-    }
+    }  # fmt: skip
     for given, kept in names.items():
         cwd = f"/home/u/{given}".replace("\0", "\x01")
         document = json.loads(payload("SessionEnd", transcript)) | {"session_id": given, "cwd": cwd}
@@ -331,23 +325,18 @@ def test_closed_streams_are_borne(listened, transcript):
     for streams in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
         line = f'"$0" -m signet_sync --workspace "$1" hook claude-code {streams}'
         done = subprocess.run(
-            ["sh", "-c", line, sys.executable, str(listened.root)],
-            input=payload("SessionStart", transcript),
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            check=False,
-        )
+            ["sh", "-c", line, sys.executable, str(listened.root)], input=payload("SessionStart", transcript),
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, streams
 
 
 def test_a_folder_that_is_gone_fails_nobody(tmp_path):
     line = f"""mkdir "$1" && cd "$1" && rmdir "$1" && '{sys.executable}' -m signet_sync --workspace here hook codex"""
     done = subprocess.run(
-        ["sh", "-c", line, "sh", str(tmp_path / "gone")],
-        input=b"{}",
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        check=False,
-    )
+        ["sh", "-c", line, "sh", str(tmp_path / "gone")], input=b"{}", env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, check=False,
+    )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -486,10 +475,8 @@ RULES = ("/home/u=all", "/home/u/lantern=lantern", "~/code/=worker", "/home/u/la
 
 
 @pytest.mark.parametrize(("project", "agent"), [
-    ("/home/u/lantern", "late"),
-    ("/home/u/lantern/src/", "late"),
-    ("/home/u/lanterns", "all"), ("/home//u/./x", "all"), ("/root/code/x", "worker"), ("/elsewhere", "default"),
-    ("relative", "default"), (None, "default"),
+    ("/home/u/lantern", "late"), ("/home/u/lantern/src/", "late"), ("/home/u/lanterns", "all"), ("/home//u/./x", "all"),
+    ("/root/code/x", "worker"), ("/elsewhere", "default"), ("relative", "default"), (None, "default"),
 ])  # fmt: skip
 def test_the_longest_folder_that_holds_the_project_says_whose_it_is(project, agent):
     assert agent_for(project, {"HOME": "/root"}, RULES) == agent
@@ -512,11 +499,9 @@ def test_settings_and_environment_say_whose_it_is(listened, transcript, tmp_path
     user.write_text('[agents]\nprojects = ["/home/u=of-user"]\n')
     assert "of user" in take(listened, "codex", payload("SessionStart", transcript), "--strict").out
     take(
-        listened,
-        "codex",
-        payload("SessionEnd", transcript),
+        listened, "codex", payload("SessionEnd", transcript),
         environ={"SIGNET_AGENTS_PROJECTS": "/x=y,/home/u=of-environment"},
-    )
+    )  # fmt: skip
     take(listened, "codex", payload("SessionEnd", transcript), environ={"SIGNET_AGENT_ID": "chosen"})
     # Jobs of one millisecond have no order.
     assert {job.agent_id for job in jobs(listened)} == {"of-workspace", "of-user", "of-environment", "chosen"}
@@ -570,10 +555,8 @@ def test_only_the_standard_library_is_imported(listened, transcript):
         done = subprocess.run(
             [sys.executable, "-S", "-c", line, str(listened.root)],
             input=payload(event, transcript, compact_summary="x", prompt="y"),
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            check=False,
-        )
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr.decode()[-500:]
         loaded = {name.partition(".")[0] for name in done.stderr.decode().split()}
         assert loaded - set(sys.stdlib_module_names) <= {"signet_sync", "__main__", "__mp_main__"}, event

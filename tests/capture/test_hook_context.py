@@ -61,11 +61,8 @@ def vault(tmp_path: Path, copied: Callable[[Path], Vault]) -> Vault:
 def payload(harness: str, event: str, session: str = "s-1", **more: Any) -> bytes:
     """What a harness sends, with the fields that its recorded documents have."""
     document: dict[str, Any] = {
-        "session_id": session,
-        "transcript_path": "/nowhere/session.jsonl",
-        "cwd": PROJECT,
-        "hook_event_name": event,
-    }
+        "session_id": session, "transcript_path": "/nowhere/session.jsonl", "cwd": PROJECT, "hook_event_name": event,
+    }  # fmt: skip
     if harness == "gemini":
         document["timestamp"] = "2026-03-29T20:39:08.516Z"
     if harness in ("claude-code", "codex"):
@@ -223,15 +220,12 @@ def test_what_the_start_gave_is_not_given_again_at_a_prompt_until_it_was_dropped
     assert prompt(vault, "claude-code", QUESTION) == given, "the compaction dropped it"
 
 
-@pytest.mark.parametrize(
-    "text",
-    sampled([
-        "", " \n", "yes please", "ok, thanks!", "/compact why did we bound the retry loop", "!git log retry loop",
-        "# note: why did we bound the retry loop?", "<task-notification>\nwhy did we bound the retry loop?",
-        "Write a haiku about autumn leaves", "y " * 600_000, "why did we bound the retry loop? " * 40_000,
-        "\ud800\0", "ä" * 30_000,
-    ], 2),
-)  # fmt: skip
+@pytest.mark.parametrize("text", sampled([
+    "", " \n", "yes please", "ok, thanks!", "/compact why did we bound the retry loop", "!git log retry loop",
+    "# note: why did we bound the retry loop?", "<task-notification>\nwhy did we bound the retry loop?",
+    "Write a haiku about autumn leaves", "y " * 600_000, "why did we bound the retry loop? " * 40_000, "\ud800\0",
+    "ä" * 30_000,
+], 2))  # fmt: skip
 def test_other_prompts_get_nothing(vault: Vault, text: str) -> None:
     for harness in ("claude-code", "gemini"):
         assert prompt(vault, harness, text) == ""

@@ -66,10 +66,8 @@ def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -
         return intake.run_capture(
             found,
             now_us=lambda: time.time_ns() // 1000 + int(later * SECOND),
-            sweep=sweep,
-            environ=dict(os.environ),
-            rest=lambda _: None,
-        )
+            sweep=sweep, environ=dict(os.environ), rest=lambda _: None,
+        )  # fmt: skip
 
 
 def jobs(vault: Vault) -> list[str]:

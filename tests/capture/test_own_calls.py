@@ -43,11 +43,8 @@ def from_codex(*calls):
         ended = {"invocation": {"server": space, "tool": last}, "result": {"Ok": {"structuredContent": {"text": back}}}}
         records.append({"timestamp": AT, "type": "event_msg", "payload": {"type": "mcp_tool_call_end", **ended}})
         item = {
-            "type": "mcp_tool_call",
-            "server": space,
-            "tool": last,
-            "result": {"structured_content": {"text": back}},
-        }
+            "type": "mcp_tool_call", "server": space, "tool": last, "result": {"structured_content": {"text": back}},
+        }  # fmt: skip
         records.append({"timestamp": AT, "type": "response_item", "payload": item})
     return codex.read(jsonl(*records)).entries
 

@@ -112,9 +112,7 @@ def test_a_clock_that_was_set_back_does_not_put_a_job_off_for_years(folder):
 
 SOUND = a_job().document()
 HOSTILE = {
-    "empty": (b"", "damaged"),
-    "torn": (json.dumps(SOUND).encode()[:-9], "damaged"),
-    "list": (b"[]", "damaged"),
+    "empty": (b"", "damaged"), "torn": (json.dumps(SOUND).encode()[:-9], "damaged"), "list": (b"[]", "damaged"),
     "deep": (b"[" * 100_000, "damaged"),
     "version": (json.dumps(SOUND | {"v": "2"}).encode(), "unknown-version"),
     "no version": (json.dumps({k: v for k, v in SOUND.items() if k != "v"}).encode(), "unknown-version"),
@@ -128,7 +126,7 @@ HOSTILE = {
     "blank": (json.dumps(SOUND | {"session_id": "\n"}).encode(), "damaged"),
     "kind": (json.dumps(SOUND | {"compaction": 5}).encode(), "damaged"),
     "bytes": (b"\xff\xfe{}", "damaged"),
-}
+}  # fmt: skip
 
 
 def test_a_job_of_a_newer_version_waits_for_it_and_goes_with_a_removal(folder):

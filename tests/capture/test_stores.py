@@ -290,16 +290,14 @@ def test_a_locked_database_is_an_error_soon(home, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        "drop table part",
-        "alter table message rename column data to payload",
+    "change", [
+        "drop table part", "alter table message rename column data to payload",
         "drop table session; create view session as select 1 as id",
         "insert into session values ('ses_new', null, '/', '', null, 1, 1);"
-        "insert into session_message values ('1', 'ses_new', '{}')",
+         "insert into session_message values ('1', 'ses_new', '{}')",
     ],
     ids=["no-part", "no-data", "a-view", "newer-tables"],
-)
+)  # fmt: skip
 def test_an_unknown_shape_is_a_clear_error(home, change):
     path = home / "opencode.db"
     writer = database(path)

@@ -267,10 +267,8 @@ def _text(text: str):
 @pytest.mark.parametrize("make", [
     _pipe, _link, _text(""), _text("gitdir:"), _text("gitdir: .git"), _text("gitdir: /etc"),
     _text("gitdir: /proc/self"), _text("gitdir: /dev/null"), _text("gitdir: ../gone"), _text(f"gitdir: {'x/' * 3_000}"),
-    _text("gitdir: ../victim/.git\n" * 100_000),
-    _text("gitdir: a\0b"), _text("something else"),
-    lambda place: place.write_bytes(b"gitdir: \xff\xfe"),
-    lambda place: place.symlink_to(place),
+    _text("gitdir: ../victim/.git\n" * 100_000), _text("gitdir: a\0b"), _text("something else"),
+    lambda place: place.write_bytes(b"gitdir: \xff\xfe"), lambda place: place.symlink_to(place),
 ])  # fmt: skip
 def test_a_hostile_git_file(tmp_path: Path, make) -> None:
     place = tmp_path / "x"

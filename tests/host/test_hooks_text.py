@@ -53,16 +53,14 @@ ODD = {
     "crlf": '{\r\n  "model": "opus",\r\n  "hooks": {\r\n  }\r\n}\r\n',
     "unicode escapes": '{\n  "caf\\u00e9": "\\ud83d\\ude00 \\/ ü",\n  "n": 1.50e+02\n}\n',
     "blank lines": '{\n\n\n  "model": "opus"\n\n\n,\n\n  "hooks": { "Stop": [\n\n{"hooks": [ ]}\n\n\n] }\n\n}\n\n\n',
-    "empty": "{}",
-    "empty, on two lines": "{\n}\n",
-    "empty hooks": '{\n  "hooks": {}\n}\n',
+    "empty": "{}", "empty, on two lines": "{\n}\n", "empty hooks": '{\n  "hooks": {}\n}\n',
     "byte order mark": '\ufeff{\n  "model": "opus"\n}\n',
     "comments": '{\n  // one\n  "m": "o//pus", // two\n  "hooks": {\n    "Stop": [] /* three, */\n  }\n  // four\n}',
     "trailing commas": '{\n  "model": "a,]",\n  "hooks": {\n    "Stop": [{"hooks": [],},], // x\n  },\n}\n',
     "on one line with a comment": '{"model": "opus" /* } */, "hooks": {"Stop": [/* none */]}}',
     "a comment behind a bracket": '{"hooks": {"Stop": [1] // x\n}}',
     "switches of older Gemini": '{"hooks": {"enabled": true, "disabled": []}}',
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
@@ -169,12 +167,8 @@ def test_a_handler_that_shares_its_group_goes_alone() -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("", "empty"), (" \n", "empty"),
-    ('{\n  "a": 1, /* mine \n}', "line 2"),
-    ('{\n  "a": 1\n  "b": 2}', "line 3"),
-    ('{"a": NaN}', "NaN is no JSON"),
-    ("[]", "not a JSON object"),
-    ('{"hooks": []}', '"hooks" is not an object'),
+    ("", "empty"), (" \n", "empty"), ('{\n  "a": 1, /* mine \n}', "line 2"), ('{\n  "a": 1\n  "b": 2}', "line 3"),
+    ('{"a": NaN}', "NaN is no JSON"), ("[]", "not a JSON object"), ('{"hooks": []}', '"hooks" is not an object'),
     ('{"hooks": {"Stop": {}}}', '"hooks.Stop" is not a list'),
     ('{"hooks": {"Stop": 1}, "hooks": {"Stop": "x"}}', '"hooks.Stop" is not a list'),
     ("[" * 100_000, "line 1"),
@@ -210,9 +204,7 @@ WAY = ("mcp_servers", "ours")
 
 
 @pytest.mark.parametrize("text", [
-    "", 'model = "gpt"\n',
-    'model = "gpt"\r\n\r\n[tui]\r\nx = 1\r\n',
-    "# only a comment\n",
+    "", 'model = "gpt"\n', 'model = "gpt"\r\n\r\n[tui]\r\nx = 1\r\n', "# only a comment\n",
     '[mcp_servers.docs]  # docs\ncommand = "x"\n\n# about tui\n[tui]\nx = 1\n',
     "[mcp_servers]\n",
     '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ncommand = "say done"\n\n\n',

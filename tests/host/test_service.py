@@ -49,11 +49,9 @@ class Machine:
         self.log = folder / "calls"
         self.workspace = self.home / ".agents"
         self.environ = {
-            "HOME": str(self.home),
-            "PATH": str(self.bin),
-            "XDG_CONFIG_HOME": str(self.home / "cfg"),
+            "HOME": str(self.home), "PATH": str(self.bin), "XDG_CONFIG_HOME": str(self.home / "cfg"),
             "XDG_RUNTIME_DIR": str(folder),
-        }
+        }  # fmt: skip
         for made in (self.bin, self.workspace):
             made.mkdir(parents=True)
 
@@ -97,10 +95,8 @@ def assert_clean(runtime: Path, unit: Path) -> None:
     judged = subprocess.run(
         ["systemd-analyze", "--user", "--no-pager", "verify", "--man=no", str(unit)],
         env=os.environ | {"XDG_RUNTIME_DIR": str(runtime), "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert (judged.returncode, judged.stdout, judged.stderr) == (0, "", "")
 
 

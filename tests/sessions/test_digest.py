@@ -115,10 +115,8 @@ def test_other_forms_of_transcripts(text):
 
 
 @pytest.mark.parametrize("said", [
-    "should we never use whale oil?",
-    "see the manual:\n\n> whale oil must never be used",
-    "it printed\n\n```\nwhale oil must never be used\n```",
-    "2026-03-28 22:34:06 WARN whale oil must never be used",
+    "should we never use whale oil?", "see the manual:\n\n> whale oil must never be used",
+    "it printed\n\n```\nwhale oil must never be used\n```", "2026-03-28 22:34:06 WARN whale oil must never be used",
     'it says "whale oil must never be used" in the manual',
     "here is what Anna wrote:\nwhale oil must never be used\nwe always use tallow",
     "Anna: whale oil must never be used\nBen: we always use tallow\nAnna: no, keep the oil",
@@ -429,11 +427,9 @@ def seconds(text: str) -> float:
 
 @pytest.mark.parametrize(
     "unit", [
-        SESSION,
-        user("use 7 instead of 5") + assistant("Redis or not?"),
+        SESSION, user("use 7 instead of 5") + assistant("Redis or not?"),
         "User: go on\nAssistant: We decided. TODO? src/a.py and so on, not yet finished.\n",
-        "((((" * 200 + ".py error: \n",
-        "- `Bash` `git commit " + "git commit -" * 100 + "`\n",
+        "((((" * 200 + ".py error: \n", "- `Bash` `git commit " + "git commit -" * 100 + "`\n",
         "[" * 500 + "](" * 200 + "\n", "- a thing to do\n", "\n",
     ],
     ids=["session", "turns", "talk", "brackets", "commits", "links", "items", "blank"],
@@ -448,34 +444,30 @@ def test_time_grows_with_the_text(unit):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
+    "text", [
         user("x y z") + assistant("- do a thing and more\n" * 100_000),
         user("x y z") + assistant("|" + "a|" * 10_000 + "\n|" + "-|" * 10_000 + "\n|" + "b|" * 10_000),
         user("x y z") + assistant("> " * 5_000 + "x\n" + "- " * 3_000 + "x\n" + "[" * 6_000 + "*" * 5_000),
-        user("must not " * 100_000),
-        assistant("done it all now\n" * 10_000),
+        user("must not " * 100_000), assistant("done it all now\n" * 10_000),
         user("请修复 не надо やっぱり 안 됩니다 bitte nicht il faut hay que")
-        + assistant("已修复 исправлено 修正しました 残り: x"),
+         + assistant("已修复 исправлено 修正しました 残り: x"),
         user("x \ud800 y z"),
     ],
     ids=["items", "table", "nesting", "line", "no-user", "languages", "surrogate"],
-)
+)  # fmt: skip
 def test_hostile_texts_are_bounded(text):
     assert len(made(text)) <= LIMIT and len(outcome(text).items) <= 24
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
+    "text", [
         user("x") + assistant("x" + " \n" * 30_000 + "x"),
         user("почини") + assistant(("0" * 600 + "\n\n") * 60) * 12,
         user("x") + f"## Assistant · {STAMP}\n\n" + "".join(f"- `A` x\n  {'`' * n}\n" for n in range(3, 1_500)),
-        ("\n" * 1_000 + user("x")) * 1_000,
-        "User: use tallow\nAssistant: fixed the lamp\n" * 5_000,
+        ("\n" * 1_000 + user("x")) * 1_000, "User: use tallow\nAssistant: fixed the lamp\n" * 5_000,
     ],
     ids=["blanks", "digits", "fences", "empty lines", "turns"],
-)
+)  # fmt: skip
 def test_hostile_texts_take_no_longer(text):
     assert seconds(text) < 60, "what is not linear takes hours"
 

@@ -35,13 +35,9 @@ SUMMARY = "# Queue\n\n- lantern bounds the retry loop of src/queue.py at five at
 # What a model says is kept nowhere but in the artifacts: who goes on must take it from there.
 SENTENCE = "Bounded the retry loop of src/queue.py in lantern at five attempts so that the queue drains in the end."
 DOCUMENT: dict[str, Any] = {
-    "session_id": "5e551004-0000-4000-8000-000000000004",
-    "project": "/home/me/lantern",
-    "harness": "codex",
-    "captured_at": "2026-03-29T11:30:00.000Z",
-    "transcript": WORDS,
-    "summary": SUMMARY,
-}
+    "session_id": "5e551004-0000-4000-8000-000000000004", "project": "/home/me/lantern", "harness": "codex",
+    "captured_at": "2026-03-29T11:30:00.000Z", "transcript": WORDS, "summary": SUMMARY,
+}  # fmt: skip
 
 start = agents.start
 

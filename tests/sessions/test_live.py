@@ -283,10 +283,8 @@ def test_turns_outlive_the_database(vault: Vault) -> None:
     fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
     fed(vault, [line(0, "other")], KEY, "--agent", "scout")
     assert [oct(path.stat().st_mode)[-3:] for path in (vault.state / "live", *live_files(vault))] == [
-        "700",
-        "600",
-        "600",
-    ]
+        "700", "600", "600",
+    ]  # fmt: skip
     before = turns(vault), turns(vault, "scout")
     for path in vault.state.glob("signet-sync.db*"):
         path.unlink()
@@ -665,12 +663,10 @@ def test_several_processes_append_at_once(vault: Vault) -> None:
         with told.open("rb") as stream:
             beside.append(
                 subprocess.Popen(
-                    [*words, "--session-key", KEY],
-                    env={**os.environ, "PYTHONPATH": str(ROOT)},
-                    stdin=stream,
+                    [*words, "--session-key", KEY], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=stream,
                     stdout=subprocess.PIPE,
                 )
-            )
+            )  # fmt: skip
     answers = [json.loads(process.communicate(timeout=600)[0]) for process in beside]
     assert sum(answer["appended"] for answer in answers) == len(turns(vault)) == 23
     assert sum(answer["duplicates"] for answer in answers) == 40

@@ -34,18 +34,14 @@ from signet_sync.sessions.input import session_input, written_identity
 from signet_sync.sync import manifests
 
 REFUSED = [
-    ({"session_id": ...}, "session_id"),
-    ({"session_id": ""}, "session_id"),
-    ({"session_id": " \ufeff\t"}, "session_id"),
-    ({"session_id": 7}, "session_id"),
+    ({"session_id": ...}, "session_id"), ({"session_id": ""}, "session_id"),
+    ({"session_id": " \ufeff\t"}, "session_id"), ({"session_id": 7}, "session_id"),
     ({"session_id": None}, "session_id"),
     ({"session_id": "a\x00b"}, "session_id contains a NUL character"),
     ({"session_key": "a\x00b"}, "session_key contains a NUL character"),
     ({"project": "/a\x00b"}, "project contains a NUL character"),
     ({"harness": "a\x00b"}, "harness contains a NUL character"),
-    ({"session_key": ["main"]}, "session_key"),
-    ({"project": {"path": "/"}}, "project"),
-    ({"harness": True}, "harness"),
+    ({"session_key": ["main"]}, "session_key"), ({"project": {"path": "/"}}, "project"), ({"harness": True}, "harness"),
     ({"idempotency_key": 1}, "idempotency_key"),
     ({"captured_at": "garbage"}, "captured_at is not an ISO 8601"),
     ({"captured_at": "2026-13-01T00:00:00Z"}, "captured_at"),
@@ -53,20 +49,17 @@ REFUSED = [
     ({"captured_at": 1_774_000_000}, "captured_at"),
     ({"captured_at": "9999-12-31T23:59:59Z"}, "captured_at lies in the future (9999-12-31)"),
     ({"started_at": "9999-01-01T00:00:00Z"}, "started_at lies in the future"),
-    ({"ended_at": "soon"}, "ended_at"),
-    ({"transcript": ...}, "transcript"),
-    ({"transcript": None}, "transcript"),
+    ({"ended_at": "soon"}, "ended_at"), ({"transcript": ...}, "transcript"), ({"transcript": None}, "transcript"),
     ({"transcript": ["turn"]}, "transcript"),
     ({"transcript": ""}, "neither a transcript nor a summary"),
     ({"transcript": "\x00\x01", "summary": " \n"}, "neither a transcript nor a summary"),
-    ({"summary": 5}, "summary"),
-    ({"memory_sentence": 5}, "memory_sentence"),
+    ({"summary": 5}, "summary"), ({"memory_sentence": 5}, "memory_sentence"),
     ({"transcript_is": "all"}, '"whole" or "tail"'),
     ({"transcript_is": 1}, '"whole" or "tail"'),
     ({"transcripts": "x"}, "unknown field 'transcripts'"),
     ({"b": 1, "a": 2}, "unknown fields 'a', 'b'"),
     ({"compaction": "x"}, "unknown field 'compaction'"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -110,18 +103,14 @@ FINE = [
     {"session_key": '"' * 10_000}, {"project": "/"}, {"project": "//"}, {"project": ".."},
     {"project": "C:\\code\\lantern"}, {"project": "- item"}, {"project": "🦉" * 4_000}, {"harness": "# c"},
     {"captured_at": "2026-03-20T10:00"}, {"captured_at": "2026-03-20 10:00:00,5"},
-    {"captured_at": "2026-03-20t12:00:00.123456789+02:00"},
-    {"captured_at": "1969-12-31T23:59:59.999Z"},
-    {"captured_at": "0001-01-01T00:00:00+14:00"},
-    {"captured_at": "  2026-03-20T10:00:00Z "},
-    {"captured_at": ""},
+    {"captured_at": "2026-03-20t12:00:00.123456789+02:00"}, {"captured_at": "1969-12-31T23:59:59.999Z"},
+    {"captured_at": "0001-01-01T00:00:00+14:00"}, {"captured_at": "  2026-03-20T10:00:00Z "}, {"captured_at": ""},
     {"started_at": moment(9), "ended_at": moment(1)},
     {"transcript": "\ud800 \x00 \x1b[31m \u202e said in src/queue.py \r\n\r x\x85y"},
     {"transcript": "---\nkind: summary\n---\n"},
     {"transcript": "<!-- signet:begin -->\n[[x]]\n<!-- signet:end 0 -->"},
     {"transcript": "\n\n\n  said"}, {"transcript": "word " * 300_000}, {"memory_sentence": "\ud800\x00"},
-    {"memory_sentence": "x" * 100_000},
-    {"idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
+    {"memory_sentence": "x" * 100_000}, {"idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
     {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f"},
     {"project": "/" + "x" * 15_999, "session_key": "k" * 16_000, "harness": "h\th\r\n"},
     {"session_id": "a\nb\x85\u2028\t", "session_key": "\x01---\n\u2029"},
@@ -184,11 +173,9 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
     assert found == {name: text if text and js_trim(text) else None for name, text in names.items()}
     assert record.memory_sentence == sentence and token_matches(token, "default", record.session_key, record.session_id)
     links = {
-        "summary_path": manifest,
-        "transcript_path": manifest,
-        "compaction_path": manifest,
+        "summary_path": manifest, "transcript_path": manifest, "compaction_path": manifest,
         "memory_md_refs": ["x" * 80],
-    }
+    }  # fmt: skip
     raw = manifests.text_of({"kind": "manifest", **common, **links, "updated_at": moment, "revision": 10**14}, "")
     assert {name: read_record("manifest", open_source(raw).head)._asdict()[name] for name in names} == found
     if max(map(len, (project, harness))) < 500:
@@ -198,18 +185,15 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
 
 
 NOT_JSON = {
-    "empty": (b"", "not JSON"),
-    "cut": (b'{"session_id": "a", "tran', "not JSON"),
-    "a list": (b"[]", "not a JSON object"),
-    "a text": (b'"x"', "not a JSON object"),
-    "null": (b"null", "not a JSON object"),
-    "two documents": (b"{}{}", "not JSON"),
+    "empty": (b"", "not JSON"), "cut": (b'{"session_id": "a", "tran', "not JSON"),
+    "a list": (b"[]", "not a JSON object"), "a text": (b'"x"', "not a JSON object"),
+    "null": (b"null", "not a JSON object"), "two documents": (b"{}{}", "not JSON"),
     "a huge number": (b'{"session_id": "a", "transcript": "b", "x": ' + b"9" * 5_000 + b"}", "not JSON"),
     "endless depth": (b"[" * 200_000, "not JSON"),
     "UTF-16": ('{"session_id": "a"}'.encode("utf-16"), "not UTF-8"),
     "Latin-1": (b'{"session_id": "caf\xe9", "transcript": "x"}', "not UTF-8"),
     "NUL": (b"\x00\x00", "not JSON"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NOT_JSON)

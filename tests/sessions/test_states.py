@@ -135,14 +135,12 @@ def ended(
 SIX = {
     "transcript written, summary failed": (ended(summary="absent"), FlowStep.SUMMARY),
     "sentence generated, artifact write failed": (ended("absent", "absent"), FlowStep.TRANSCRIPT),
-    "sentence generation failed, fallback path engaged": (
-        ended("absent", "absent", sentence="fallback"),
-        FlowStep.TRANSCRIPT,
-    ),
+    "sentence generation failed, fallback path engaged": (ended("absent", "absent", sentence="fallback"),
+     FlowStep.TRANSCRIPT),
     "summary/transcript written, manifest failed": (ended(), FlowStep.MANIFEST),
     "artifacts+manifest written, MEMORY.md update failed": (ended(linked=True, indexed=True), FlowStep.RECONCILE),
     "canonical writes done, DB index update failed": (ended(linked=True), FlowStep.RECONCILE),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SIX)
