@@ -9,8 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from agents import Agent, Session
-from workbench import Vault, spawn_ordinary
+from workbench import Vault
 
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor.checks import harness, storage
@@ -99,38 +98,3 @@ def test_hooks_that_feed_a_workspace_are_left_to_it_until_it_is_gone(vault: Vaul
     (finding,) = harness.harness(installation(vault))
     assert finding.fix and finding.remedy == installation(vault).command("hooks install claude-code")
     assert harness.broken(installation(vault)) == ["claude-code"]
-
-
-@pytest.mark.slow
-def test_a_living_agent_mends_its_database_itself(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    words = [Session().write(vault).word for _ in range(3)]
-    assert vault.call("reindex").code == 0  # whose end writes the log back into the database
-    agent = Agent(vault)
-    try:
-        agent.passed()
-        assert vault.db.stat().st_size > 81_920
-        with vault.db.open("r+b") as file:
-            file.seek(40_960)
-            file.write(b"\xa5" * 40_960)
-        answer = vault.call("doctor", "--fix", "--json")
-        assert answer.code == 0 and answer.json["failed"] == [], answer
-        assert any(f"the agent (pid {agent.process.pid})" in line for line in answer.json["fixed"])
-        assert agent.process.poll() is None and all(len(vault.hits(word)) == 2 for word in words)
-    finally:
-        agent.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("closed", ["vault", "vault/memory", "machine/state"])
-def test_whatever_is_closed_to_us_doctor_says_so_and_ends(tmp_path: Path, closed: str) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session()
-    vault.reindex()
-    (tmp_path / closed).chmod(0)
-    try:
-        answer = spawn_ordinary("--workspace", vault.root, "doctor", "--json")
-    finally:
-        (tmp_path / closed).chmod(0o755)
-    assert answer.code == 1 and answer.err == ""
-    assert any(f"chmod u+rwx {tmp_path / closed}" in one["remedy"] for one in answer.json["findings"]), answer.out

@@ -34,22 +34,6 @@ def test_a_full_pass_that_finds_an_unannounced_change_sets_the_watch_anew(vault:
 
 
 @pytest.mark.usefixtures("quick")
-def test_announced_changes_never_make_it_doubt_the_watch(vault: Vault) -> None:
-    Session().write(vault)
-    with Inside(vault, interval=0.4) as agent:
-        agent.wait("watching")
-        agent.settled(0.3)
-        watcher = agent.work.watcher
-        watches = watcher._watches
-        for _ in range(12):
-            session = Session().write(vault)
-            (vault / session.path("transcript")).unlink()
-            time.sleep(0.13)
-        assert agent.work.watcher is watcher
-        assert watcher._watches is watches
-
-
-@pytest.mark.usefixtures("quick")
 def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vault) -> None:
     Session().write(vault)
     late: list[Session] = []

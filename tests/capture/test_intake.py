@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -42,8 +41,6 @@ from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 
 vault, start = agents.vault, agents.start
-
-QUIET = {"SIGNET_CAPTURE_IDLE": "1"}
 
 
 @pytest.fixture
@@ -383,26 +380,6 @@ def test_a_running_agent_takes_a_job_beside_its_watch(vault, talk, start, tmp_pa
     until(lambda: "[[ledger/2026-03.md]]" in page(vault), "on the page")
     assert agent.end()[0] == 0
     sound(vault)
-
-
-@pytest.mark.slow
-def test_a_running_agent_sweeps_with_its_full_passes(vault, talk, start):
-    plugged_in(vault, "claude-code")
-    talk.idle(5)
-    agent = start(environ=QUIET)
-    agent.passed()
-    captured(vault)
-    talk.exchange(2)
-    talk.idle(5)
-
-    def looked() -> bool:
-        # One that still works off the first sweep is not asked for another.
-        agent.send(signal.SIGHUP)
-        return bool(waited(lambda: len(segments(vault)) == 2, 2))
-
-    until(looked, "the second one")
-    captured(vault, 2)
-    assert agent.end()[0] == 0
 
 
 def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_path):

@@ -141,16 +141,6 @@ def test_both_units_differ_in_the_workspace_alone_and_promise_what_the_agent_nee
         assert needs_namespaces not in one, "a person's own manager may not have them, and would start nothing"
 
 
-def test_units_of_an_installed_package_are_found(tmp_path: Path) -> None:
-    package = tmp_path / "signet_sync"
-    shutil.copytree(ROOT / "signet_sync", package, ignore=shutil.ignore_patterns("__pycache__", "units"))
-    (package / "host/units").mkdir()
-    (package / "host/units/signet-sync.service").write_text("from the wheel")
-    asked = "from signet_sync.host.service_manager import template; print(template('signet-sync.service'))"
-    ended = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, env={}, capture_output=True, text=True)
-    assert ended.stdout == "from the wheel\n", ended.stderr
-
-
 def test_every_unit_is_part_of_the_package() -> None:
     built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     shipped = {

@@ -26,10 +26,11 @@ from signet_sync.text.digest.statements import SentenceContext, kind_by_rules
 from signet_sync.text.digest.summary import LIMIT
 from signet_sync.text.digest.turns import SpokenMessage, turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.sentences import SentenceSubject, flatten
+from signet_sync.text.sentences import SentenceSubject, flatten, passes_signet, passes_strict
 
 HEADINGS = ("Outcome", "Decisions", "Constraints", "Blockers", "Next steps", "Preferences", "Files", "Commands")
-STAMP = "2026-03-28T22:34:06.792Z"
+DAY = "2026-03-28"
+STAMP = f"{DAY}T22:34:06.792Z"
 EDIT = "- `Edit` /home/u/lantern/src/wick.py\n\n"
 COMMIT = '- `Bash` `git commit -m "lamp: half of the wick"`\n\n'
 DONE = "The lamp in src/lamp.py burns again, 12 checks pass."
@@ -527,3 +528,102 @@ def test_a_fence_ends_where_its_like_stands_alone(inside):
     ends = [line for line in inside.split("\n") if re.fullmatch(r" {0,8}`{4,}", line)]
     last = turns(user("x") + assistant(f"- `Bash` `x`\n  ````\n{inside}\nThe lamp burns again."))[-1]
     assert isinstance(last, SpokenMessage) == bool(ends)
+
+
+def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: str | None = None) -> str | None:
+    contexts = [
+        SentenceSubject(body, project, kind, None, DAY, "h7k3n4p9m2x2q7r5")
+        for kind, body in (("transcript", transcript), ("summary", summary or ""))
+    ]
+    said = headline(outcome(transcript), contexts)
+    assert said is None or passes_strict(said, *contexts)
+    assert said is None or all(passes_signet(said, context.body, context.project) for context in contexts)
+    return said
+
+
+WICK = user("Please trim the wick of the north lamp. It smokes.")
+
+
+@pytest.mark.parametrize("name", ["A", "gone"])
+def test_a_project_named_like_a_common_word_is_named_at_the_end(name: str) -> None:
+    done = WICK + assistant(
+        EDIT + "I trimmed the wick number 6 to 4 mm in src/wick.py and ran the 12 checks; all pass."
+    )
+    said = told(done, project=f"/home/u/{name}")
+    assert said is not None and said.endswith(f" all pass (project {name}).") and ".md: " not in said
+
+
+@pytest.mark.parametrize("project", [None, "/home/u/x"])
+def test_the_name_of_a_file_is_no_title(project: str | None) -> None:
+    answered = assistant("Postgres is enough here: the load is 40 jobs a minute, and one table does it alone.")
+    said = told(user("We need to pick a queue. Redis or Postgres?") + answered, project=project)
+    assert said is not None and said.startswith("Asked: We need to pick a queue")
+    assert said.endswith(f" (session of {DAY}, transcript.md).")
+
+
+@pytest.mark.parametrize(
+    ("transcript", "expected"), [
+        (WICK + assistant(EDIT
+         + "The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
+         "lantern: The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
+        (WICK + assistant(EDIT + "The wick is trimmed now.\n\n- [x] wick\n- [ ] the mirror of the lamp"),
+         "lantern: The wick is trimmed now; open: the mirror of the lamp."),
+        (WICK + assistant(EDIT
+         + "The wick is trimmed to 4 mm now.\n\n**Blocked on**: the oil that the harbour has to send"),
+         "lantern: The wick is trimmed to 4 mm now; blocked: the oil that the harbour has to send."),
+        (WICK + assistant("I take the lamp down first.\n\n" + EDIT + "The north lamp lies on the pier.")
+         + user("stop. the ship comes in two hours early"),
+         "lantern: Please trim the wick of the north lamp: stopped midway (the ship comes in two hours early);"
+         " last state: The north lamp lies on the pier."),
+        (user("what is the difference between tallow and rape oil?")
+         + assistant("Rape oil smells less and burns 9 hours, tallow is cheaper."),
+         "lantern: asked: what is the difference between tallow and rape oil;"
+         " learned: Rape oil smells less and burns 9 hours, tallow is cheaper."),
+        (WICK + assistant("I'll look at the lamp first.\n\n" + EDIT + "- `Edit` /home/u/lantern/src/oil.py\n"
+         "- `Bash` pytest -q\n  ```\n  37 passed in 2.1s\n  ```\n"),
+         "lantern: edited wick.py and oil.py; 37 passed (asked: Please trim the wick of the north lamp)."),
+        (WICK + assistant('- `Bash` `git commit -qam "lamp: trim the wick of the north lamp to 4 mm"`\n'),
+         "lantern: lamp: trim the wick of the north lamp to 4 mm."),
+        (user("ランプが煙を出します。直してください。") + assistant(EDIT
+         + "芯を4mmに切りました。ランプは煙を出さなくなりました。"),
+         "lantern: 芯を4mmに切りました; ランプは煙を出さなくなりました (依頼: ランプが煙を出します);"
+         " ファイル: wick.py; 状態: done; 日付: 2026-03-28, in a session whose transcript stands behind its links."),
+    ],
+    ids=["done", "open", "blocked", "aborted", "question", "silent", "commit", "japanese"],
+)  # fmt: skip
+def test_it_says_what_came_out(transcript, expected):
+    assert told(transcript) == expected
+
+
+@pytest.mark.parametrize("text", ["", user("hi there"), user("hi") + assistant("Hello! I can look at the lamp.")])
+def test_where_nothing_came_out_there_is_none(text):
+    assert told(text) is None
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                [
+                    *(WICK + assistant(EDIT + "It burns. Next: oil.")).split("\n"),
+                    "# x",
+                    'say "a. B" [[x]] | y',
+                    "a.b. C!",
+                    "…",
+                    "-",
+                    "`",
+                    "<!-- -->",
+                    "*interrupted by the user*",
+                    "no wait, use 7",
+                    "修正しました。",
+                ]
+            ),
+            st.text(max_size=60),
+        ),
+        max_size=12,
+    ),
+    st.one_of(st.none(), st.sampled_from(["/", "/x/a.b", "/x/lantern", "..", "/x/" + "y" * 90]), st.text(max_size=20)),
+    st.one_of(st.none(), st.text(max_size=80)),
+)
+def test_it_passes_the_gate_or_is_none(lines, project, summary):
+    told("\n".join(lines), project=project, summary=summary)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+
 import artifacts_fixture as made
 import pytest
 from hypothesis import example
@@ -16,6 +19,7 @@ from session_inputs import (
     WHO,
     body,
     compact,
+    document,
     end,
     everything,
     fields,
@@ -23,10 +27,12 @@ from session_inputs import (
     ledger,
     moment,
     refuse,
+    say,
     segments,
     sound,
     written,
 )
+from workbench import call
 
 from benchmarks.digest import digest
 from signet_sync.formats.body import normalize
@@ -356,3 +362,42 @@ def test_a_compaction_before_any_ending_names_the_manifest(vault):
     head = fields(vault, answer["manifest"])
     assert head["captured_at"] == moment(0)
     assert (head["compaction_path"], head["summary_path"]) == (compaction["compaction"], answer["summary"])
+
+
+def put(vault, **given):
+    place = vault.root.parent / "input.json"
+    place.write_text(json.dumps(document(**given)))
+    return str(place)
+
+
+def test_the_agent_of_option_and_document_must_agree(vault):
+    assert end(vault, options=("--agent", "nova"))["agent_id"] == "nova"
+    assert end(vault, agent_id="nova", options=("--agent", "nova"))["idempotent_replay"]
+    answer = say(vault, agent_id="ada", options=("--agent", "nova"))
+    assert answer.code == 2 and "--agent" in answer.json["error"]["message"]
+    assert say(vault, options=("--agent", "../x")).json["error"]["code"] == "agent-invalid"
+
+
+def test_a_database_elsewhere_and_none_at_all(vault, tmp_path):
+    elsewhere = tmp_path / "elsewhere.db"
+    arguments = ["session", "end", "--json", "--input", put(vault, captured_at=moment(0))]
+    first = vault_json(call("--workspace", vault.root, "--db", elsewhere, *arguments))
+    assert sqlite3.connect(elsewhere).execute("select count(*) from memory_artifacts").fetchone()[0] == 3
+    for place in (":memory:", tmp_path / "third.db"):
+        again = vault_json(call("--workspace", vault.root, "--db", place, *arguments))
+        assert again == {**first, "idempotent_replay": True}
+    assert len(written(vault)) == 3
+
+
+def vault_json(answer):
+    assert answer.code == 0, answer
+    return answer.json
+
+
+def test_what_a_model_failed_at_is_one_plain_line(vault, tmp_path, monkeypatch):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[llm]\nprovider = "command"\ncommand = ["false"]\n')
+    monkeypatch.setenv("SIGNET_CONFIG", str(mine))
+    answer = vault.spawn("session", "end", "--input", put(vault, summary=None))
+    assert answer.code == 0
+    assert answer.err.startswith("warning: command gave no summary: ") and answer.err.count("\n") == 1
