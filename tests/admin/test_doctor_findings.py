@@ -14,13 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import agents
 import pytest
-from agents import (
-    Inside,
-    Session,
-    sleeper,  # noqa: F401 - a fixture
-    until,
-)
+from agents import Inside, Session, until
 from workbench import Vault, call, spawn_ordinary, tree
 
 from signet_sync import __version__
@@ -31,6 +27,8 @@ from signet_sync.capture.spool import Job
 from signet_sync.host import service
 from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
+
+quick, sleeper = agents.quick, agents.sleeper
 
 HOLDS_A_LOCK = """
 import fcntl, os, sys, time
@@ -264,7 +262,7 @@ def test_a_moved_workspace(vault: Vault, tmp_path: Path) -> None:
     assert copy.state != vault.state == folder
 
 
-def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:  # noqa: F811
+def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
     (vault / ".daemon").mkdir()
     (vault / ".daemon/pid").write_text(str(sleeper.pid))
     remedy = told(vault, "signet-daemon", str(sleeper.pid), "held back")["remedy"]

@@ -142,15 +142,6 @@ def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -
     assert agent.end()[0] == 0
 
 
-def test_without_a_watch_full_passes_do_it_all(vault: Vault, start: Start) -> None:
-    Session().write(vault)
-    agent = start("--no-watch", "--interval", "1")
-    found = agent.passed()
-    assert (found["state"], found["watch"]) == ("polling", None)
-    known(agent.vault, Session().write(vault))
-    assert agent.end()[0] == 0
-
-
 def test_signs_of_life_come_from_the_loop_that_works(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

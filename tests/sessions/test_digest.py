@@ -167,20 +167,6 @@ def test_what_a_report_lists(text, kind, expected):
     assert [item.text for item in outcome(reported(text)).items if item.kind == kind] == expected
 
 
-def test_a_newer_list_takes_the_place_of_an_older_one():
-    old = DONE + "\n\nNext steps:\n- trim the wick\n- buy rape oil"
-    new = "The wick is trimmed and burns for 9 hours now.\n\nNext steps:\n- buy rape oil at the market"
-    assert found(reported(new, before=old)) == {("next", "buy rape oil at the market")}
-
-
-def test_what_was_declined_or_done_later_is_no_next_step():
-    text = reported(
-        DONE + "\n\nNext steps:\n- buy rape oil in town\n- trim the north wick", after="no need to buy rape oil"
-    )
-    assert ("next", "buy rape oil in town") not in found(text)
-    assert ("next", "trim the north wick") in found(text)
-
-
 def test_a_choice_that_was_taken_back_is_gone():
     text = (
         TASK
@@ -191,33 +177,6 @@ def test_a_choice_that_was_taken_back_is_gone():
         + assistant(EDIT + DONE)
     )
     assert [item.text for item in outcome(text).items] == ["no wait, make it 7 lamps instead of 5"]
-
-
-@pytest.mark.parametrize(("asked", "reply", "then", "expected"), [
-    ("1. tallow\n2. rape oil from the mill", "2", "", "rape oil from the mill"),
-    ("1. tallow\n2. rape oil from the mill", "the second, but without salt water", "",
-     "rape oil from the mill (but without salt water)"),
-    ("Options: (a) tallow candles, (b) rape oil from the mill, (c) gas", "b", "", "rape oil from the mill"),
-    ("Either burn tallow in the old lamp, or take rape oil from the mill.", "rape oil", "",
-     "take rape oil from the mill"),
-    ("- 案A: 油を使う\n- 案B: ガスを使う\n\nどちらにしますか？", "案Aで。", "", "油を使う"),
-    ("I would take rape oil from the mill. Shall I?", "yes", "", "take rape oil from the mill"),
-    ("A bigger tank would last longer. I'd do that.", "ok", "", "A bigger tank would last longer. I'd do that"),
-    ("May the keeper sleep at night?", "not in v1", "Noted: keeper stays awake at night in v1.",
-     "keeper stays awake at night in v1"),
-    ("How long should the lamp burn at night?", "9 hours", "", "How long should the lamp burn at night: 9 hours"),
-    ("Should both lamps go, or only one?", "both go. the harbour pays for light", "",
-     "both go. the harbour pays for light"),
-])  # fmt: skip
-def test_a_short_reply_is_said_in_full(asked, reply, then, expected):
-    text = (
-        TASK
-        + assistant(asked)
-        + user(reply)
-        + (assistant(then) + user("go on") if then else "")
-        + assistant(EDIT + DONE)
-    )
-    assert [item.text for item in outcome(text).items if item.kind == "decision"] == [expected]
 
 
 @pytest.mark.parametrize(("text", "status"), [
@@ -542,15 +501,6 @@ def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: s
 
 
 WICK = user("Please trim the wick of the north lamp. It smokes.")
-
-
-@pytest.mark.parametrize("name", ["A", "gone"])
-def test_a_project_named_like_a_common_word_is_named_at_the_end(name: str) -> None:
-    done = WICK + assistant(
-        EDIT + "I trimmed the wick number 6 to 4 mm in src/wick.py and ran the 12 checks; all pass."
-    )
-    said = told(done, project=f"/home/u/{name}")
-    assert said is not None and said.endswith(f" all pass (project {name}).") and ".md: " not in said
 
 
 @pytest.mark.parametrize("project", [None, "/home/u/x"])
