@@ -216,7 +216,7 @@ def served(vault, tmp_path, monkeypatch):
     running, over = threading.Event(), threading.Event()
     thread = threading.Thread(target=agent)
     thread.start()
-    running.wait(10)
+    running.wait(300)
     yield vault
     over.set()
     thread.join()
