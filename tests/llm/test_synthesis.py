@@ -13,6 +13,8 @@ from signet_sync.errors import ConfigError, ProviderError
 from signet_sync.llm import prompts, providers, synthesis
 from signet_sync.llm.prompts import clean_sentence, clean_summary, sentence_prompt, summary_prompt
 from signet_sync.llm.synthesis import for_one_flow, propose_sentence, propose_summary, provider_for
+from signet_sync.sessions import model_proposals
+from signet_sync.sessions.model_proposals import Proposals
 from signet_sync.settings.model import Settings
 
 SECRET = "ghp_" + "Zk3vQ9xLm2Rt7Yw1Bn5Hc8Dp4Fs6Gj0Aq2We"
@@ -269,8 +271,7 @@ def test_a_sentence_that_names_what_nobody_said_is_none(log):
 def test_nobody_is_asked_nothing(log, monkeypatch):
     monkeypatch.setattr(prompts, "summary_prompt", None)
     monkeypatch.setattr(prompts, "sentence_prompt", None)
-    for provider in (providers.NullProvider(), for_one_flow(providers.NullProvider())):
-        assert summary(provider) is None and sentence(provider) is None
+    assert summary(providers.NullProvider()) is None and sentence(providers.NullProvider()) is None
     assert log == []
 
 
@@ -282,6 +283,22 @@ def test_a_failure_is_said_once_and_without_text(log):
     assert len(broken.asked) == 1, "after a failure the flow does not ask again"
 
 
+def test_a_model_that_failed_twice_in_a_row_is_left_alone_for_a_while(log, monkeypatch):
+    broken = Fixed(*[ProviderError("no answer")] * 3, "Bounded the retries of the parser.")
+    clock = [0.0]
+    monkeypatch.setattr(model_proposals.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(synthesis, "provider_for", lambda settings, root, environ: broken)
+    settings = Settings(llm_provider="command", llm_command=("sh",))
+    propose = model_proposals.proposer(settings, "/", {})
+    words = {"kind": "compact", "summary": None, "project": None, "harness": None}
+    for _ in range(5):
+        assert propose("Fixed the parser.", **words) == Proposals()
+    assert len(broken.asked) == 2
+    clock[0] += model_proposals.REST
+    assert propose("Fixed the parser.", **words) == Proposals() and len(broken.asked) == 3
+    assert propose("Bounded the retries of the parser.", **words).sentence and len(broken.asked) == 4
+
+
 def test_an_empty_answer_is_said(log):
     assert summary(Fixed("<think>hidden")) is None and sentence(Fixed(" \n")) is None
     assert log == [
@@ -290,7 +307,6 @@ def test_an_empty_answer_is_said(log):
     ]
 
 
-@pytest.mark.system
 def test_all_calls_of_a_flow_share_one_timeout(log):
     provider = for_one_flow(shell("sleep 0.25; echo fine words about a bird in the oak tree today", 0.4))
     started = time.monotonic()
@@ -300,7 +316,6 @@ def test_all_calls_of_a_flow_share_one_timeout(log):
     assert len(log) == 1 and "no answer within" in log[0]
 
 
-@pytest.mark.system
 def test_a_dead_program_costs_its_timeout_once(log):
     provider = for_one_flow(shell("sleep 30", 0.2))
     started = time.monotonic()
@@ -308,7 +323,6 @@ def test_a_dead_program_costs_its_timeout_once(log):
     assert time.monotonic() - started < 0.2 + 0.3 and len(log) == 1
 
 
-@pytest.mark.system
 def test_a_program_that_repeats_the_prompt_does_not_get_it_into_the_log(log):
     assert summary(shell("cat >&2; exit 1", 5.0), "hidden words") is None
     assert len(log) == 1 and "hidden" not in log[0]
@@ -328,7 +342,6 @@ def test_by_default_it_is_nobody(root):
     assert provider_for(Settings(), str(root), {}) == providers.NullProvider()
 
 
-@pytest.mark.system
 def test_a_program_gets_the_environment(root):
     settings = Settings(synthesis_provider="command", synthesis_command=("sh", "-c", "echo $MINE"))
     found = provider_for(
