@@ -120,7 +120,7 @@ def test_what_a_person_has_made_of_the_server_stays_when_it_is_renewed(home: Pat
     put(home / ".config/opencode/opencode.json", json.dumps({"mcp": {"signet-sync": opencode_}}))
     found = conditions()
     assert codes(found["claude-code"]) == codes(found["codex"]) == ["server-gone"]
-    assert codes(found["opencode"]) == ["server-off", "server-gone"]
+    assert codes(found["opencode"]) == ["server-gone"]
     good(call("hooks", "install", "auto"))
     renewed = {"command": PYTHON, "args": [*WORDS[1:], "--read-only"]}
     assert registered(home) == {
@@ -129,7 +129,7 @@ def test_what_a_person_has_made_of_the_server_stays_when_it_is_renewed(home: Pat
         "gemini": None,
         "opencode": opencode_ | {"command": [*WORDS, "--read-only"]},
     }
-    assert codes(conditions()["opencode"]) == ["server-off"] and "# mine\n" in config.read_text()
+    assert codes(conditions()["opencode"]) == [] and "# mine\n" in config.read_text()
     good(call("hooks", "uninstall", "auto"))
     assert config.read_text() == 'model = "gpt"\n\n# tui\n[tui]\nx = 1\n'
     assert registered(home) == dict.fromkeys(LISTS)

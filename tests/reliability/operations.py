@@ -122,10 +122,6 @@ def _edit(workspace: Workspace) -> None:
     operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
 
 
-def _rename(workspace: Workspace) -> None:
-    operations.rename(workspace, "default", "inner-critic", "The Guard", now_us=NOW_US, key=KEY)
-
-
 def _propose(workspace: Workspace) -> None:
     protection.propose(workspace, "default", "inner-critic", "role", "It sleeps.", now_us=NOW_US, key=KEY)
 
@@ -391,11 +387,7 @@ _ALL = (
     ),
     Operation(
         "entity edit", "a section of an entity's profile set under a key", vaults.garden,
-        lambda _: Scenario(done(_edit), tidies=True), ("entity set", "entity append", "entity prune"),
-    ),
-    Operation(
-        "entity rename", "an entity's name and folder changed", vaults.garden,
-        lambda _: Scenario(done(_rename), tidies=True), ("entity rename", "entity status"),
+        lambda _: Scenario(done(_edit), tidies=True), ("entity set", "entity append", "entity prune", "entity status"),
     ),
     Operation(
         "entity proposal", "a proposal that waits for a person", vaults.garden,
