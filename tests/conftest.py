@@ -67,7 +67,7 @@ def pytest_xdist_auto_num_workers(config):
 def weight(path):
     """What a test file costs, as far as its text tells: whether it has whole vaults, and how much it holds."""
     text = path.read_text(encoding="utf-8")
-    return "from workbench import" in text, len(text)
+    return "from workbench import" in text or "(vault" in text, len(text)
 
 
 def pytest_sessionstart(session):
@@ -105,6 +105,14 @@ def home():
     folder = Path(os.environ["HOME"])
     folder.mkdir(parents=True)
     return folder
+
+
+@pytest.fixture
+def vault(tmp_path):
+    """An empty vault."""
+    from workbench import Vault
+
+    return Vault(tmp_path / "vault")
 
 
 @pytest.fixture(scope="session")

@@ -13,14 +13,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import agents
 import pytest
-from agents import sleeper  # noqa: F401 - a fixture
+from agents import Inside, Session, until
 from workbench import Vault, call, spawn_ordinary, tree
 
 from signet_sync import __version__
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
+from signet_sync.host import service
+from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
+
+quick, sleeper = agents.quick, agents.sleeper
 
 HOLDS_A_LOCK = """
 import fcntl, os, sys, time
@@ -95,9 +100,6 @@ def left_alone(vault: Vault, name: str) -> None:
     assert document["fixed"] == [] and not ailing(document)[name]["fix"] and tree(vault.root) == before
 
 
-# ── 1 ──
-
-
 def test_a_stale_lock(vault: Vault) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
@@ -119,9 +121,6 @@ def test_a_stale_lock(vault: Vault) -> None:
         other_holder.communicate()
 
 
-# ── 2 ──
-
-
 def test_a_wrong_mode(vault: Vault) -> None:
     def plant() -> None:
         vault.state.chmod(0o755)
@@ -139,9 +138,6 @@ def test_a_wrong_mode(vault: Vault) -> None:
     assert oct(vault.db.stat().st_mode)[-3:] == "600" and oct((vault.state / "locks").stat().st_mode)[-3:] == "700"
 
 
-# ── 4 ──
-
-
 def test_a_corrupt_database(vault: Vault) -> None:
     def plant() -> None:
         raw = bytearray(vault.db.read_bytes())
@@ -156,9 +152,6 @@ def test_a_corrupt_database(vault: Vault) -> None:
     plant()
     assert "moved aside" in fixed(vault, "database")
     assert len(vault.hits("number1x")) == 2
-
-
-# ── 5 ──
 
 
 @contextmanager
@@ -188,9 +181,6 @@ def test_a_dead_service(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
         assert "started signet-sync-vault-" in fixed(vault, "service") and up.exists()
 
 
-# ── 6 ──
-
-
 def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Path(os.environ["HOME"]) / ".claude/settings.json"
     settings.parent.mkdir(parents=True)
@@ -207,9 +197,6 @@ def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setenv("SIGNET_AGENT_ID", "No Such")
     assert "its hook fails" in told(vault, "hook-fails", "claude-code")["message"]
-
-
-# ── 7 ──
 
 
 def test_a_full_spool(vault: Vault) -> None:
@@ -231,10 +218,7 @@ def test_a_full_spool(vault: Vault) -> None:
     assert "was processed" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
 
 
-# ── 10 ──
-
-
-def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:  # noqa: F811
+def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
     (vault / ".daemon").mkdir()
     (vault / ".daemon/pid").write_text(str(sleeper.pid))
     remedy = told(vault, "signet-daemon", str(sleeper.pid), "held back")["remedy"]
@@ -243,9 +227,6 @@ def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None: 
     do(remedy)
     sleeper.wait()
     assert "signet-daemon" not in ailing(look(vault))
-
-
-# ── 11 ──
 
 
 def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,9 +248,6 @@ def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
-# ── 12 ──
-
-
 def test_an_unreadable_artifact(vault: Vault) -> None:
     path = next(vault.memory.glob("*--summary.md"))
     path.chmod(0)
@@ -278,3 +256,99 @@ def test_an_unreadable_artifact(vault: Vault) -> None:
     assert finding["level"] == "problem" and path.name in finding["message"] and not finding["fix"]
     do(finding["remedy"])
     assert path.stat().st_mode & 0o400 and "unreadable" not in ailing(look(vault))
+
+
+def test_a_deleted_page(vault: Vault) -> None:
+    page = vault / "MEMORY.md"
+    whole = page.read_bytes()
+    page.unlink()
+    do(told(vault, "page", "MEMORY.md is not there")["remedy"])
+    assert page.read_bytes() == whole
+    page.unlink()
+    fixed(vault, "page")
+    assert page.read_bytes() == whole
+
+
+def test_a_folder_or_a_link_in_the_place_of_a_page(vault: Vault) -> None:
+    page, mine = vault / "MEMORY.md", vault.root.parent / "notes.md"
+    page.rename(mine)
+    page.symlink_to(mine)
+    left_alone(vault, "page")
+    do(told(vault, "page", "is a link", "no longer written")["remedy"])
+    assert page.is_file() and not page.is_symlink() and mine.is_file() and "page" not in ailing(look(vault))
+
+
+def test_an_emptied_database(vault: Vault) -> None:
+    vault.db.write_bytes(b"")
+    do(told(vault, "database-behind", "empty")["remedy"])
+    vault.db.write_bytes(b"")
+    assert "came back from the backup" in fixed(vault, "database-behind")
+
+
+def test_a_mistyped_setting(vault: Vault) -> None:
+    (vault / "signet-sync.toml").write_text("watch.mod = 'polling'\n")
+    remedy = told(vault, "settings", "watch.mod ignored", "did you mean watch.mode?")["remedy"]
+    assert remedy.startswith("correct its name in ")
+    (vault / "signet-sync.toml").write_text("log.level = 'DEBUG'\n")
+    assert told(vault, "settings", "a workspace may not set this")["remedy"].startswith("move it to ")
+
+
+def test_a_workspace_that_is_a_link_to_nowhere(vault: Vault) -> None:
+    link = vault.root.parent / "link"
+    link.symlink_to(vault.root.parent / "unmounted")
+    for words in (["doctor"], ["status"]):
+        assert "/unmounted, which does not exist" in call("--workspace", link, *words).out
+    said = call("--workspace", vault.root.parent / "mistyped", "status").out
+    assert "no such workspace" in said and "reindex" not in said
+
+
+def test_copies_of_a_sync_service(vault: Vault) -> None:
+    summary = next(vault.memory.glob("*--summary.md"))
+    shutil.copy(summary, summary.with_stem(f"{summary.stem} (1)"))
+    (vault / "MEMORY (conflicted copy).md").write_text("my own words\n")
+    vault.call("reindex")
+    remedy = told(vault, "copies", "2, the first MEMORY (conflicted copy).md")["remedy"]
+    said = call(*shlex.split(remedy, comments=True)[1:]).out
+    assert said.count("ignored conflict-copy") == 2
+
+
+def test_a_hook_that_was_pasted_in_once_more(vault: Vault) -> None:
+    settings = Path(os.environ["HOME"]) / ".claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    assert vault.call("hooks", "install", "claude-code").code == 0
+    whole = json.loads(settings.read_text())
+    twice = {event: groups * 2 for event, groups in whole["hooks"].items()}
+    settings.write_text(json.dumps({"hooks": twice}))
+    do(told(vault, "hooks", "called more than once", "SessionStart")["remedy"])
+    assert json.loads(settings.read_text()) == whole
+
+
+def test_a_service_whose_program_is_gone(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_service(vault, tmp_path, monkeypatch):
+        unit = next((Path(os.environ["HOME"]) / ".config/systemd/user").glob("signet-sync-vault-*.service"))
+        whole = unit.read_text()
+        program = whole.partition("\nExecStart=:")[2].split()[0]
+        unit.write_text(whole.replace(f"ExecStart=:{program}", "ExecStart=:/gone/venv/bin/signet-sync"))
+        left_alone(vault, "service-program")
+        do(told(vault, "service-program", "/gone/venv/bin/signet-sync")["remedy"])
+        assert unit.read_text() == whole
+
+        script = tmp_path / "script"
+        script.write_text("#!/gone/python3.9\n")
+        script.chmod(0o700)
+        unit.write_text(f"ExecStart=:{script} run\n")
+        assert service.missing_program(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_state_folder_that_is_deleted_under_the_agent(vault: Vault) -> None:
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        shutil.move(vault.state, vault.state.with_name("moved"))  # at once: the agent goes on writing
+        shutil.rmtree(vault.state.with_name("moved"), ignore_errors=True)
+        until(lambda: (vault.state / "heartbeat.json").exists() and agent.state == "watching", "it begins anew")
+        # The heartbeat may come back before the agent has noticed, its lock only afterwards.
+        until(lambda: state_dir.run_lock_holder(state_dir.locate(str(vault.root))), "it holds its new lock")
+        until(lambda: vault.call("search", "nothing").code == 0, "its new database is filled")
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "it works")

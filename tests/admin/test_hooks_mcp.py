@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,9 @@ from signet_sync.host.harness_settings.mcp_server import is_ours
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {
-    "claude-code": ".claude.json",
-    "codex": ".codex/config.toml",
-    "gemini": ".gemini/settings.json",
+    "claude-code": ".claude.json", "codex": ".codex/config.toml", "gemini": ".gemini/settings.json",
     "opencode": ".config/opencode/opencode.json",
-}
+}  # fmt: skip
 # What a person has under our name: it is not ours, whatever it is called.
 THEIRS = {
     "claude-code": '{"mcpServers": {"signet-sync": {"command": "npx", "args": ["their-server"]}}}',
@@ -63,11 +60,9 @@ def test_the_server_stands_beside_the_hooks_and_goes_with_them(home: Path, vault
     parts = {"command": words[0], "args": words[1:]}
     handed_on = {"env_vars": ["SIGNET_CONFIG", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]}
     assert registered(home) == {
-        "claude-code": {"type": "stdio", **parts},
-        "codex": parts | handed_on,
-        "gemini": parts,
+        "claude-code": {"type": "stdio", **parts}, "codex": parts | handed_on, "gemini": parts,
         "opencode": {"type": "local", "command": words},
-    }
+    }  # fmt: skip
     for name, condition in conditions().items():
         mcp = condition["mcp"]
         assert condition["installed"] and condition["problems"] == []
@@ -140,17 +135,6 @@ def test_what_a_person_has_made_of_the_server_stays_when_it_is_renewed(home: Pat
     assert registered(home) == dict.fromkeys(LISTS)
 
 
-def test_the_server_follows_the_hooks_to_another_workspace(home: Path, vault: Vault, tmp_path: Path) -> None:
-    good(call("hooks", "install", "gemini", "--mcp", "--agent", "nova"))
-    other = Vault(tmp_path / "other")
-    seen_from_there = conditions("--workspace", str(other.root))["gemini"]
-    assert codes(seen_from_there) == ["other-workspace", "server-elsewhere"]
-    good(other.call("hooks", "install", "gemini"))
-    assert registered(home)["gemini"]["args"] == [*WORDS[1:4], "--workspace", str(other.root), "mcp", "--agent", "nova"]
-    good(call("hooks", "uninstall", "gemini"))
-    assert not (home / ".gemini").exists()
-
-
 def test_a_person_may_start_our_server_in_a_way_of_their_own(home: Path, vault: Vault, monkeypatch: Any) -> None:
     """As the documentation has it for pasting; only where it cannot work it is told, and replaced when asked for."""
     text = '{"mcpServers": {"signet-sync": {"command": "signet-sync", "args": ["mcp"]}}}'
@@ -165,15 +149,6 @@ def test_a_person_may_start_our_server_in_a_way_of_their_own(home: Path, vault: 
     assert registered(home)["claude-code"]["args"] == WORDS[1:]
 
 
-def test_opencode_keeps_the_shape_that_its_file_has(home: Path, vault: Vault) -> None:
-    text = '{"mcp": {"servers": {"docs": {"type": "local", "command": ["npx"]}}, "timeout": 5}}\n'
-    path = put(home / ".config/opencode/opencode.json", text)
-    good(call("hooks", "install", "opencode", "--mcp"))
-    assert registered(home)["opencode"] == {"type": "local", "command": WORDS}
-    good(call("hooks", "uninstall", "opencode"))
-    assert path.read_text() == text
-
-
 def test_openclaw_edits_its_own_list(home: Path, vault: Vault) -> None:
     out = good(call("hooks", "install", "openclaw", "--mcp")).out
     assert f"""openclaw mcp set signet-sync '{{"command": "{PYTHON}",""" in out
@@ -182,15 +157,6 @@ def test_openclaw_edits_its_own_list(home: Path, vault: Vault) -> None:
     put(home / ".openclaw/openclaw.json", '{mcp: {servers: {"signet-sync": {args: ["-m", "signet_sync"]}}}} // mine')
     assert "openclaw mcp unset signet-sync" in good(call("hooks", "uninstall", "openclaw")).out
     assert [entry.name for entry in (home / ".openclaw").iterdir()] == ["openclaw.json"]
-
-
-def test_claude_code_with_a_folder_of_its_own_keeps_its_list_there(home: Path, vault: Vault, monkeypatch: Any) -> None:
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
-    good(call("hooks", "install", "claude-code", "--mcp"))
-    assert conditions()["claude-code"]["mcp"]["path"] == str(home / "elsewhere/.claude.json")
-    put(home / "elsewhere/.config.json", "{}")
-    good(call("hooks", "install", "claude-code", "--mcp"))
-    assert conditions()["claude-code"]["mcp"]["path"] == str(home / "elsewhere/.config.json")
 
 
 @pytest.mark.parametrize("times", [1, 9])
@@ -225,13 +191,6 @@ def test_a_list_that_cannot_be_edited_stops_only_the_server(home: Path, vault: V
     assert path.read_text() == text
 
 
-def test_without_the_extra_it_is_registered_and_told(home: Path, vault: Vault, monkeypatch: Any) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)
-    out = good(call("hooks", "install", "gemini", "--mcp")).out
-    assert "the extra `mcp` is missing: pip install 'signet-sync[mcp]'" in out
-    assert registered(home)["gemini"] and codes(conditions()["gemini"]) == ["server-extra"]
-
-
 def test_doctor_knows_a_server_whose_program_is_gone(home: Path, vault: Vault) -> None:
     good(call("hooks", "install", "claude-code", "--mcp", "--agent", "nova"))
     path = home / ".claude.json"
@@ -248,14 +207,6 @@ def test_doctor_knows_a_server_whose_program_is_gone(home: Path, vault: Vault) -
     assert codes(conditions()["claude-code"]) == [] == checks_harness.broken(target)
 
 
-def test_leaving_a_workspace_takes_its_server_along(home: Path, vault: Vault) -> None:
-    good(call("hooks", "install", "claude-code", "--mcp"))
-    (home / ".claude/settings.json").unlink()
-    assert "claude-code" in good(call("eject", "--dry-run")).out
-    good(call("eject", "--yes"))
-    assert not (home / ".claude.json").exists()
-
-
 @pytest.mark.parametrize(
     "flags", [("--agent", "nova"), ("--scope", "shared"), ("--mcp", "--agent", "../x"), ("--mcp", "--scope", "all")]
 )
@@ -264,14 +215,11 @@ def test_flags_that_mean_nothing_are_refused(home: Path, vault: Vault, flags: tu
     assert answer.code == 2 and answer.err and not (home / ".claude").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ('mcp_servers = {signet-sync = {command = "signet-sync", args = ["mcp"]}}\n', "mcp_servers = {}\n"),
-        ('[mcp_servers.signet-sync]\ncommand = "signet-sync"  # c\nargs = [\n  "mcp",\n]\n', ""),
-        ('[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\nx = 1\n', "[mcp_servers]\nx = 1\n"),
-    ],
-)
+@pytest.mark.parametrize(("text", "left"), [
+    ('mcp_servers = {signet-sync = {command = "signet-sync", args = ["mcp"]}}\n', "mcp_servers = {}\n"),
+    ('[mcp_servers.signet-sync]\ncommand = "signet-sync"  # c\nargs = [\n  "mcp",\n]\n', ""),
+    ('[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\nx = 1\n', "[mcp_servers]\nx = 1\n"),
+])  # fmt: skip
 def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, text: str, left: str) -> None:
     path = put(home / ".codex/config.toml", text)
     good(call("hooks", "install", "codex", "--mcp", "--agent", "nova"))
@@ -280,17 +228,37 @@ def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, te
     assert path.read_text() == left
 
 
-@pytest.mark.parametrize(
-    ("words", "ours"),
-    [
-        (WORDS, True),
-        (["signet-sync", "mcp"], True),
-        (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),
-        (["npx", "signet-sync-mcp"], False),
-        (["npx", "un-signet-sync", "mcp"], False),
-        (["signet-sync", "hook", "codex"], False),
-        ([], False),
-    ],
-)
+@pytest.mark.parametrize(("words", "ours"), [
+    (WORDS, True), (["signet-sync", "mcp"], True),
+    (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),
+    (["npx", "signet-sync-mcp"], False), (["npx", "un-signet-sync", "mcp"], False),
+    (["signet-sync", "hook", "codex"], False), ([], False),
+])  # fmt: skip
 def test_our_server_is_known_again(words: list[str], ours: bool) -> None:
     assert is_ours(words) is ours
+
+
+def test_opencode_keeps_the_shape_that_its_file_has(home: Path, vault: Vault) -> None:
+    text = '{"mcp": {"servers": {"docs": {"type": "local", "command": ["npx"]}}, "timeout": 5}}\n'
+    path = put(home / ".config/opencode/opencode.json", text)
+    good(call("hooks", "install", "opencode", "--mcp"))
+    assert registered(home)["opencode"] == {"type": "local", "command": WORDS}
+    good(call("hooks", "uninstall", "opencode"))
+    assert path.read_text() == text
+
+
+def test_claude_code_with_a_folder_of_its_own_keeps_its_list_there(home: Path, vault: Vault, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    assert conditions()["claude-code"]["mcp"]["path"] == str(home / "elsewhere/.claude.json")
+    put(home / "elsewhere/.config.json", "{}")
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    assert conditions()["claude-code"]["mcp"]["path"] == str(home / "elsewhere/.config.json")
+
+
+def test_leaving_a_workspace_takes_its_server_along(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    (home / ".claude/settings.json").unlink()
+    assert "claude-code" in good(call("eject", "--dry-run")).out
+    good(call("eject", "--yes"))
+    assert not (home / ".claude.json").exists()

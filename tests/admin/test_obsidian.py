@@ -47,12 +47,6 @@ def test_what_is_missing_is_set_once_and_the_rest_stays(there: Vault) -> None:
     assert "nothing to change" in there.call("obsidian", "--yes").out and outside_state(there) == again
 
 
-def test_a_vault_that_obsidian_never_opened_gets_both_files(vault: Vault) -> None:
-    assert vault.call("obsidian", "--yes").code == 0
-    assert json.loads((vault.root / ".obsidian/app.json").read_text()) == {"userIgnoreFilters": ["memory/"]}
-    assert json.loads((vault.root / ".obsidian/graph.json").read_text()) == {"search": "-path:memory/"}
-
-
 def test_a_base_that_a_person_changed_stays(there: Vault) -> None:
     (there.root / "Memory.base").write_text("views: []\n")
     assert there.call("obsidian", "--yes").code == 0
@@ -77,9 +71,3 @@ def test_nothing_is_written_through_a_link(there: Vault, tmp_path: Path) -> None
     app.symlink_to(elsewhere)
     assert there.call("obsidian", "--yes").code == 3
     assert elsewhere.read_text() == "{}" and app.is_symlink()
-
-
-def test_a_question_needs_an_answer(there: Vault) -> None:
-    answer = there.call("obsidian")
-    assert answer.code == 2 and "--yes" in answer.err
-    assert not (there.root / "Memory.base").exists()

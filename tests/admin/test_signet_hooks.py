@@ -56,15 +56,9 @@ def test_they_are_named_and_taken_out_whatever_the_path(vault, settings, program
     assert signet.there() == signet.take_out(str(vault.root)).done == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "signet-sync hook claude-code",
-        "/x/signet_sync hook session-end -H x",
-        "designet hook session-end -H x",
-        "signet",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "signet-sync hook claude-code", "/x/signet_sync hook session-end -H x", "designet hook session-end -H x", "signet",
+])  # fmt: skip
 def test_other_commands_are_not_signets(vault, settings, command):
     settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}}))
     assert signet.there() == signet.take_out(str(vault.root)).done == []

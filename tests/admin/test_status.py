@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import LINUX, Session, ago, seconds, until
+from agents import Session, ago, until
 from workbench import ROOT, Vault
 
 from signet_sync.capture import spool
@@ -20,11 +19,6 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.state_dir import StateFolder
 
 NOW = "2026-03-29T12:00:00.000Z"
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
 
 
 @pytest.fixture
@@ -56,24 +50,6 @@ def status(vault: Vault) -> dict[str, Any]:
 
 def check(vault: Vault) -> int:
     return vault.call("status", "--check").code
-
-
-def test_every_field_of_the_contract_is_there(indexed: Vault) -> None:
-    found = status(indexed)
-    assert found["workspace"] == str(indexed.root)
-    assert found["database"] == str(indexed.db)
-    assert (found["running"], found["pid"], found["state"], found["watch"]) == (False, None, "stopped", None)
-    assert found["last_full_pass"] == NOW
-    assert found["counts"] == {
-        "artifacts": 3,
-        "sessions": 1,
-        "agents": 1,
-        "tombstones": 0,
-        "violations": 0,
-        "invalid": 0,
-    }
-    assert found["sizes"]["database"] > 0
-    assert found["since"] is None
 
 
 def test_before_the_first_pass_there_is_nothing_but_a_hint(vault: Vault) -> None:
@@ -116,28 +92,15 @@ def test_an_agent_that_gives_no_sign_of_life_is_not_well(indexed: Vault) -> None
         assert "does not respond" in indexed.call("status").out
 
 
-def test_a_long_idle_agent_is_well(indexed: Vault) -> None:
-    with state_dir.run_lock(folder(indexed)):
-        beat(indexed, since=ago(days=9), last_full_pass=ago(seconds=200), age=14)
-        assert check(indexed) == 0
-
-
-@pytest.mark.parametrize(
-    ("facts", "code"),
-    [
-        ({"state": "watching"}, 0),
-        ({"state": "polling", "watch": "polling"}, 0),
-        ({"state": "reconciling"}, 0),
-        ({"state": "held: signet daemon", "trouble": "a Signet daemon (pid 7) is alive"}, 0),
-        ({"state": "halted: cliff"}, 1),
-        ({"state": "degraded: the disk is full"}, 1),
-        ({"state": "waiting: workspace"}, 1),
-        ({"state": "starting", "last_full_pass": None}, 1),
-        ({"last_full_pass": ago(seconds=660)}, 1),
-        ({"last_full_pass": ago(seconds=660), "interval": 3600.0}, 0),
-        ({"last_full_pass": "nonsense"}, 1),
-    ],
-)
+@pytest.mark.parametrize(("facts", "code"), [
+    ({"state": "watching"}, 0), ({"state": "polling", "watch": "polling"}, 0), ({"state": "reconciling"}, 0),
+    ({"state": "held: signet daemon", "trouble": "a Signet daemon (pid 7) is alive"}, 0),
+    ({"state": "halted: cliff"}, 1), ({"state": "degraded: the disk is full"}, 1), ({"state": "waiting: workspace"}, 1),
+    ({"state": "starting", "last_full_pass": None}, 1),
+    ({"last_full_pass": ago(seconds=660)}, 1),
+    ({"last_full_pass": ago(seconds=660), "interval": 3600.0}, 0),
+    ({"last_full_pass": "nonsense"}, 1),
+])  # fmt: skip
 def test_check_answers_with_its_exit_code(indexed: Vault, facts: dict[str, Any], code: int) -> None:
     if facts.get("last_full_pass") in (None, "nonsense") and "last_full_pass" in facts:
         (folder(indexed).path / Path("last-pass.json")).unlink()
@@ -188,33 +151,6 @@ def test_a_database_that_cannot_be_read_is_a_line_of_the_answer(indexed: Vault, 
     assert bytes(raw) == indexed.db.read_bytes(), "looking heals nothing"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"pid": "x"}', "\udcff"])
-def test_a_broken_heartbeat_is_no_agent(indexed: Vault, text: str) -> None:
-    Path(folder(indexed).heartbeat).write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert not status(indexed)["running"]
-    with state_dir.run_lock(folder(indexed)):
-        found = status(indexed)
-        assert found["running"]
-        assert found["state"] == "starting"
-
-
-def test_status_is_quick_and_light(indexed: Vault) -> None:
-    code = (
-        "import sys\n"
-        "from signet_sync.cli.main import run\n"
-        f"assert run(['--workspace', {str(indexed.root)!r}, 'status', '--json']) == 0\n"
-        "heavy = {'pydantic', 'loguru', 'rich', 'yaml', 'watchdog'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()
-
-
-# ── intake ──
-
-
 def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
     spool_folder = folder(indexed).spool
     for event in ("stop", "end"):
@@ -225,22 +161,10 @@ def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
     assert "1 job waiting · 1 session active recently" in indexed.call("status").out
 
 
-# ── logs ──
-
-
 def log_file(vault: Vault) -> Path:
     path = Path(folder(vault).logs) / "signet-sync.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def test_logs_shows_the_last_lines(indexed: Vault) -> None:
-    log_file(indexed).write_text("".join(f"line {number}\n" for number in range(100)))
-    answer = indexed.call("logs", "-n", "3")
-    assert answer.out == "line 97\nline 98\nline 99\n"
-    assert answer.err.strip() == str(log_file(indexed))
-    assert indexed.call("logs", "-n", "0").out == ""
-    assert indexed.call("logs", "--json").json == {"path": str(log_file(indexed)), "exists": True}
 
 
 def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
@@ -248,13 +172,6 @@ def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
     assert indexed.call("logs", "hook", "-n", "1").out == "2\n"
     assert "signet-sync logs hook" in indexed.call("logs").err
     assert indexed.call("logs", "intake").code == 2
-
-
-def test_logs_before_anything_was_logged_says_where_they_will_be(vault: Vault) -> None:
-    answer = vault.call("logs")
-    assert answer.code == 2
-    assert "it is written by signet-sync run" in answer.err
-    assert vault.call("logs", "--json").json["exists"] is False
 
 
 def test_logs_follows_over_a_rotation(indexed: Vault) -> None:
@@ -279,35 +196,3 @@ def test_logs_follows_over_a_rotation(indexed: Vault) -> None:
             until(lambda: out.read_text() == "first\nsecond\nlast of the old\nfirst of the new\n")
         finally:
             process.kill()
-
-
-# ── service ──
-
-
-def test_service_print_names_this_workspace(vault: Vault) -> None:
-    unit = vault.call("service", "install", "--print")
-    assert unit.code == 0
-    assert str(vault.root) in unit.out
-    assert "Type=notify" in unit.out or not LINUX
-
-
-def test_service_status_with_no_service_says_how_to_get_one(vault: Vault) -> None:
-    answer = vault.call("service", "status")
-    assert answer.code == 0
-    assert "signet-sync service install" in answer.out
-    assert vault.call("service", "status", "--json").json["services"] == []
-
-
-@pytest.mark.skipif(not LINUX, reason="systemd is Linux's")
-def test_service_install_without_a_running_systemd_says_what_to_do_by_hand(vault: Vault) -> None:
-    environ = {"XDG_RUNTIME_DIR": "/nonexistent", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}
-    begin = time.monotonic()
-    answer = vault.spawn("service", "install", "--json", environ=environ)
-    assert answer.code == 0, answer
-    document = json.loads(answer.out)
-    assert document["by_hand"]
-    assert Path(document["path"]).is_file()
-    assert Path(document["path"]).is_relative_to(os.environ["XDG_CONFIG_HOME"])
-    assert vault.spawn("service", "uninstall", "--json", environ=environ).code == 0
-    assert not Path(document["path"]).exists()
-    assert time.monotonic() - begin < seconds(30)

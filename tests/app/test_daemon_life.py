@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,24 +14,10 @@ from typing import Any
 
 import agents
 import pytest
-from agents import (
-    Inside,
-    Session,
-    heartbeat,
-    known,
-    manager,
-    page,
-    seconds,
-    status,
-    until,
-    verdict,
-)
+from agents import Inside, Session, heartbeat, known, manager, page, status, until, verdict
 from workbench import ROOT, Vault
 
 from benchmarks.corpus import write_corpus
-from signet_sync.app import daemon
-from signet_sync.app.daemon import Options
-from signet_sync.errors import AnotherAgent
 from signet_sync.host.sd_notify import Notifier
 from signet_sync.sync import engine
 
@@ -41,63 +25,20 @@ Start = Any
 vault, start, quick = agents.vault, agents.start, agents.quick
 
 
-# ── one agent a workspace ──
-
-
-def test_a_second_run_ends_with_4_within_a_second(vault: Vault, start: Start) -> None:
+def test_a_second_run_ends_with_4(vault: Vault, start: Start) -> None:
     first = start()
     first.passed()
-    times, took = [], 0.0
-    for _ in range(3):
-        begin = time.monotonic()
-        answer = vault.spawn("run")
-        times.append(time.monotonic() - begin)
-        assert answer.code == 4
-        assert f"pid {first.process.pid}" in answer.err
-        took = min(times)
-        if took < 1.0:
-            break
-    assert took < seconds(1.0)
+    answer = vault.spawn("run")
+    assert answer.code == 4 and f"pid {first.process.pid}" in answer.err
     assert status(vault)["pid"] == first.process.pid
     assert status(vault)["running"]
-
-
-@pytest.mark.slow
-def test_of_eight_starters_exactly_one_runs(vault: Vault, start: Start) -> None:
-    agents = [start() for _ in range(8)]
-    until(lambda: sum(agent.process.poll() is not None for agent in agents) == 7, "seven have ended")
-    codes = sorted(str(agent.process.poll()) for agent in agents)
-    assert codes == ["4"] * 7 + ["None"]
-    (winner,) = [agent for agent in agents if agent.process.poll() is None]
-    winner.passed()
-    assert len(list(Path(os.environ["SIGNET_STATE"]).glob("*-*-*/workspace.json"))) == 1, "one id"
-
-
-def test_killed_it_can_be_started_again_at_once(vault: Vault, start: Start) -> None:
-    session = Session().write(vault)
-    first = start()
-    first.passed()
-    assert first.end(signal.SIGKILL)[0] == -signal.SIGKILL
-    left = heartbeat(vault)
-    assert left is not None
-    found = status(vault)
-    assert (found["running"], found["pid"], found["state"], found["stale_heartbeat"]) == (False, None, "stopped", True)
-
-    second = start()
-    assert second.passed()["pid"] == second.process.pid
-    assert vault.hits(session.word)
-
-
-# ── ends ──
 
 
 def test_idle_it_ends_at_once_and_leaves_nothing_behind(vault: Vault, start: Start) -> None:
     Session().write(vault)
     agent = start()
     agent.passed()
-    code, took = agent.end()
-    assert (code, agent.output().count("Traceback")) == (0, 0)
-    assert took < seconds(2.0)
+    assert (agent.end()[0], agent.output().count("Traceback")) == (0, 0)
     assert heartbeat(vault) is None
     wal = Path(f"{vault.db}-wal")
     assert not wal.exists() or wal.stat().st_size == 0
@@ -105,15 +46,12 @@ def test_idle_it_ends_at_once_and_leaves_nothing_behind(vault: Vault, start: Sta
     assert (status(vault)["state"], status(vault)["running"]) == ("stopped", False)
 
 
-def test_in_its_first_pass_it_ends_within_two_seconds(vault: Vault, start: Start) -> None:
+def test_in_its_first_pass_it_ends_without_waiting_for_it(vault: Vault, start: Start) -> None:
     write_corpus(str(vault.root), 1000)
     agent = start()
     until(lambda: (heartbeat(vault) or {}).get("state") == "reconciling", "it has begun")
-    time.sleep(0.2)
-    code, took = agent.end()
-    assert code == 0, agent.output()
+    assert agent.end()[0] == 0, agent.output()
     assert vault.rows("select count(*) from files") == [(0,)], "it was in the midst of it"
-    assert took < seconds(2.0)
     wal = Path(f"{vault.db}-wal")
     assert not wal.exists() or wal.stat().st_size == 0
     assert heartbeat(vault) is None
@@ -129,9 +67,6 @@ def test_with_its_output_closed_it_runs_all_the_same(vault: Vault) -> None:
         finally:
             process.terminate()
     assert process.returncode == 0
-
-
-# ── settings and the service manager ──
 
 
 def test_a_hangup_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vault, start: Start) -> None:
@@ -175,9 +110,7 @@ def test_the_service_manager_hears_everything_that_it_waits_for(vault: Vault, st
         agent = start(environ={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "600000"})
         until(lambda: "STATUS=watching" in texts() and "READY=1" in texts(), "ready")
         count = texts().count("WATCHDOG=1")
-        until(lambda: texts().count("WATCHDOG=1") >= count + 4, "signs of life of an idle loop", 10)
-        beats = [at for at, text in heard() if text == "WATCHDOG=1"][-4:]
-        assert max(b - a for a, b in itertools.pairwise(beats)) < seconds(0.6)
+        until(lambda: texts().count("WATCHDOG=1") >= count + 4, "signs of life of an idle loop")
 
         agent.send(signal.SIGHUP)
         until(lambda: texts().count("READY=1") == 2, "ready again")
@@ -188,21 +121,10 @@ def test_the_service_manager_hears_everything_that_it_waits_for(vault: Vault, st
         until(lambda: "STOPPING=1" in texts(), "stopping")
 
 
-def test_memory_in_no_database_is_no_agent(vault: Vault) -> None:
-    answer = vault.spawn("--db", ":memory:", "run")
-    assert answer.code == 2
-    assert "--db" in answer.err
-
-
-# ── polling ──
-
-
 def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -> None:
     environ = {
-        "SIGNET_WATCH_MODE": "polling",
-        "SIGNET_WATCH_POLL_INTERVAL": "0.3",
-        "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5",
-    }
+        "SIGNET_WATCH_MODE": "polling", "SIGNET_WATCH_POLL_INTERVAL": "0.3", "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5",
+    }  # fmt: skip
     Session().write(vault)
     agent = start(environ=environ)
     found = agent.passed()
@@ -220,28 +142,17 @@ def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -
     assert agent.end()[0] == 0
 
 
-def test_without_a_watch_full_passes_do_it_all(vault: Vault, start: Start) -> None:
-    Session().write(vault)
-    agent = start("--no-watch", "--interval", "1")
-    found = agent.passed()
-    assert (found["state"], found["watch"]) == ("polling", None)
-    known(agent.vault, Session().write(vault))
-    assert agent.end()[0] == 0
-
-
-# ── the service manager ──
-
-
 def test_signs_of_life_come_from_the_loop_that_works(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Session().write(vault)
-    stuck, release = threading.Event(), threading.Event()
+    stuck, hangs, release = threading.Event(), threading.Event(), threading.Event()
     really = engine.run_pass
 
     def hanging(workspace: Any, request: Any) -> Any:
         if stuck.is_set():
-            release.wait(30)
+            hangs.set()
+            release.wait(600)
         return really(workspace, request)
 
     monkeypatch.setattr(engine, "run_pass", hanging)
@@ -257,29 +168,13 @@ def test_signs_of_life_come_from_the_loop_that_works(
             until(lambda: beats() > first + 3, "alive")
             stuck.set()
             Session().write(vault)
-            time.sleep(0.6)
+            assert hangs.wait(60)
+            time.sleep(0.3)  # what was said before is heard
             silent = beats()
             time.sleep(0.5)
             assert beats() == silent, "a loop that hangs says nothing"
             release.set()
             until(lambda: beats() > silent + 3, "alive again")
-
-
-# ── one agent ──
-
-
-def test_a_second_one_in_the_same_process_is_refused(vault: Vault) -> None:
-    Session().write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        with pytest.raises(AnotherAgent):
-            daemon.Daemon(Options(str(vault.root), None, {})).run()
-        assert heartbeat(vault) is not None
-        assert agent.state == "watching"
-    assert socket.gethostname()
-
-
-# ── the root ──
 
 
 def test_a_root_that_is_not_there_yet_is_waited_for(vault: Vault, start: Start) -> None:
@@ -299,17 +194,6 @@ def test_a_root_that_is_not_there_yet_is_waited_for(vault: Vault, start: Start) 
     assert agent.passed()["interval"] == 77, "its own settings count"
     assert len(vault.hits(session.word)) == 2
     assert agent.end()[0] == 0
-    assert not list(Path(os.environ["SIGNET_STATE"]).glob("*/heartbeat.json"))
-
-
-def test_stopped_while_it_waits_it_leaves_nothing(vault: Vault, start: Start) -> None:
-    shutil.rmtree(vault.root)
-    agent = start()
-    agent.wait("waiting: workspace")
-    code, took = agent.end()
-    assert code == 0
-    assert took < seconds(2.0)
-    assert not vault.root.exists()
     assert not list(Path(os.environ["SIGNET_STATE"]).glob("*/heartbeat.json"))
 
 

@@ -14,27 +14,14 @@ import agents
 import apsw
 import artifacts_fixture as made
 import pytest
-from agents import (
-    Inside,
-    Session,
-    ago,
-    counts,
-    page,
-    some,
-    status,
-    until,
-    verdicts,
-)
+from agents import Inside, Session, ago, counts, page, some, status, until, verdicts
+from transcript_builder import waited
 from workbench import Vault, sampled
 
-from signet_sync.errors import DatabaseError
 from signet_sync.pages import signet_daemon
 
 Start = Any
 vault, start, quick, sleeper = agents.vault, agents.start, agents.quick, agents.sleeper
-
-
-# ── the database ──
 
 
 def buried(vault: Vault) -> Session:
@@ -60,11 +47,9 @@ def overwrite_table(path: Path) -> None:
 
 
 DAMAGES = {
-    "deleted": lambda db: db.unlink(),
-    "log deleted": lambda db: Path(f"{db}-wal").unlink(),
-    "garbage": overwrite_table,
+    "deleted": lambda db: db.unlink(), "log deleted": lambda db: Path(f"{db}-wal").unlink(), "garbage": overwrite_table,
     "exchanged": lambda db: (db.with_name("x").write_bytes(b""), db.with_name("x").replace(db)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("quick")
@@ -94,27 +79,6 @@ def test_a_database_lost_under_it_is_made_anew_and_tombstones_stay(vault: Vault,
         until(lambda: not list(vault.memory.glob(f"*{gone.token}*")), "what was removed stays removed")
         assert not vault.hits(gone.word)
     assert agent.code == 0
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_newer_schema_under_it_is_left_alone(vault: Vault) -> None:
-    Session().write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        newer = vault.db.with_name("newer")
-        connection = apsw.Connection(str(newer))
-        connection.execute("create table x(y); pragma application_id = 1397314393; pragma user_version = 999")
-        connection.close()
-        # The log of the old file must not be played into the new one.
-        vault.db.with_name(f"{vault.db.name}-wal").unlink(missing_ok=True)
-        newer.replace(vault.db)
-        agent.wait("degraded: the database has schema 999")
-    assert not list(vault.state.glob("*.corrupt-*"))
-    with pytest.raises(DatabaseError, match="schema 999"), Inside(vault) as agent:
-        until(lambda: agent.failure, "refused at the start")
-
-
-# ── a live Signet daemon ──
 
 
 def signet_runs(vault: Vault, pid: int) -> None:
@@ -149,20 +113,6 @@ def test_a_live_signet_daemon_holds_back_pages_until_it_ends(vault: Vault, sleep
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_signet_daemon_that_comes_later_is_noticed(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
-    Session().write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        agent.settled()
-        before = page(vault)
-        signet_runs(vault, sleeper.pid)
-        agent.wait("held: signet daemon")
-        new = Session().write(vault)
-        until(lambda: vault.hits(new.word), "indexed")
-        assert page(vault) == before
-
-
-@pytest.mark.usefixtures("quick")
 def test_a_page_of_a_signet_that_has_gone_is_taken_back_after_a_while(vault: Vault) -> None:
     session = Session().write(vault)
     theirs = "<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n- a <!-- signet:end --> b\n- c\n"
@@ -186,34 +136,17 @@ LEAVES = 30 * 86_400  # a session's time in the window, in seconds
 
 @pytest.mark.usefixtures("quick")
 def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault: Vault) -> None:
-    stays, goes = Session(), Session()
-    goes.who["captured_at"] = ago(seconds=LEAVES - 2.5)
-    for session in (stays, goes):
-        session.write(vault)
+    stays = Session().write(vault)
     with Inside(vault) as agent:
         agent.wait("watching")
-        row = f"| {goes.sentence}"
-        assert row in page(vault)
-        until(lambda: row not in page(vault), "out of the window", 20)
+        for left in (2, 20, 200):  # seconds in which a busy machine has to write the page
+            goes = Session()
+            goes.who["captured_at"] = ago(seconds=LEAVES - left)
+            goes.write(vault)
+            if waited(lambda row=f"| {goes.sentence}": row in page(vault), left):
+                break
+        until(lambda: f"| {goes.sentence}" not in page(vault), "out of the window", 300)
         assert stays.sentence in page(vault)
-        assert len(agent.passes) < 6
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick")
-def test_a_page_that_is_due_but_held_back_makes_no_work(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
-    goes = Session()
-    goes.who["captured_at"] = ago(seconds=LEAVES - 2)
-    goes.write(vault)
-    with Inside(vault) as agent:
-        agent.wait("watching")
-        signet_runs(vault, sleeper.pid)
-        agent.wait("held: signet daemon")
-        time.sleep(2)
-        count = agent.settled()
-        time.sleep(1.6)
-        assert len(agent.passes) == count
-        assert goes.sentence in page(vault)
 
 
 def test_a_person_may_take_over_from_signet(vault: Vault, start: Start, sleeper: subprocess.Popen[bytes]) -> None:

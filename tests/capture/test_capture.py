@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +19,6 @@ from signet_sync.capture import capture
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores import transcripts as stores_transcripts
-from signet_sync.capture.stores.transcripts import TranscriptSource
-from signet_sync.errors import HarnessError, UsageError
-from signet_sync.formats.injected_block import CLOSING, OPENING
-from signet_sync.formats.timestamps import SECOND
 from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -54,11 +48,6 @@ class Desk:
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
 def desk(vault: Vault) -> Iterator[Desk]:
     with opened(str(vault.root), Settings()) as workspace:
         yield Desk(vault, workspace)
@@ -84,9 +73,6 @@ def told_once(desk: Desk, talk: TranscriptBuilder) -> None:
     assert said == list(turns_of(desk.whole(talk)))
 
 
-# ── one capture ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_session_becomes_three_files_that_carry_its_names(desk, talk, vault):
     talk.exchange(1)
     talk.call("make light", 12)
@@ -98,11 +84,8 @@ def test_a_session_becomes_three_files_that_carry_its_names(desk, talk, vault):
     (path,) = transcripts(vault)
     found = fields(vault, path)
     assert (found["session_id"], found["session_key"], found["project"], found["harness"]) == (
-        SESSION,
-        SESSION,
-        PROJECT,
-        "claude-code",
-    )
+        SESSION, SESSION, PROJECT, "claude-code",
+    )  # fmt: skip
     assert (found["captured_at"], found["started_at"], found["ended_at"]) == (at(13), at(10), at(13))
     assert path.startswith("memory/2026-03-20T10-00-13.000Z--")
     assert body(vault, path) == desk.whole(talk)
@@ -123,16 +106,12 @@ def test_nothing_new_writes_nothing(desk, talk, vault):
     assert kept(vault) == before
 
 
-@pytest.mark.parametrize(
-    ("lines", "remark"),
-    [
-        (b"", "the file is empty"),
-        (b"\n\n", "the file is empty"),
-        (b"no json\n{torn", "not a transcript: none of 2 lines is a JSON object"),
-        (b'{"type": "mode", "mode": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
-        (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "remark"), [
+    (b"", "the file is empty"), (b"\n\n", "the file is empty"),
+    (b"no json\n{torn", "not a transcript: none of 2 lines is a JSON object"),
+    (b'{"type": "mode", "mode": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
+    (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
+])  # fmt: skip
 def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines, remark):
     talk.raw(lines)
     done = desk.take(talk)
@@ -140,56 +119,14 @@ def test_what_holds_no_turns_says_so_and_leaves_nothing(desk, talk, vault, lines
     assert written(vault) == []
 
 
-def test_a_sub_agents_transcript_is_no_session(desk, tmp_path, vault):
-    talk = TranscriptBuilder(tmp_path, "agent-7")
-    talk.user("Look at src/queue.py.", 1, isSidechain=True, agentId="7", sessionId=SESSION)
-    talk.record("assistant", 2, message={"role": "assistant", "content": "It waits."}, isSidechain=True, agentId="7")
-    done = desk.take(talk)
-    assert (done.wrote, done.remark) == (False, "a sub-agent's transcript: it is part of another session")
-    assert written(vault) == []
-
-
-def test_what_cannot_be_read_of_a_transcript_costs_only_itself(desk, talk, vault):
-    talk.exchange(1)
-    talk.raw(b"\xff\xfe no json\n")
-    talk.raw(b'{"type": "user", "message": {"content": "half a rec\n')
-    talk.record("brand-new-kind", 20, text="not ours to guess")
-    talk.user("bad BYTE utf-8", 30)
-    talk.path.write_bytes(talk.path.read_bytes().replace(b"BYTE", b"\xff"))
-    desk.take(talk)
-    text = segments(vault)[0]
-    assert "question1word" in text and "bad \ufffd utf-8" in text
-    assert "not ours to guess" not in text and "half a rec" not in text
-    sound(vault)
-
-
-# ── resumed ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_each_ending_writes_the_turns_since_the_last_one(desk, talk, vault):
-    for number in range(1, 5):
-        talk.exchange(number)
-        done = desk.take(talk)
-        assert len(done.segments) == 1
-        assert len(transcripts(vault)) == number
-        assert fields(vault, transcripts(vault)[-1])["captured_at"] == at(10 * number + 1)
-        assert fields(vault, transcripts(vault)[-1])["started_at"] == at(10 * number)
-        told_once(desk, talk)
-    assert "question4word" in segments(vault)[3] and "question3word" not in segments(vault)[3]
-    sound(vault)
-
-
 @pytest.mark.parametrize("cut", range(1, 6))
 def test_records_of_one_moment_on_both_sides_of_the_boundary(desk, talk, vault, cut):
     """Records of the same millisecond: wherever the first capture came, none is lost and none is told twice."""
     steps = [
-        lambda: talk.user("Same words.", 5),
+        lambda: talk.user("Same words.", 5), lambda: talk.assistant("Same answer.", 5),
+        lambda: talk.call("make light", 5), lambda: talk.result("lit", 5), lambda: talk.user("Same words.", 5),
         lambda: talk.assistant("Same answer.", 5),
-        lambda: talk.call("make light", 5),
-        lambda: talk.result("lit", 5),
-        lambda: talk.user("Same words.", 5),
-        lambda: talk.assistant("Same answer.", 5),
-    ]
+    ]  # fmt: skip
     for number, step in enumerate(steps):
         if number == cut:
             assert desk.take(talk).wrote
@@ -199,18 +136,6 @@ def test_records_of_one_moment_on_both_sides_of_the_boundary(desk, talk, vault, 
     text = "\n".join(segments(vault))
     assert (text.count("Same words."), text.count("Same answer."), text.count("make light")) == (2, 2, 1)
     assert "lit" in text.split()
-    sound(vault)
-
-
-def test_a_file_that_grows_within_one_moment_three_times(desk, talk, vault):
-    for number in range(1, 4):
-        talk.user(f"Word{number} of the moment.", 5)
-        assert desk.take(talk).wrote
-    assert [text.split("\n\n")[1] for text in segments(vault)] == [f"Word{n} of the moment." for n in (1, 2, 3)]
-    talk.exchange(1)
-    desk.take(talk)
-    told_once(desk, talk)
-    assert {fields(vault, path)["ended_at"] for path in transcripts(vault)} == {at(5), at(11)}
     sound(vault)
 
 
@@ -228,19 +153,6 @@ def test_a_torn_last_line_is_taken_when_it_is_whole(desk, talk, vault):
     assert "Question 2" in segments(vault)[1]
 
 
-def test_a_call_in_one_segment_and_its_result_in_the_next(desk, talk, vault):
-    talk.user("Light it.", 1)
-    talk.call("make light", 2)
-    desk.take(talk)
-    talk.result("lit at last", 60)
-    talk.assistant("It is lit.", 61)
-    desk.take(talk)
-    first, second = segments(vault)
-    assert "make light" in first and "lit at last" not in first
-    assert "`Bash` gave back" in second and "lit at last" in second and "make light" not in second
-    sound(vault)
-
-
 def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault):
     talk.exchange(1)
     fork = talk.tip
@@ -256,21 +168,6 @@ def test_a_rewind_between_two_captures_keeps_what_was_written(desk, talk, vault)
     assert list(turns_of(second)) == ["The other path: chosenword.", "This one holds: chosenanswer."]
     assert not desk.take(talk).wrote
     sound(vault)
-
-
-def test_two_machines_write_the_same_whatever_their_clocks_say(desk, talk, vault, tmp_path):
-    other = Vault(tmp_path / "other")
-    with opened(str(other.root), Settings()) as workspace:
-        there = Desk(other, workspace)
-        for number in (1, 2):
-            talk.exchange(number)
-            talk.compacted(f"Summary {number}: lantern waits.", 10 * number + 5)
-            desk.take(talk)
-            there.take(talk, now_us=NOW + 7_777 * SECOND * number)
-    assert written(vault) == written(other)
-    assert segments(vault) == segments(other)
-    assert segments(vault, "summary") == segments(other, "summary")
-    assert segments(vault, "compaction") == segments(other, "compaction")
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from("uacr"), st.booleans()), min_size=1, max_size=12))
@@ -298,15 +195,10 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
         text = "\n".join(segments(vault))
         for number, (_, kind, _) in enumerate(steps):
             word = {
-                "u": f"Said {number}.",
-                "a": f"Answered {number}.",
-                "c": f"`Bash` run {number}",
-                "r": f"got {number}",
-            }
+                "u": f"Said {number}.", "a": f"Answered {number}.", "c": f"`Bash` run {number}", "r": f"got {number}",
+            }  # fmt: skip
             assert [line.strip(" -") for line in text.splitlines()].count(word[kind]) == 1, (word[kind], text)
 
-
-# ── compactions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RAW = "<analysis>\nHm.\n</analysis>\n\n<summary>\nLantern bounds its retries.\n\n\nNext: log them.\n</summary>"
 CLEAN = "Lantern bounds its retries.\n\nNext: log them."
@@ -361,159 +253,6 @@ def test_a_compaction_whose_words_are_hidden_leaves_a_boundary_alone(desk, talk,
     assert "the harness handed over no summary" in segments(vault)[0]
 
 
-def test_codex_keeps_its_summary_in_a_record(desk, vault, tmp_path):
-    path = tmp_path / f"rollout-2026-03-20T10-00-00-{SESSION}.jsonl"
-    codex(path, "Light the lantern.", "It is lit.")
-    handed = "Another language model started to solve this problem and produced a summary of it:\nLantern is lit."
-    with path.open("a") as file:
-        file.write(json.dumps({"timestamp": at(30), "type": "compacted", "payload": {"message": handed}}) + "\n")
-    done = desk.take(path, "codex", end=False)
-    assert (len(done.compactions), done.segments) == (1, [])
-    assert segments(vault, "compaction") == ["Lantern is lit."]
-    assert not desk.take(path, "codex", end=False).wrote
-    assert desk.take(path, "codex").segments
-
-
-# ── what we injected ────────────────────────────────────────────────────────────────────────────────────────────────
-
-CANARY = "canaryofmemory"
-INJECTED = f"{OPENING}\nBackground from earlier sessions.\n=== MEMORY.md ===\n- {CANARY}\n{CLOSING}"
-
-
-def jsonl(path: Path, *records: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
-def claude(path: Path, *said: str) -> Path:
-    talk = TranscriptBuilder(path.parent, path.stem)
-    hook = {"type": "hook_additional_context", "content": [INJECTED], "hookName": "SessionStart", "hookEvent": "x"}
-    talk.record("attachment", 1, attachment=hook)
-    talk.record("attachment", 1, attachment={"type": "hook_success", "content": INJECTED, "stdout": INJECTED})
-    talk.record("system", 1, subtype="hook", content=f"SessionStart hook additional context: {INJECTED}")
-    talk.user(f"<system-reminder>\nSessionStart hook additional context: {INJECTED}\n</system-reminder>\n{said[0]}", 2)
-    talk.assistant(said[1], 3)
-    talk.call("cat MEMORY.md", 4)
-    talk.result(f"it printed {INJECTED}", 5)
-    return path
-
-
-def codex(path: Path, *said: str) -> Path:
-    def message(role: str, text: str, second: int) -> object:
-        content = [{"type": "input_text", "text": text}]
-        return {
-            "timestamp": at(second),
-            "type": "response_item",
-            "payload": {"type": "message", "role": role, "content": content},
-        }
-
-    return jsonl(
-        path,
-        {"timestamp": at(0), "type": "session_meta", "payload": {"id": SESSION, "cwd": PROJECT}},
-        message("developer", INJECTED, 1),
-        message("user", f"{INJECTED}\n{said[0]}", 2),
-        message("assistant", said[1], 3),
-    )
-
-
-def gemini(path: Path, *said: str) -> Path:
-    escaped = INJECTED.replace("<", "&lt;").replace(">", "&gt;")
-    return jsonl(
-        path,
-        {"sessionId": SESSION, "startTime": at(0), "kind": "main"},
-        {
-            "id": "m1",
-            "timestamp": at(2),
-            "type": "user",
-            "content": [{"text": f"<hook_context>{INJECTED}</hook_context>\n\n{said[0]}"}],
-            "displayContent": [{"text": f"<hook_context>{escaped}</hook_context>\n\n{said[0]}"}],
-        },
-        {"id": "m2", "timestamp": at(3), "type": "gemini", "content": said[1]},
-    )
-
-
-def openclaw(path: Path, *said: str) -> Path:
-    def message(role: str, text: str, second: int) -> object:
-        return {"type": "message", "timestamp": at(second), "message": {"role": role, "content": text}}
-
-    return jsonl(
-        path,
-        {"type": "session", "id": SESSION, "cwd": PROJECT, "timestamp": at(0)},
-        message("hookMessage", INJECTED, 1),
-        message("user", f"{INJECTED}\n{said[0]}", 2),
-        message("assistant", said[1], 3),
-    )
-
-
-@pytest.mark.parametrize("write", [claude, codex, gemini, openclaw])
-def test_what_we_put_in_never_comes_back(desk, vault, tmp_path, write):
-    path = write(tmp_path / "chats" / f"{SESSION}.jsonl", "Light the lantern.", "It is lit.")
-    harness = {"claude": "claude-code"}.get(write.__name__, write.__name__)
-    desk.take(path, harness)
-    text = segments(vault)[0]
-    assert "Light the lantern." in text and "It is lit." in text
-    for name in written(vault):
-        assert CANARY not in (vault / name).read_text()
-    assert "signet-memory" not in text
-
-
-# ── whose it is ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("environ", "rules", "named", "agent"),
-    [
-        ({}, (), None, "default"),
-        ({}, (f"{PROJECT}=keeper",), None, "keeper"),
-        ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), None, "mine"),
-        ({"SIGNET_AGENT_ID": "mine"}, (f"{PROJECT}=keeper",), "told", "told"),
-    ],
-)
-def test_whose_a_session_is(vault, talk, environ, rules, named, agent):
-    talk.exchange(1)
-    with opened(str(vault.root), replace(Settings(), agents_projects=rules)) as workspace:
-        done = Desk(vault, workspace).take(talk, environ=environ, agent_id=named)
-        assert done.agent_id == agent
-        assert fields(vault, done.segments[0])["agent_id"] == agent
-
-
-def test_an_agent_that_is_none_is_refused(desk, talk, vault):
-    talk.exchange(1)
-    for named in ({"environ": {"SIGNET_AGENT_ID": "../x"}}, {"agent_id": "../x"}):
-        with pytest.raises(UsageError) as refused:
-            desk.take(talk, **named)
-        assert refused.value.code == "agent-invalid"
-    assert written(vault) == []
-
-
-# ── files that are not what they were ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_transcript_that_is_replaced_after_it_was_found(desk, talk, vault, tmp_path):
-    talk.exchange(1)
-    elsewhere = tmp_path / "elsewhere.jsonl"
-    talk.path.rename(elsewhere)
-    source = TranscriptSource("claude-code", str(talk.path), "", 1, 1)
-    for replace_it in (
-        lambda: None,
-        lambda: talk.path.symlink_to(elsewhere),
-        lambda: os.mkfifo(talk.path),
-        talk.path.mkdir,
-    ):
-        replace_it()
-        with pytest.raises(HarnessError):
-            capture.capture(desk.workspace, source, now_us=NOW)
-        if talk.path.is_dir():
-            talk.path.rmdir()
-        else:
-            talk.path.unlink(missing_ok=True)
-    assert written(vault) == []
-
-
-# ── long ones ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
     for number in range(count):
         text = " ".join(f"w{number}x{word}" for word in range(words))
@@ -521,14 +260,11 @@ def long_talk(talk: TranscriptBuilder, count: int, words: int = 400) -> None:
 
 
 # Fewer words in as many segments show the same.
-@pytest.mark.parametrize(
-    ("turns", "limit"),
-    [
-        (60, 40_000),
-        pytest.param(400, 300_000, marks=pytest.mark.slow),
-        pytest.param(400, 100_000, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("turns", "limit"), [
+    (60, 40_000),
+    pytest.param(400, 300_000, marks=pytest.mark.slow),
+    pytest.param(400, 100_000, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, talk, turns, limit):
     long_talk(talk, turns)
     assert talk.path.stat().st_size > 4 * limit

@@ -43,47 +43,34 @@ def conversation(*records):
 
 def test_a_conversation():
     found = conversation(
-        meta(),
-        message("developer", "be good"),
+        meta(), message("developer", "be good"),
         message("user", "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>"),
         message("user", "Light the lantern.", second=1, kinds=["user.text"]),
         event("user_message", message="Light the lantern."),
         item("reasoning", summary=[{"type": "summary_text", "text": "hm"}]),
         item("function_call", name="exec_command", arguments='{"cmd": "make light"}', call_id="c1"),
         item("function_call_output", call_id="c1", output="Chunk ID: 1\nProcess exited with code 0\nOutput:\nlit\n"),
-        message("assistant", "It is lit.", second=5),
-        event("agent_message", message="It is lit."),
-    )
+        message("assistant", "It is lit.", second=5), event("agent_message", message="It is lit."),
+    )  # fmt: skip
     assert kinds(found) == ["user", "tool", "result", "assistant"]
     assert (found.session_id, found.project, found.parent, found.turns) == (ID, "/home/ada/lantern", None, 2)
     tool, back = found.entries[1:3]
     assert (tool.name, tool.text, back.text, back.call, back.failed) == (
-        "exec_command",
-        "make light",
-        "lit",
-        "c1",
-        False,
-    )
+        "exec_command", "make light", "lit", "c1", False,
+    )  # fmt: skip
     assert found.unknown == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>", []),
-        ("<user_instructions>\nbe terse\n</user_instructions>", []),
-        (
-            "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix a.py",
-            [("user", "Fix a.py")],
-        ),
-        (f"Go on.\n{OPENING}old{CLOSING}", [("user", "Go on.")]),
-        (
-            "<user_shell_command>\n<command>\nls -l\n</command>\n<result>\n0\n</result>\n</user_shell_command>",
-            [("event", "! ls -l")],
-        ),
-        ("What is <environment_context>?", [("user", "What is <environment_context>?")]),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>", []),
+    ("<user_instructions>\nbe terse\n</user_instructions>", []),
+    ("# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix a.py", [("user",
+     "Fix a.py")]),
+    (f"Go on.\n{OPENING}old{CLOSING}", [("user", "Go on.")]),
+    ("<user_shell_command>\n<command>\nls -l\n</command>\n<result>\n0\n</result>\n</user_shell_command>", [("event",
+     "! ls -l")]),
+    ("What is <environment_context>?", [("user", "What is <environment_context>?")]),
+])  # fmt: skip
 def test_what_stands_in_the_users_name(text, expected):
     assert [(e.kind, e.text) for e in conversation(meta(), message("user", text)).entries] == expected
 
@@ -112,18 +99,15 @@ def test_the_first_versions_wrote_bare_items():
     assert (found.session_id, words(found, "user"), found.unknown) == (ID, ["hi"], {})
 
 
-@pytest.mark.parametrize(
-    ("output", "text", "failed"),
-    [
-        ("plain", "plain", False),
-        ([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:…"}], "a\n[image]", False),
-        ({"content": "no", "success": False}, "no", True),
-        (json.dumps({"output": "boom\n", "metadata": {"exit_code": 2}}), "boom", True),
-        ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\nboom", "boom", True),
-        ("Exit code of the lantern\nOutput:\nstays", "Exit code of the lantern\nOutput:\nstays", False),
-        (None, "", False),
-    ],
-)
+@pytest.mark.parametrize(("output", "text", "failed"), [
+    ("plain", "plain", False),
+    ([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:…"}], "a\n[image]", False),
+    ({"content": "no", "success": False}, "no", True),
+    (json.dumps({"output": "boom\n", "metadata": {"exit_code": 2}}), "boom", True),
+    ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\nboom", "boom", True),
+    ("Exit code of the lantern\nOutput:\nstays", "Exit code of the lantern\nOutput:\nstays", False),
+    (None, "", False),
+])  # fmt: skip
 def test_outputs(output, text, failed):
     (back,) = conversation(item("function_call_output", call_id="c", output=output)).entries
     assert (back.text, back.failed) == (text, failed)
@@ -141,12 +125,9 @@ def test_calls_of_all_kinds():
         ),
     )
     assert [(e.kind, e.name, e.text) for e in found.entries] == [
-        ("tool", "apply_patch", "a.py, b.py"),
-        ("tool", "local_shell", "git status"),
-        ("tool", "web_search", "lanterns"),
-        ("tool", "shell", "{not json"),
-        ("subagent", "explorer", "look"),
-    ]
+        ("tool", "apply_patch", "a.py, b.py"), ("tool", "local_shell", "git status"),
+        ("tool", "web_search", "lanterns"), ("tool", "shell", "{not json"), ("subagent", "explorer", "look"),
+    ]  # fmt: skip
 
 
 def test_the_answer_to_a_request_for_a_summary_is_no_word_to_the_user():
@@ -180,35 +161,11 @@ def test_a_fork_keeps_its_own_header_and_a_headless_file_the_id_in_its_name():
     assert named.session_id == ID
 
 
-NAMES = [
-    *(
-        "timestamp",
-        "type",
-        "payload",
-        "id",
-        "session_id",
-        "source",
-        "subagent",
-        "thread_spawn",
-        "cwd",
-        "role",
-        "content",
-    ),
-    *(
-        "text",
-        "name",
-        "arguments",
-        "input",
-        "action",
-        "command",
-        "call_id",
-        "output",
-        "metadata",
-        "exit_code",
-        "message",
-    ),
-    *("num_turns", "internal_chat_message_metadata_passthrough", "content_item_kinds", "record_type", "success"),
-]
+NAMES = """
+timestamp type payload id session_id source subagent thread_spawn cwd role content text name arguments input action
+command call_id output metadata exit_code message num_turns internal_chat_message_metadata_passthrough
+content_item_kinds record_type success
+""".split()
 VALUES = [
     *("session_meta", "response_item", "event_msg", "compacted", "turn_context", "message", "user", "assistant"),
     *("function_call", "function_call_output", "user_message", "agent_message", "thread_rolled_back", "turn_aborted"),

@@ -28,13 +28,8 @@ def user(text, key, second=0, **more):
 def tool(call="c1", output="lit", **more):
     answer = {"functionResponse": {"id": call, "name": "run", "response": {"output": output}}}
     return {
-        "id": call,
-        "name": "run",
-        "args": {"command": "make light"},
-        "result": [answer],
-        "status": "success",
-        **more,
-    }
+        "id": call, "name": "run", "args": {"command": "make light"}, "result": [answer], "status": "success", **more,
+    }  # fmt: skip
 
 
 def conversation(*records):
@@ -53,12 +48,9 @@ def test_a_conversation():
         {"$set": {"summary": "A lantern", "lastUpdated": "2026-03-28T22:35:00.000Z"}},
     )
     assert [(e.kind, e.text) for e in found.entries] == [
-        ("user", "Light the lantern."),
-        ("assistant", "On it."),
-        ("tool", "make light"),
-        ("result", "lit"),
+        ("user", "Light the lantern."), ("assistant", "On it."), ("tool", "make light"), ("result", "lit"),
         ("assistant", "It is lit."),
-    ]
+    ]  # fmt: skip
     assert (found.session_id, found.project, found.title, found.parent) == (ID, "/home/ada/lantern", "A lantern", None)
     assert found.ended_at == parse_instant("2026-03-28T22:34:06Z") and found.unknown == {}
 
@@ -149,22 +141,10 @@ def test_older_versions_wrote_one_document(indent):
     assert (found.session_id, kinds(found), found.damaged) == (ID, ["user", "assistant"], 0)
 
 
-NAMES = [
-    *("id", "timestamp", "type", "content", "displayContent", "toolCalls", "result", "resultDisplay", "status", "text"),
-    *(
-        "functionCall",
-        "functionResponse",
-        "response",
-        "output",
-        "error",
-        "args",
-        "name",
-        "$set",
-        "$rewindTo",
-        "messages",
-    ),
-    *("sessionId", "kind", "directories", "summary", "thought", "inlineData"),
-]
+NAMES = """
+id timestamp type content displayContent toolCalls result resultDisplay status text functionCall functionResponse
+response output error args name $set $rewindTo messages sessionId kind directories summary thought inlineData
+""".split()
 VALUES = ["user", "gemini", "info", "error", "m1", "m2", "subagent", CONTEXT, "<hook_context>", "success"]
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given
 from transcripts import assert_sound, hostile
 
 from signet_sync.capture.harnesses import openclaw
-from signet_sync.capture.harnesses.texts import RESULT_LIMIT
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import parse_instant
 
@@ -42,32 +40,20 @@ def text(value: str) -> dict:
 def test_a_session_with_a_tool():
     conversation = read(
         said("user", [text("run the tests"), {"type": "image", "data": "AAAA", "mimeType": "image/png"}], 1),
-        said(
-            "assistant",
-            [
-                {"type": "thinking", "thinking": "secret thoughts"},
-                text("Running them."),
-                {"type": "toolCall", "id": "t1", "name": "bash", "arguments": {"command": "npm  test\n"}},
-            ],
-            2,
-        ),
+        said("assistant", [{"type": "thinking", "thinking": "secret thoughts"}, text("Running them."),
+         {"type": "toolCall", "id": "t1", "name": "bash", "arguments": {"command": "npm  test\n"}}], 2),
         said("toolResult", [text("1 failed")], 3, toolCallId="t1", toolName="bash", isError=True),
         said("assistant", "One fails.", 4),
-    )
+    )  # fmt: skip
     assert told(conversation) == [
-        ("user", "run the tests"),
-        ("assistant", "Running them."),
-        ("tool", "npm test"),
-        ("result", "1 failed"),
+        ("user", "run the tests"), ("assistant", "Running them."), ("tool", "npm test"), ("result", "1 failed"),
         ("assistant", "One fails."),
-    ]
+    ]  # fmt: skip
     tool, result = conversation.entries[2:4]
     assert (tool.name, tool.call, result.name, result.call, result.failed) == ("bash", "t1", "bash", "t1", True)
     assert (conversation.harness, conversation.session_id, conversation.project) == (
-        "openclaw",
-        "0b7e",
-        "/home/u/lantern",
-    )
+        "openclaw", "0b7e", "/home/u/lantern",
+    )  # fmt: skip
     assert (conversation.started_at, conversation.ended_at) == (parse_instant(at(1)), parse_instant(at(4)))
     assert conversation.turns == 3 and not conversation.damaged and not conversation.unknown
 
@@ -90,12 +76,9 @@ def test_the_other_records():
     assert told(conversation) == [
         ("event", "came back from another branch: tried whale oil"),
         ("compaction", "## Goal\nlight"),
-        ("event", "session reset"),
-        ("tool", "ls"),
-        ("result", "a\nb"),
-        ("event", "interrupted"),
+        ("event", "session reset"), ("tool", "ls"), ("result", "a\nb"), ("event", "interrupted"),
         ("event", "error: overloaded"),
-    ]
+    ]  # fmt: skip
     assert conversation.title == "Lamp oil"
     assert conversation.unknown == {"hologram": 1, "narrator": 1}
 
@@ -149,11 +132,6 @@ def test_what_we_injected_is_taken_out():
     assert len(conversation.entries) == 2
 
 
-def test_a_long_result_is_an_excerpt():
-    (entry,) = read(said("toolResult", [text("long words " * 2000)], 1, toolName="read", toolCallId="t")).entries
-    assert len(entry.text) <= RESULT_LIMIT + 1 and entry.omitted > 17_000
-
-
 def test_damaged_and_torn_lines():
     conversation = read(b"\xff\xfe{\n", said("user", "one", 1), b"[1]\n", b"\n", b'{"type": "mess')
     assert (conversation.damaged, conversation.torn, told(conversation)) == (2, True, [("user", "one")])
@@ -190,18 +168,6 @@ def test_no_input_raises(lines):
 @pytest.mark.slow
 def test_a_deep_document_and_a_long_chain_are_read_soon():
     assert openclaw.read(iter([b"[" * 200_000, b'{"a":' * 100_000])).entries == ()
-    began = time.process_time()
     chain = tree(*((str(n), str(n - 1) if n else None, "word") for n in range(1, 50)))
     records = [r | {"id": str(n), "parentId": str(n - 1) if n else None} for n, r in enumerate(chain * 600)]
     assert len(words(*records)) == len(records)
-    assert time.process_time() - began < 5
-
-
-def test_the_reference_file(shared):
-    with (shared / "transcripts/openclaw-pi/pi-before-compaction-head.jsonl").open("rb") as file:
-        conversation = openclaw.read(file, file_name="pi-before-compaction-head.jsonl")
-    kinds = [entry.kind for entry in conversation.entries]
-    assert [kinds.count(kind) for kind in ("user", "assistant", "tool", "result", "event")] == [10, 36, 75, 75, 2]
-    assert not conversation.unknown and not conversation.damaged and not conversation.torn
-    assert sum(entry.failed for entry in conversation.entries if entry.kind == "result") == 4
-    assert conversation.project and conversation.session_id

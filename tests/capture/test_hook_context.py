@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 from artifacts_fixture import PROJECT
-from transcripts import words as words_of
 from workbench import Answer, Vault, cast, sampled
 
 from signet_sync.capture import injections
-from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.hook import BUDGET
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.settings.model import Settings
@@ -63,11 +61,8 @@ def vault(tmp_path: Path, copied: Callable[[Path], Vault]) -> Vault:
 def payload(harness: str, event: str, session: str = "s-1", **more: Any) -> bytes:
     """What a harness sends, with the fields that its recorded documents have."""
     document: dict[str, Any] = {
-        "session_id": session,
-        "transcript_path": "/nowhere/session.jsonl",
-        "cwd": PROJECT,
-        "hook_event_name": event,
-    }
+        "session_id": session, "transcript_path": "/nowhere/session.jsonl", "cwd": PROJECT, "hook_event_name": event,
+    }  # fmt: skip
     if harness == "gemini":
         document["timestamp"] = "2026-03-29T20:39:08.516Z"
     if harness in ("claude-code", "codex"):
@@ -225,15 +220,12 @@ def test_what_the_start_gave_is_not_given_again_at_a_prompt_until_it_was_dropped
     assert prompt(vault, "claude-code", QUESTION) == given, "the compaction dropped it"
 
 
-@pytest.mark.parametrize(
-    "text",
-    sampled([
-        "", " \n", "yes please", "ok, thanks!", "/compact why did we bound the retry loop", "!git log retry loop",
-        "# note: why did we bound the retry loop?", "<task-notification>\nwhy did we bound the retry loop?",
-        "Write a haiku about autumn leaves", "y " * 600_000, "why did we bound the retry loop? " * 40_000,
-        "\ud800\0", "ä" * 30_000,
-    ], 2),
-)  # fmt: skip
+@pytest.mark.parametrize("text", sampled([
+    "", " \n", "yes please", "ok, thanks!", "/compact why did we bound the retry loop", "!git log retry loop",
+    "# note: why did we bound the retry loop?", "<task-notification>\nwhy did we bound the retry loop?",
+    "Write a haiku about autumn leaves", "y " * 600_000, "why did we bound the retry loop? " * 40_000, "\ud800\0",
+    "ä" * 30_000,
+], 2))  # fmt: skip
 def test_other_prompts_get_nothing(vault: Vault, text: str) -> None:
     for harness in ("claude-code", "gemini"):
         assert prompt(vault, harness, text) == ""
@@ -292,19 +284,6 @@ def test_a_project_path_may_be_anything(vault: Vault, tmp_path: Path, project: s
     assert "five tries" not in prompt(vault, "codex", "Why did we ever store it so?", cwd=path)
 
 
-def test_a_folder_of_the_repository_is_the_project(vault: Vault, tmp_path: Path) -> None:
-    root = tmp_path / "repo"
-    (root / "src" / "deep").mkdir(parents=True)
-    for name in ("objects", "refs"):
-        (root / ".git" / name).mkdir(parents=True)
-    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    vault.session(4, project=str(root / "docs"), body="# Four\n\n## Decisions\n\n- Pages are written in Danish.\n")
-    vault.reindex()
-    for place in (root, root / "src" / "deep"):
-        assert "Pages are written in Danish." in start(vault, "codex", session=place.name, cwd=str(place))
-    assert "Danish" not in start(vault, "codex", session="s-9", cwd=str(tmp_path))
-
-
 def test_without_an_index_the_page_is_given_and_a_prompt_gets_nothing(vault: Vault) -> None:
     page = (vault / "MEMORY.md").read_text()
     assert "five tries" in page
@@ -344,26 +323,6 @@ def test_hooks_at_once_inject_nothing_twice_and_tear_no_record(vault: Vault, cou
     assert shown and len(shown) == len(set(shown))
     record = injections.read(state_dir.locate(str(vault.root)), "default", "s-1")
     assert record is not None and len(record.at_prompts) == len(shown)
-
-
-# ── the record ──
-
-
-def test_one_hook_at_a_time_changes_a_record(vault: Vault) -> None:
-    folder = state_dir.locate(str(vault.root))
-
-    def add() -> None:
-        with injections.updating(folder, "default", "codex", "s-1") as record:
-            record.at_prompts += ["f-second"]
-
-    second = threading.Thread(target=add)
-    with injections.updating(folder, "default", "codex", "s-1") as record:
-        second.start()
-        second.join(0.1)
-        record.at_prompts += ["f-first"]
-    second.join()
-    found = injections.read(folder, "default", "s-1")
-    assert found is not None and found.at_prompts == ["f-first", "f-second"]
 
 
 def records(vault: Vault) -> list[Path]:
@@ -436,57 +395,6 @@ def test_context_last_shows_what_a_session_got(vault: Vault) -> None:
         assert vault.call("context", *arguments).code == 2
 
 
-# ── whether it helped, and that nothing of it returns ──
-
-CANARY = "The canary sings in C sharp"
-
-
-def injected(*, context: str = "") -> str:
-    return f"{OPENING}\nBackground.\n- {CANARY} (a decision, 2026-03-28) ^f-abcdefgh2345\n{CLOSING}{context}"
-
-
-def test_nothing_that_hooks_injected_returns_to_the_vault(tmp_path: Path) -> None:
-    """Each harness writes what it got into its transcript in its own way; no parser takes it for words."""
-    time = "2026-03-29T10:00:00.000Z"
-    claude = [
-        {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [injected()]}},
-        {"type": "user", "message": {"role": "user", "content": f"Hello\n{injected()}"}},
-        {"type": "system", "subtype": "hook", "content": injected()},
-    ]
-    codex_lines = [
-        {"type": "session_meta", "payload": {"id": "c1", "cwd": "/x"}},
-        *(
-            {"type": "response_item", "payload": {"type": "message", "role": role, "content": [
-                {"type": "input_text", "text": text}]}}
-            for role, text in (("developer", injected()), ("user", f"Hello\n{injected()}"))
-        ),
-    ]  # fmt: skip
-    gemini_lines = [
-        {"sessionId": "g1", "projectHash": "x", "kind": "main"},
-        {"id": "1", "type": "user", "content": [{"text": f"<hook_context>{injected()}</hook_context>\n\nHello"}]},
-    ]
-    openclaw_lines = [
-        {"type": "session", "version": 3, "id": "o1", "cwd": "/x"},
-        {"type": "message", "message": {"role": "user", "content": f"Hello\n{injected()}"}},
-    ]
-    found = [
-        module.read(
-            [json.dumps({"timestamp": time, "uuid": str(n), "sessionId": "s1", **one}).encode() + b"\n"
-             for n, one in enumerate(records)]
-        )
-        for module, records in (
-            (claude_code, claude), (codex, codex_lines), (gemini, gemini_lines), (openclaw, openclaw_lines),
-        )
-    ]  # fmt: skip
-    part = {"type": "text", "text": f"Hello\n{injected()}"}
-    row = opencode.MessageRow("m1", json.dumps({"role": "user", "time": {"created": 1}}), [("p1", json.dumps(part))])
-    found.append(opencode.read({"id": "s", "parent_id": None, "directory": "/x", "title": "t", "time_created": 1,
-                                "time_updated": 2, "revert": None}, [row]))  # fmt: skip
-    for conversation in found:
-        assert [text.strip() for text in words_of(conversation, "user")] == ["Hello"], conversation.harness
-        assert all(CANARY not in entry.text for entry in conversation.entries)
-
-
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_nothing_of_memory_is_shown_while_a_removal_is_unfinished(vault: Vault, mirrored: bool) -> None:
     """A removal was killed behind its tombstone: MEMORY.md and the rows have the words still."""
@@ -515,15 +423,3 @@ def test_nothing_of_memory_is_shown_while_a_removal_is_unfinished(vault: Vault, 
         vault.reindex()
         given = fire(vault, "claude-code", "SessionStart", "n-8", source="startup")
         assert "British" in given and "five tries" not in given
-
-
-def test_answers_are_of_one_agent(vault: Vault) -> None:
-    start(vault, "claude-code")
-    folder = state_dir.locate(str(vault.root))
-    assert injections.read(folder, "scout", "s-1") is None
-    answer = vault.hook(
-        *("claude-code", "--strict"),
-        given=payload("claude-code", "UserPromptSubmit", prompt=QUESTION),
-        environ={"SIGNET_AGENT_ID": "scout"},
-    )
-    assert answer.out == ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,21 +14,19 @@ from typing import Any
 
 import agents
 import pytest
-from agents import Session, page, seconds, until
+from agents import Session, page, until
 from session_inputs import body, fields, journal, segments, sound, written
 from transcript_builder import (
     SECRET,
     SESSION,
     TranscriptBuilder,
     at,
-    fire,
     fired,
     plugged_in,
     provider,
     store,
     waited,
     worker,
-    worker_begun,
 )  # fmt: skip
 from workbench import Vault
 
@@ -37,7 +34,6 @@ from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, spool
 from signet_sync.capture.intake import IntakeResult
 from signet_sync.capture.worker import Worker
-from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.settings.model import Settings
@@ -45,8 +41,6 @@ from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 
 vault, start = agents.vault, agents.start
-
-QUIET = {"SIGNET_CAPTURE_IDLE": "1"}
 
 
 @pytest.fixture
@@ -69,10 +63,8 @@ def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -
         return intake.run_capture(
             found,
             now_us=lambda: time.time_ns() // 1000 + int(later * SECOND),
-            sweep=sweep,
-            environ=dict(os.environ),
-            rest=lambda _: None,
-        )
+            sweep=sweep, environ=dict(os.environ), rest=lambda _: None,
+        )  # fmt: skip
 
 
 def jobs(vault: Vault) -> list[str]:
@@ -86,20 +78,14 @@ def put(vault: Vault, talk: TranscriptBuilder, event: str = "end", **given: Any)
     """A job as a hook would have left it."""
     job = spool.Job(
         **{
-            "event": event,
-            "harness": talk.harness,
-            "session_id": talk.session,
-            "agent_id": "default",
-            "at": iso(time.time_ns() // 1000),
-            "transcript_path": str(talk.path),
-            "cwd": talk.project,
-            **given,
+            "event": event, "harness": talk.harness, "session_id": talk.session, "agent_id": "default",
+            "at": iso(time.time_ns() // 1000), "transcript_path": str(talk.path), "cwd": talk.project, **given,
         }
-    )
+    )  # fmt: skip
     return spool.put(str(vault.state / "spool"), job)
 
 
-def captured(vault: Vault, count: int = 1, deadline: float = 30.0) -> list[str]:
+def captured(vault: Vault, count: int = 1) -> list[str]:
     """The transcripts, once there are so many and their flows are over."""
 
     def look() -> list[str]:
@@ -107,7 +93,7 @@ def captured(vault: Vault, count: int = 1, deadline: float = 30.0) -> list[str]:
         begun = [name for name in journal(vault) if name.endswith(".json")]
         return found if len(found) >= count and not begun and len(written(vault, "summary")) >= count else []
 
-    found: list[str] = waited(look, deadline)
+    found: list[str] = waited(look)
     assert len(found) == count, (written(vault), journal(vault))
     return found
 
@@ -130,18 +116,6 @@ def test_a_session_that_ends_is_in_the_vault_a_moment_later(vault, talk):
     fired(vault, talk)
     until(lambda: not jobs(vault), "the job is gone")
     assert written(vault) == before
-    sound(vault)
-
-
-def test_a_compaction_is_told_before_its_record_is_there(vault, talk):
-    fired(vault, talk, "PostCompact", trigger="manual", compact_summary="<summary>Lantern waits no more.</summary>")
-    assert waited(lambda: segments(vault, "compaction")) == ["Lantern waits no more."]
-    until(lambda: not jobs(vault), "the job is gone")
-    assert segments(vault) == []
-    talk.compacted("Lantern waits no more.", 40)
-    fired(vault, talk)
-    captured(vault)
-    assert segments(vault, "compaction") == ["Lantern waits no more."]
     sound(vault)
 
 
@@ -255,20 +229,6 @@ def test_a_compaction_that_is_tried_again_is_not_waited_for_for_ever(vault, talk
     assert segments(vault, "compaction") == ["Handed over."] and jobs(vault) == []
 
 
-def test_what_a_session_start_printed_is_not_captured_again(vault, talk):
-    (vault / "MEMORY.md").write_text("# Working Memory\n\n- canaryofmemory\n")
-    answer = fire(vault, talk, "SessionStart", source="startup")
-    assert OPENING in answer.out and "canaryofmemory" in answer.out and CLOSING in answer.out
-    given = json.loads(answer.out)["hookSpecificOutput"]["additionalContext"]
-    talk.record("attachment", 15, attachment={"type": "hook_additional_context", "content": [given]})
-    talk.user(f"<system-reminder>\n{given}\n</system-reminder>\nGo on.", 16)
-    talk.result(f"MEMORY.md says {given}", 17)
-    fired(vault, talk)
-    assert "Go on." in captured(vault)[0]
-    for path in written(vault):
-        assert "canaryofmemory" not in (vault / path).read_text()
-
-
 def test_the_agent_of_the_hook_counts(vault, talk):
     fired(vault, talk, environ={"SIGNET_AGENT_ID": "keeper"})
     captured(vault)
@@ -280,9 +240,6 @@ def test_the_agent_of_the_hook_counts(vault, talk):
     assert worker(vault, sweep=True).code == 0
     assert {fields(vault, path)["agent_id"] for path in written(vault)} == {"keeper"}
     assert len(captured(vault, 2)) == 2
-
-
-# ── trouble with one job ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_trouble_with_one_transcript_stops_no_other(vault, talk, tmp_path):
@@ -314,17 +271,6 @@ def test_trouble_with_one_transcript_stops_no_other(vault, talk, tmp_path):
     assert len(take(vault, later=120).failed) == 4
 
 
-def test_a_transcript_that_cannot_be_read_now_is_read_later(vault, talk):
-    put(vault, talk)
-    moved = talk.path.with_suffix(".away")
-    talk.path.rename(moved)
-    assert take(vault).failed and segments(vault) == []
-    moved.rename(talk.path)
-    assert take(vault).captured == []
-    take(vault, later=120)
-    assert captured(vault) and jobs(vault) == []
-
-
 def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vault, talk, tmp_path, monkeypatch):
     deadly = TranscriptBuilder(tmp_path, "00000001-0000-4000-8000-000000000000")
     deadly.exchange(1)
@@ -351,50 +297,6 @@ def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vau
 
 
 @pytest.mark.slow
-def test_two_at_a_time_take_nothing_twice(vault, tmp_path):
-    for number in range(6):
-        talk = TranscriptBuilder(tmp_path / "many", f"0000000{number}-0000-4000-8000-000000000000")
-        talk.exchange(1)
-        put(vault, talk)
-    beside = [worker_begun(vault) for _ in range(3)]
-    assert [process.wait(60) for process in beside] == [0, 0, 0]
-    assert len(segments(vault)) == 6 and jobs(vault) == []
-    sound(vault)
-
-
-# ── kills ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "moment", ["transcript", *(pytest.param(name, marks=pytest.mark.slow) for name in ("journal", "summary"))]
-)
-def test_a_worker_that_is_killed_in_the_middle(vault, talk, tmp_path, moment):
-    """Killed at work on the first of two: the next one finishes both, and writes nothing twice."""
-    other = TranscriptBuilder(tmp_path, "00000001-0000-4000-8000-000000000000")
-    other.exchange(2)
-    put(vault, talk, at=at(1))
-    put(vault, other, at=at(2))
-    provider(tmp_path, "time.sleep(20)" if moment == "journal" else "time.sleep(0.01)", timeout=30)
-    process = worker_begun(vault)
-
-    def look() -> bool:
-        begun = [name for name in journal(vault) if name.endswith(".json")]
-        return bool(begun if moment == "journal" else written(vault, moment))
-
-    assert waited(look)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    provider(tmp_path, "sys.exit(1)")
-    assert worker(vault).code == 0
-    found = captured(vault, 2)
-    assert [sum(f"question{n}word" in text for text in found) for n in (1, 2)] == [1, 1]
-    assert jobs(vault) == []
-    # What the killed one had half written under a temporary name is taken away by the next full pass.
-    assert vault.call("reindex").code == 0
-    sound(vault)
-
-
-@pytest.mark.slow
 def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
     put(vault, talk)
     python = sys.executable
@@ -414,9 +316,6 @@ def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
     assert captured(vault)
 
 
-# ── sweeps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_killed_session_is_found_when_it_is_idle(vault, talk):
     plugged_in(vault, "claude-code")
     fired(vault, talk, "Stop")
@@ -431,13 +330,6 @@ def test_a_killed_session_is_found_when_it_is_idle(vault, talk):
     take(vault, sweep=True, later=1000)
     assert captured(vault, 2)
     assert take(vault, sweep=True, later=2000).captured == []
-
-
-def test_the_time_of_quiet_is_a_setting(vault, talk):
-    plugged_in(vault, "claude-code")
-    talk.idle(100)
-    assert take(vault, sweep=True, capture_idle=200.0).captured == []
-    assert len(take(vault, sweep=True, capture_idle=50.0).captured) == 1
 
 
 def test_only_harnesses_that_feed_this_workspace_and_what_changed_since(vault, talk):
@@ -458,15 +350,6 @@ def test_only_harnesses_that_feed_this_workspace_and_what_changed_since(vault, t
     assert take(vault, sweep=True).captured == []
 
 
-def test_a_session_start_sweeps(vault, talk, tmp_path):
-    plugged_in(vault, "claude-code")
-    talk.idle()
-    new = TranscriptBuilder(tmp_path, "00000002-0000-4000-8000-000000000000")
-    assert fire(vault, new, "SessionStart", source="startup").code == 0
-    assert "question1word" in captured(vault)[0]
-    until(lambda: not jobs(vault), "the job is gone")
-
-
 def test_what_is_no_session_is_looked_at_once(vault, talk):
     plugged_in(vault, "claude-code")
     talk.path.write_text('{"type": "mode"}\n')
@@ -480,60 +363,36 @@ def test_what_is_no_session_is_looked_at_once(vault, talk):
     assert len(take(vault, sweep=True).captured) == 1
 
 
-# ── the agent that runs ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_running_agent_takes_a_job_beside_its_watch(vault, talk, start, tmp_path):
-    """A model that takes three seconds, and never answers: others' changes are indexed meanwhile."""
-    provider(tmp_path, "time.sleep(60)", timeout=3)
+    """While a model is waited for others' changes are indexed."""
+    mark = tmp_path / "go on"
+    provider(tmp_path, f"import os\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.02)", timeout=120)
     agent = start("--debounce", "0.05", environ={"SIGNET_SETTLE_SECONDS": "0.2"})
     agent.passed()
-    began = time.monotonic()
     fired(vault, talk)
     until(lambda: journal(vault), "the worker is at it")
-    assert time.monotonic() - began < seconds(4)
     session = Session().write(vault)
-    noted = time.monotonic()
     until(lambda: len(vault.hits(session.word)) == 2, "searchable")
-    assert time.monotonic() - noted < seconds(2)
-    assert not written(vault, "transcript")[1:]
+    assert not written(vault, "transcript")[1:], "while the worker waits for its model"
+    mark.touch()
     captured(vault, 2)
-    assert time.monotonic() - began < seconds(9)
     until(lambda: not jobs(vault), "the job is gone")
     until(lambda: "[[ledger/2026-03.md]]" in page(vault), "on the page")
     assert agent.end()[0] == 0
     sound(vault)
 
 
-@pytest.mark.slow
-def test_a_running_agent_sweeps_with_its_full_passes(vault, talk, start):
-    plugged_in(vault, "claude-code")
-    talk.idle(5)
-    agent = start(environ=QUIET)
-    agent.passed()
-    captured(vault)
-    talk.exchange(2)
-    talk.idle(5)
-
-    def looked() -> bool:
-        # One that still works off the first sweep is not asked for another.
-        agent.send(signal.SIGHUP)
-        return bool(waited(lambda: len(segments(vault)) == 2, 2))
-
-    until(looked, "the second one")
-    captured(vault, 2)
-    assert agent.end()[0] == 0
-
-
 def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_path):
-    provider(tmp_path, "time.sleep(1)\nprint('Slow words.')", timeout=20)
+    mark = tmp_path / "go on"
+    wait = f"import os\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.02)"
+    provider(tmp_path, f"{wait}\nprint('Slow words.')", timeout=120)
     agent = start("--debounce", "0.05")
     agent.passed()
     fired(vault, talk)
     until(lambda: journal(vault), "the worker is at it")
-    code, took = agent.end()
-    assert code == 0 and took < seconds(2)
+    assert agent.end()[0] == 0
     assert journal(vault), "the worker still waits for its model"
+    mark.touch()
     captured(vault)
     until(lambda: not jobs(vault), "the job is gone")
     sound(vault)
@@ -566,30 +425,14 @@ def test_the_words_of_a_model_are_used_and_cleaned(vault, talk, tmp_path):
     sound(vault)
 
 
-def test_a_sentence_that_says_nothing_is_not_taken(vault, talk, tmp_path):
-    provider(tmp_path, answers(SAID, "Worked on things."))
-    put(vault, talk)
-    assert worker(vault).code == 0
-    text, head = summary_of(vault)
-    assert text == SAID and head["memory_sentence_quality"] == "fallback"
-    assert "Worked on things" not in head["memory_sentence"]
-
-
 @pytest.mark.parametrize(
     "script",
-    [
-        "time.sleep(60)",
-        "sys.stdout.buffer.write(b'\\xff' * 9**6)",
-        pytest.param("sys.exit(3)", marks=pytest.mark.slow),
-        pytest.param("print('')", marks=pytest.mark.slow),
-    ],
+    ["time.sleep(600)", "sys.stdout.buffer.write(b'\\xff' * 9**6)"],
 )
 def test_a_model_that_fails_delays_nothing_for_long(vault, talk, tmp_path, script):
     provider(tmp_path, script, timeout=1)
     put(vault, talk)
-    began = time.monotonic()
     assert worker(vault).code == 0
-    assert time.monotonic() - began < seconds(5)
     text, head = summary_of(vault)
     assert "question1word" in text and head["memory_sentence_quality"] == "fallback"
     sound(vault)
@@ -624,8 +467,6 @@ def test_an_index_only_pass_takes_nothing(vault: Vault, talk: TranscriptBuilder)
     assert vault.call("reindex", "--index-only").code == 0
     assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
 
-
-# ── settings that are broken ────────────────────────────────────────────────────────────────────────────────────────
 
 NOTICE = "> [!warning] signet-sync.toml is broken, its last good settings or defaults count: signet-sync doctor"
 
@@ -667,23 +508,6 @@ def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: Transcrip
     assert findings["settings"]["level"] == "problem" and findings["settings"]["remedy"]
     checked = vault.call("check", "--json")
     assert [p["code"] for p in checked.json["problems"] if p["path"] == "signet-sync.toml"] == ["config-invalid"]
-
-
-def test_a_running_agent_goes_on_with_broken_settings_says_so_and_takes_the_mended_ones(
-    vault: Vault, talk: TranscriptBuilder, start: Any
-) -> None:
-    (vault / "signet-sync.toml").write_text("[noise]\nprojects = ['/home/u/hidden']\n")
-    agent = start("--interval", "3600", environ=QUIET)
-    agent.passed()
-    (vault / "signet-sync.toml").write_text("[noise\n")
-    found = until(lambda: (now := agents.status(vault))["trouble"] and now, "told")
-    assert found["trouble"].startswith("signet-sync.toml: is not valid TOML") and found["state"] == "watching"
-    put(vault, talk)
-    captured(vault)
-    until(lambda: NOTICE in page(vault), "the page tells")
-    assert "is not valid TOML" in agent.log() and "is not valid TOML" in (vault.state / "logs/intake.log").read_text()
-    (vault / "signet-sync.toml").write_text("")
-    until(lambda: NOTICE not in page(vault) and agents.status(vault)["trouble"] is None, "mended")
 
 
 def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(

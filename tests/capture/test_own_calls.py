@@ -43,11 +43,8 @@ def from_codex(*calls):
         ended = {"invocation": {"server": space, "tool": last}, "result": {"Ok": {"structuredContent": {"text": back}}}}
         records.append({"timestamp": AT, "type": "event_msg", "payload": {"type": "mcp_tool_call_end", **ended}})
         item = {
-            "type": "mcp_tool_call",
-            "server": space,
-            "tool": last,
-            "result": {"structured_content": {"text": back}},
-        }
+            "type": "mcp_tool_call", "server": space, "tool": last, "result": {"structured_content": {"text": back}},
+        }  # fmt: skip
         records.append({"timestamp": AT, "type": "response_item", "payload": item})
     return codex.read(jsonl(*records)).entries
 
@@ -85,13 +82,8 @@ def from_openclaw(*calls):
 
 READERS = [from_claude, from_codex, from_gemini, from_opencode, from_openclaw]
 SPELLINGS = [
-    "mcp__signet-sync__{}",
-    "mcp__my_memory__{}",
-    "mcp_signet-sync_{}",
-    "signet-sync_{}",
-    "{}",
-    "signet_sync__{}",
-]
+    "mcp__signet-sync__{}", "mcp__my_memory__{}", "mcp_signet-sync_{}", "signet-sync_{}", "{}", "signet_sync__{}",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -139,18 +131,14 @@ def test_codex_goes_on_with_a_process_and_calls_tools_from_programs():
     assert OLD not in repr(found)
     head = "Chunk ID: 1\nWall time: 1 seconds\nProcess running with session ID 51234\nOutput:\n"
     records = [
-        {
-            "type": "function_call",
-            "name": "exec_command",
-            "arguments": '{"cmd": "signet-sync recall key"}',
-            "call_id": "1",
-        },
+        {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "signet-sync recall key"}',
+         "call_id": "1"},
         {"type": "function_call_output", "call_id": "1", "output": head},
         {"type": "function_call", "name": "write_stdin", "arguments": '{"session_id": 51234}', "call_id": "2"},
         {"type": "function_call_output", "call_id": "2", "output": OLD},
         {"type": "custom_tool_call", "name": "exec", "input": "await tools.mcp__m__session_open({})", "call_id": "3"},
         {"type": "custom_tool_call_output", "call_id": "3", "output": [{"type": "input_text", "text": OLD}]},
-    ]
+    ]  # fmt: skip
     read = codex.read(jsonl(*({"timestamp": AT, "type": "response_item", "payload": one} for one in records)))
     assert OLD not in repr(read.entries)
 

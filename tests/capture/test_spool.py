@@ -41,14 +41,6 @@ def test_a_job_comes_back_as_it_was_given(folder):
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
 
 
-def test_only_what_is_listed_stands_in_the_file(folder):
-    document = json.loads(Path(spool.put(folder, a_job()).place).read_text())
-    assert set(document) == {
-        *("v", "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction"),
-        *("tries", "retry_at", "trouble"),
-    }
-
-
 def test_jobs_come_oldest_first_and_names_sort_by_time(folder):
     for second in (3, 1, 2):
         spool.put(folder, a_job(at=f"2026-03-28T10:00:0{second}.000Z"))
@@ -75,17 +67,6 @@ def test_a_marker_that_was_renewed_while_it_was_worked_on_stays(folder):
     spool.finish(left)
     assert names(folder) == []
     spool.finish(left)  # gone already: nothing to say
-
-
-def test_nothing_waits_where_there_is_no_folder(folder):
-    assert not spool.waiting(folder)
-    assert spool.jobs(folder) == []
-    assert spool.size(folder) == (0, 0)
-    assert spool.drop(folder, "s-1") == 0
-    spool.sweep(folder)
-    assert not os.path.exists(folder)
-    spool.prepare(folder)
-    assert os.path.isdir(folder)
 
 
 def test_a_job_that_fails_waits_longer_each_time_and_is_given_up(folder):
@@ -131,9 +112,7 @@ def test_a_clock_that_was_set_back_does_not_put_a_job_off_for_years(folder):
 
 SOUND = a_job().document()
 HOSTILE = {
-    "empty": (b"", "damaged"),
-    "torn": (json.dumps(SOUND).encode()[:-9], "damaged"),
-    "list": (b"[]", "damaged"),
+    "empty": (b"", "damaged"), "torn": (json.dumps(SOUND).encode()[:-9], "damaged"), "list": (b"[]", "damaged"),
     "deep": (b"[" * 100_000, "damaged"),
     "version": (json.dumps(SOUND | {"v": "2"}).encode(), "unknown-version"),
     "no version": (json.dumps({k: v for k, v in SOUND.items() if k != "v"}).encode(), "unknown-version"),
@@ -147,7 +126,7 @@ HOSTILE = {
     "blank": (json.dumps(SOUND | {"session_id": "\n"}).encode(), "damaged"),
     "kind": (json.dumps(SOUND | {"compaction": 5}).encode(), "damaged"),
     "bytes": (b"\xff\xfe{}", "damaged"),
-}
+}  # fmt: skip
 
 
 def test_a_job_of_a_newer_version_waits_for_it_and_goes_with_a_removal(folder):
@@ -227,14 +206,6 @@ def test_sweeping_takes_what_a_crash_left_and_what_lay_aside_for_long(folder):
     spool.sweep(folder, later)
     assert [name.rpartition(".")[2] for name in names(folder)] == ["json", "bad"]
     assert names(f"{folder}/bad") == []
-
-
-def test_the_size_counts_jobs_and_all_bytes(folder):
-    place = spool.put(folder, a_job()).place
-    Path(folder, "1.json").write_bytes(b"x" * 100)
-    assert spool.size(folder) == (2, os.stat(place).st_size + 100)
-    spool.jobs(folder)
-    assert spool.size(folder) == (1, os.stat(place).st_size + 100)
 
 
 def test_a_full_disk_leaves_nothing_half_written(folder, monkeypatch):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -103,13 +102,6 @@ def test_each_harness_is_found_in_its_own_folder(home):
     assert installed({"HOME": str(home)}) == ["claude-code", "codex", "gemini", "openclaw"]
 
 
-def test_a_source_says_how_large_and_how_old(home):
-    path = put(home / ".codex/sessions/rollout-x.jsonl", "{}\n", at=1_700_000_000)
-    (source,) = sources("codex", {"HOME": str(home)})
-    assert (source.harness, source.path, source.session_id) == ("codex", str(path), "")
-    assert (source.size, source.mtime_ns) == (3, 1_700_000_000 * 1_000_000_000)
-
-
 def test_files_of_sub_agents_are_no_sessions(home):
     project = home / ".claude/projects/-home-u-lantern"
     put(project / "agent-1.jsonl")
@@ -119,13 +111,10 @@ def test_files_of_sub_agents_are_no_sessions(home):
     assert found("claude-code", home, where=str(home)) == [".claude/projects/-home-u-lantern/aaaa.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("harness", "variable", "below"),
-    [
-        ("claude-code", "CLAUDE_CONFIG_DIR", "projects/p/aaaa.jsonl"),
-        ("codex", "CODEX_HOME", "sessions/2026/rollout-x.jsonl"),
-    ],
-)
+@pytest.mark.parametrize(("harness", "variable", "below"), [
+    ("claude-code", "CLAUDE_CONFIG_DIR", "projects/p/aaaa.jsonl"),
+    ("codex", "CODEX_HOME", "sessions/2026/rollout-x.jsonl"),
+])  # fmt: skip
 def test_a_moved_folder_is_honoured(home, harness, variable, below):
     put(home / "moved" / below)
     environ = {"HOME": str(home), variable: str(home / "moved")}
@@ -234,22 +223,11 @@ def test_what_is_no_regular_file_is_refused_and_never_waited_for(home):
         listener.bind("socket")
     finally:
         os.chdir(before)
-    began = time.monotonic()
     for name in ("pipe", "link", "socket", "absent", ".", "real.jsonl/x", "nul\0"):
         with pytest.raises(HarnessError) as caught:
             list(lines(str(home / name)))
         assert caught.value.hint and caught.value.path, name
     listener.close()
-    assert time.monotonic() - began < 1
-
-
-def test_an_unfinished_reader_closes_the_file(home):
-    path = put(home / "x.jsonl", "a\nb\n")
-    open_before = len(os.listdir("/dev/fd"))
-    reader = lines(str(path))
-    assert next(reader) == b"a\n"
-    reader.close()
-    assert len(os.listdir("/dev/fd")) == open_before
 
 
 # ── OpenCode ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,17 +249,6 @@ def test_sessions_are_read_while_opencode_runs(home):
     assert json.loads(messages[1].parts[0][1])["text"] == "hello assistant"
     writer.execute("insert into message values ('m', 'ses_a', 9, 9, '{}')")  # reading locked nothing
     writer.close()
-
-
-def test_reading_changes_no_byte_of_the_store(home):
-    path = home / "opencode.db"
-    writer = database(path)
-    add_session(writer, "ses_a")
-    writer.close()
-    before = path.read_bytes()
-    assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path))] == ["ses_a"]
-    opencode_session(str(path), "ses_a")
-    assert path.read_bytes() == before
 
 
 def test_xdg_data_home_and_a_named_folder(home):
@@ -323,16 +290,14 @@ def test_a_locked_database_is_an_error_soon(home, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        "drop table part",
-        "alter table message rename column data to payload",
+    "change", [
+        "drop table part", "alter table message rename column data to payload",
         "drop table session; create view session as select 1 as id",
         "insert into session values ('ses_new', null, '/', '', null, 1, 1);"
-        "insert into session_message values ('1', 'ses_new', '{}')",
+         "insert into session_message values ('1', 'ses_new', '{}')",
     ],
     ids=["no-part", "no-data", "a-view", "newer-tables"],
-)
+)  # fmt: skip
 def test_an_unknown_shape_is_a_clear_error(home, change):
     path = home / "opencode.db"
     writer = database(path)
@@ -356,17 +321,12 @@ def test_what_is_no_database_is_a_clear_error(home):
     assert not (home / "absent.db").exists()
 
 
-# ── the reference files ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_reference_stores_are_found_and_read(shared):
-    folder = shared / "transcripts"
-    counts = {
-        harness: len(list(sources(harness, {"HOME": "/nonexistent"}, str(folder / place))))
-        for harness, place in (("claude-code", "claude-code"), ("codex", "codex"), ("gemini", "gemini"),
-                               ("opencode", "opencode"), ("openclaw", "openclaw-pi"))
-    }  # fmt: skip
-    assert counts == {"claude-code": 11, "codex": 3, "gemini": 1, "opencode": 1, "openclaw": 1}
-    (source,) = sources("opencode", {}, str(folder / "opencode"))
-    _, messages = opencode_session(source.path, source.session_id)
-    assert [len(message.parts) for message in messages] == [1, 4, 3]
+def test_reading_changes_no_byte_of_the_store(home):
+    path = home / "opencode.db"
+    writer = database(path)
+    add_session(writer, "ses_a")
+    writer.close()
+    before = path.read_bytes()
+    assert [s.session_id for s in sources("opencode", {"HOME": str(home)}, str(path))] == ["ses_a"]
+    opencode_session(str(path), "ses_a")
+    assert path.read_bytes() == before

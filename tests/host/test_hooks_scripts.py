@@ -76,13 +76,9 @@ def run(folder: Path, name: str, driver: str, program: Program, **environ: str) 
     (folder / "script.mjs").write_text(script(name, program), encoding="utf-8")
     (folder / "driver.mjs").write_text(driver, encoding="utf-8")
     done = subprocess.run(
-        [str(NODE), "driver.mjs"],
-        cwd=folder,
-        env={"HOME": "/home/mira", **environ},
-        capture_output=True,
-        text=True,
+        [str(NODE), "driver.mjs"], cwd=folder, env={"HOME": "/home/mira", **environ}, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     log = folder / "log"
     calls = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
@@ -108,13 +104,9 @@ def test_opencode(tmp_path: Path, recorder: Program) -> None:
     assert printed == [given, given, ["before"], ["before"]], "the system prompt is made for each request"
     told = [document for what, document in calls if what == "opencode"]
     assert sorted((d["hook_event_name"], d["session_id"]) for d in told) == [
-        ("PostCompact", "ses_1"),
-        ("SessionEnd", "ses_1"),
-        ("SessionEnd", "ses_3"),
-        ("SessionStart", "ses_1"),
-        ("Stop", "ses_3"),
-        ("UserPromptSubmit", "ses_1"),
-    ]
+        ("PostCompact", "ses_1"), ("SessionEnd", "ses_1"), ("SessionEnd", "ses_3"), ("SessionStart", "ses_1"),
+        ("Stop", "ses_3"), ("UserPromptSubmit", "ses_1"),
+    ]  # fmt: skip
     assert [d["prompt"] for d in told if "prompt" in d] == ["Why?\n\nReally?"]
     assert [d["source"] for d in told if d["hook_event_name"] == "SessionStart"] == ["startup"]
     assert {(d["cwd"], d["transcript_path"]) for d in told} == {
@@ -125,28 +117,19 @@ def test_opencode(tmp_path: Path, recorder: Program) -> None:
 def test_openclaw(tmp_path: Path, recorder: Program) -> None:
     printed, calls = run(tmp_path, "openclaw.js", OPENCLAW, recorder)
     memory = {
-        "name": "SIGNET_MEMORY.md",
-        "path": "/claw/SIGNET_MEMORY.md",
-        "content": "what you know",
-        "missing": False,
-    }
+        "name": "SIGNET_MEMORY.md", "path": "/claw/SIGNET_MEMORY.md", "content": "what you know", "missing": False,
+    }  # fmt: skip
     assert printed == [[memory, memory], 1]  # the other place is asked for anew
     told = [d for what, d in calls if what == "openclaw"]
     told.sort(key=lambda d: (d["session_id"], d["hook_event_name"], "chat_type" not in d))
     assert told == [
         {"hook_event_name": "PostCompact", "session_id": "s1", "cwd": "/claw", "transcript_path": "/claw/s1.jsonl"},
         {"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": "/claw", "transcript_path": "/claw/s1.jsonl"},
-        {
-            "hook_event_name": "SessionStart",
-            "session_id": "s1",
-            "cwd": "/claw",
-            "session_key": "agent:main:whatsapp:group:1@g.us",
-            "chat_type": "group",
-            "group_id": "1@g.us",
-        },
+        {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "/claw",
+         "session_key": "agent:main:whatsapp:group:1@g.us", "chat_type": "group", "group_id": "1@g.us"},
         {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "/claw", "session_key": "agent:main:main"},
         {"hook_event_name": "SessionEnd", "session_id": "s2"},
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("switch", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"])

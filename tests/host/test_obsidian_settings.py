@@ -10,16 +10,12 @@ from signet_sync.formats.obsidian_base import TEXT
 from signet_sync.host.obsidian_settings import APP, GRAPH, hides, rewrites_links, with_ours
 
 DOCUMENTS = [
-    (APP, None),
-    (APP, b"{}"),
-    (APP, b'{"userIgnoreFilters":[]}'),
+    (APP, None), (APP, b"{}"), (APP, b'{"userIgnoreFilters":[]}'),
     (APP, b'{\n  "alwaysUpdateLinks": true,\n  "userIgnoreFilters": [\n    "Archive/"\n  ]\n}'),
     (APP, b'\xef\xbb\xbf{"alwaysUpdateLinks" : true ,"z":[1 ,2]}\r\n'),
-    (GRAPH, None),
-    (GRAPH, b"{ }"),
-    (GRAPH, b'{"search": "", "showTags": true}'),
+    (GRAPH, None), (GRAPH, b"{ }"), (GRAPH, b'{"search": "", "showTags": true}'),
     (GRAPH, b'{\n  "search": "tag:#\\u0061 OR path:x",\n  "scale": 1.50\n}'),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "raw"), DOCUMENTS)

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.app import upgrade
-from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.errors import UsageError
 from signet_sync.host import service, service_manager, systemd
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,11 +49,9 @@ class Machine:
         self.log = folder / "calls"
         self.workspace = self.home / ".agents"
         self.environ = {
-            "HOME": str(self.home),
-            "PATH": str(self.bin),
-            "XDG_CONFIG_HOME": str(self.home / "cfg"),
+            "HOME": str(self.home), "PATH": str(self.bin), "XDG_CONFIG_HOME": str(self.home / "cfg"),
             "XDG_RUNTIME_DIR": str(folder),
-        }
+        }  # fmt: skip
         for made in (self.bin, self.workspace):
             made.mkdir(parents=True)
 
@@ -97,19 +95,14 @@ def assert_clean(runtime: Path, unit: Path) -> None:
     judged = subprocess.run(
         ["systemd-analyze", "--user", "--no-pager", "verify", "--man=no", str(unit)],
         env=os.environ | {"XDG_RUNTIME_DIR": str(runtime), "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert (judged.returncode, judged.stdout, judged.stderr) == (0, "", "")
 
 
 def rendered(workspace: str = "/w", executable: list[str] | None = None, **more: Any) -> str:
     command = executable or [sys.executable, "-I", "-m", "signet_sync"]
     return service.render("systemd", executable=command, workspace=workspace, name="signet-sync", **more)
-
-
-# ── the shipped units ──
 
 
 @needs_analyze
@@ -148,27 +141,6 @@ def test_both_units_differ_in_the_workspace_alone_and_promise_what_the_agent_nee
         assert needs_namespaces not in one, "a person's own manager may not have them, and would start nothing"
 
 
-def test_shipped_plist_is_valid() -> None:
-    unit = plistlib.loads((ROOT / "launchd/dev.signet-sync.agent.plist").read_bytes())
-    assert unit["Label"] == "dev.signet-sync.agent"
-    assert unit["ProgramArguments"][-3:] == ["--workspace", "@HOME@/.agents", "run"]
-    assert unit["KeepAlive"] == {"SuccessfulExit": False}
-    assert unit["ThrottleInterval"] >= 10
-    assert unit["Umask"] == 0o077
-    assert unit["StandardOutPath"].startswith("@HOME@/Library/Logs/")
-    assert unit["StandardErrorPath"]
-
-
-def test_units_of_an_installed_package_are_found(tmp_path: Path) -> None:
-    package = tmp_path / "signet_sync"
-    shutil.copytree(ROOT / "signet_sync", package, ignore=shutil.ignore_patterns("__pycache__", "units"))
-    (package / "host/units").mkdir()
-    (package / "host/units/signet-sync.service").write_text("from the wheel")
-    asked = "from signet_sync.host.service_manager import template; print(template('signet-sync.service'))"
-    ended = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, env={}, capture_output=True, text=True)
-    assert ended.stdout == "from the wheel\n", ended.stderr
-
-
 def test_every_unit_is_part_of_the_package() -> None:
     built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     shipped = {
@@ -181,14 +153,6 @@ def test_every_unit_is_part_of_the_package() -> None:
     assert {f"signet_sync/host/units/{name}" for name in names} == set(built["force-include"].values())
 
 
-def test_an_unknown_unit_is_told() -> None:
-    with pytest.raises(SignetSyncError, match="not part of this installation"):
-        service_manager.template("other.service")
-
-
-# ── names and quoting ──
-
-
 def test_names_keep_workspaces_apart(tmp_path: Path) -> None:
     default, vault, twin = (tmp_path / place for place in ("agents", "a/Mein Täg-Buch!", "b/Mein Täg-Buch!"))
     names = [service.service_name(str(p), default=str(default)) for p in (default, vault, twin)]
@@ -196,12 +160,6 @@ def test_names_keep_workspaces_apart(tmp_path: Path) -> None:
     assert re.fullmatch(r"signet-sync-mein-t-g-buch-[0-9a-f]{8}", names[1])
     assert len(set(names)) == 3
     assert re.fullmatch(r"signet-sync-workspace-[0-9a-f]{8}", service.service_name("/日本", default="/x"))
-
-
-def test_a_symlink_is_the_workspace_it_names(tmp_path: Path) -> None:
-    (tmp_path / "vault").mkdir()
-    (tmp_path / "link").symlink_to("vault")
-    assert service.service_name(str(tmp_path / "link"), default=str(tmp_path / "vault")) == "signet-sync"
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1))
@@ -235,14 +193,6 @@ def test_rendered_units_are_clean(workspace: str, tmp_path: Path) -> None:
     assert systemd.started("signet-sync", str(unit), {}) == [str(program), "--workspace", workspace, "run"]
 
 
-def test_rendering_changes_nothing_else() -> None:
-    def kept(text: str) -> list[str]:
-        filled = {"Description", "ExecStart", "Environment"}
-        return [line for line in text.partition("\n\n")[2].splitlines() if line.partition("=")[0] not in filled]
-
-    assert kept(rendered("/srv/v")) == kept(service_manager.template("signet-sync.service"))
-
-
 def test_only_who_asks_a_model_has_a_network() -> None:
     assert "RestrictAddressFamilies=AF_UNIX\n" in rendered()
     assert "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n" in rendered(network=True)
@@ -259,12 +209,9 @@ def test_a_link_is_resolved_and_moved_settings_are_passed_on(machine: Machine) -
 def test_rendered_plist_holds_exact_paths() -> None:
     workspace = "/Users/tess/" + NASTY + "<&>"
     text = service.render(
-        "launchd",
-        executable=["/opt/x/bin/signet-sync"],
-        workspace=workspace,
-        name="signet-sync-notes-0a1b2c3d",
+        "launchd", executable=["/opt/x/bin/signet-sync"], workspace=workspace, name="signet-sync-notes-0a1b2c3d",
         environment={"SIGNET_CONFIG": "/c.toml"},
-    )
+    )  # fmt: skip
     unit = plistlib.loads(text.encode())
     assert unit["Label"] == "dev.signet-sync.agent.notes-0a1b2c3d"
     assert unit["ProgramArguments"] == ["/opt/x/bin/signet-sync", "--workspace", workspace, "run"]
@@ -288,11 +235,7 @@ def test_install_writes_enables_and_starts(machine: Machine) -> None:
     done = machine.install()
     unit = machine.units / "signet-sync.service"
     assert (done.kind, done.path, done.running) == ("systemd", str(unit), True)
-    assert done.steps == (
-        f"wrote {unit}",
-        "enabled signet-sync.service",
-        "started signet-sync.service",
-    )
+    assert done.steps == (f"wrote {unit}", "enabled signet-sync.service", "started signet-sync.service")
     assert [call for call in machine.calls() if " show" not in call] == [
         "systemctl --user daemon-reload",
         "systemctl --user enable signet-sync.service",
@@ -305,41 +248,6 @@ def test_install_writes_enables_and_starts(machine: Machine) -> None:
     assert done.by_hand[1].startswith("loginctl enable-linger ")
 
 
-def test_install_again_says_that_the_unit_is_up_to_date(machine: Machine) -> None:
-    machine.program("systemctl", ANSWERS)
-    machine.install()
-    inode = (machine.units / "signet-sync.service").stat().st_ino
-    assert machine.install().steps[0].endswith("is up to date")
-    assert (machine.units / "signet-sync.service").stat().st_ino == inode
-
-
-def test_who_lingers_is_told_nothing_of_it(machine: Machine) -> None:
-    machine.program("systemctl", ANSWERS)
-    machine.program("loginctl", "echo Linger=no\n")
-    assert service.lingering(machine.environ) is False
-    machine.program("loginctl", "echo Linger=yes\n")
-    assert service.lingering(machine.environ) is True
-    assert machine.install().by_hand == ()
-
-
-def test_lingering_is_unknown_without_logind(machine: Machine) -> None:
-    assert service.lingering(machine.environ) is None
-    machine.program("loginctl", UNREACHABLE)
-    assert service.lingering(machine.environ) is None
-
-
-def test_another_failure_to_start_is_left_to_the_person(machine: Machine) -> None:
-    machine.program("systemctl", 'case "$*" in *restart*) echo "Job failed." >&2; exit 1 ;; esac\n')
-    done = machine.install()
-    assert not done.running
-    assert done.by_hand[:3] == (
-        "# not done: Job failed.",
-        "systemctl --user status signet-sync.service",
-        "journalctl --user -e -u signet-sync.service",
-    )
-    assert not (machine.units / "signet-sync.service.d").exists()
-
-
 @pytest.mark.parametrize("systemctl", [None, UNREACHABLE, "broken"])
 def test_without_systemd_the_person_is_told_what_to_do(machine: Machine, systemctl: str | None) -> None:
     if systemctl == "broken":
@@ -350,10 +258,7 @@ def test_without_systemd_the_person_is_told_what_to_do(machine: Machine, systemc
     assert not done.running
     assert done.steps == (f"wrote {machine.units}/signet-sync.service",)
     assert done.by_hand[0].startswith("# not done: ")
-    assert done.by_hand[1:3] == (
-        "systemctl --user daemon-reload",
-        "systemctl --user enable --now signet-sync.service",
-    )
+    assert done.by_hand[1:3] == ("systemctl --user daemon-reload", "systemctl --user enable --now signet-sync.service")
     run = f"{sys.executable} -m signet_sync --workspace {machine.workspace} run"
     assert f"nohup {run} >/dev/null 2>&1 &" in done.by_hand
     assert done.by_hand[-1].endswith("| crontab -")
@@ -391,14 +296,6 @@ def test_several_workspaces_side_by_side(machine: Machine) -> None:
     assert [state.name for state in service.installed(machine.environ)] == ["signet-sync"]
 
 
-def test_a_unit_that_was_copied_by_hand_is_listed(machine: Machine) -> None:
-    machine.units.mkdir(parents=True)
-    shutil.copy(ROOT / "systemd/signet-sync.service", machine.units)
-    (state,) = service.installed(machine.environ)
-    assert (state.name, state.workspace) == ("signet-sync", str(machine.workspace))
-    assert (state.enabled, state.active) == (None, None)
-
-
 def test_an_enabled_instance_of_the_template_is_listed(machine: Machine) -> None:
     wants = machine.units / "default.target.wants"
     wants.mkdir(parents=True)
@@ -412,15 +309,6 @@ def test_an_enabled_instance_of_the_template_is_listed(machine: Machine) -> None
     assert machine.calls()[0] == f"systemctl --user disable --now {state.name}.service"
 
 
-def test_waiting_to_be_tried_again_is_not_active(machine: Machine) -> None:
-    machine.program(
-        "systemctl", "printf 'ActiveState=activating\\nSubState=auto-restart\\nUnitFileState=disabled\\n'\n"
-    )
-    machine.install()
-    (state,) = service.installed(machine.environ)
-    assert (state.enabled, state.active) == (False, False)
-
-
 def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     machine.program("systemctl", ANSWERS)
     machine.install()
@@ -429,10 +317,7 @@ def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     own.write_text("[Service]\nRestrictAddressFamilies=AF_INET\n")
     machine.log.unlink()
     done = service.uninstall(name="signet-sync", environ=machine.environ)
-    assert done.steps == (
-        "stopped signet-sync.service",
-        f"removed {machine.units}/signet-sync.service",
-    )
+    assert done.steps == ("stopped signet-sync.service", f"removed {machine.units}/signet-sync.service")
     assert machine.calls()[:2] == [
         "systemctl --user disable --now signet-sync.service",
         "systemctl --user daemon-reload",
@@ -441,16 +326,6 @@ def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     assert machine.workspace.exists()
     again = service.uninstall(name="signet-sync", environ=machine.environ)
     assert (again.path, again.by_hand) == (None, ())
-
-
-def test_uninstall_without_systemd_removes_the_file(machine: Machine) -> None:
-    machine.install()
-    done = service.uninstall(name="signet-sync", environ=machine.environ)
-    assert not (machine.units / "signet-sync.service").exists()
-    assert "systemctl --user disable --now signet-sync.service" in done.by_hand
-
-
-# ── launchd ──
 
 
 def test_launchd_install_list_and_uninstall(mac: Machine) -> None:
@@ -463,21 +338,8 @@ def test_launchd_install_list_and_uninstall(mac: Machine) -> None:
     assert f"launchctl bootstrap gui/{os.getuid()} {plist}" in mac.calls()
     assert plistlib.loads(plist.read_bytes())["RunAtLoad"] is True
     states = service.installed(mac.environ)
-    assert [(state.workspace, state.active) for state in states] == [
-        (str(mac.workspace), True),
-        (str(other), True),
-    ]
+    assert [(state.workspace, state.active) for state in states] == [(str(mac.workspace), True), (str(other), True)]
     for state in states:
         service.uninstall(name=state.name, environ=mac.environ)
     assert service.installed(mac.environ) == []
     assert f"launchctl bootout gui/{os.getuid()}/dev.signet-sync.agent" in mac.calls()
-
-
-def test_launchd_refusal_is_left_to_the_person(mac: Machine) -> None:
-    mac.program("launchctl", 'echo "Bootstrap failed: 125" >&2; exit 125\n')
-    done = mac.install()
-    assert not done.running
-    assert done.by_hand == (
-        "# not done: Bootstrap failed: 125",
-        f"launchctl bootstrap gui/{os.getuid()} {done.path}",
-    )

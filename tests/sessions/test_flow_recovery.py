@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import agents
 import apsw
 import pytest
 from crash_runner import forked
-from workbench import NOW, Vault, spawn, tree
+from workbench import NOW, Vault, tree
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import DatabaseError
@@ -36,13 +35,9 @@ SUMMARY = "# Queue\n\n- lantern bounds the retry loop of src/queue.py at five at
 # What a model says is kept nowhere but in the artifacts: who goes on must take it from there.
 SENTENCE = "Bounded the retry loop of src/queue.py in lantern at five attempts so that the queue drains in the end."
 DOCUMENT: dict[str, Any] = {
-    "session_id": "5e551004-0000-4000-8000-000000000004",
-    "project": "/home/me/lantern",
-    "harness": "codex",
-    "captured_at": "2026-03-29T11:30:00.000Z",
-    "transcript": WORDS,
-    "summary": SUMMARY,
-}
+    "session_id": "5e551004-0000-4000-8000-000000000004", "project": "/home/me/lantern", "harness": "codex",
+    "captured_at": "2026-03-29T11:30:00.000Z", "transcript": WORDS, "summary": SUMMARY,
+}  # fmt: skip
 
 start = agents.start
 
@@ -183,13 +178,10 @@ def test_transcript_written_summary_failed(vault):
     finished(vault)
 
 
-@pytest.mark.parametrize(
-    ("proposal", "name"),
-    [
-        (SENTENCE, "sentence generated, artifact write failed"),
-        ("Worked on task.", "sentence generation failed, fallback path engaged"),
-    ],
-)
+@pytest.mark.parametrize(("proposal", "name"), [
+    (SENTENCE, "sentence generated, artifact write failed"),
+    ("Worked on task.", "sentence generation failed, fallback path engaged"),
+])  # fmt: skip
 def test_sentence_made_artifact_write_failed(vault, proposal, name):
     with failing(at_link("--transcript.md", fail)):
         with pytest.raises(OSError, match="No space"):
@@ -294,18 +286,6 @@ def test_removed_while_it_lay_half_written(vault):
     assert [path for path in left if b"never drain" in path.read_bytes()] == []
 
 
-def test_a_damaged_journal_is_named_and_holds_up_nobody(vault):
-    killed(vault, at_link("--summary.md", die))
-    folder = Path(state_dir.locate(str(vault.root)).journal)
-    (folder / f"{'0' * 32}.json").write_bytes(b'{"v": 1, "bod')
-    (folder / f"{'1' * 32}.json").write_bytes(b'{"v": 99}')
-    answer = vault.call("reindex", "--now", NOW)
-    assert answer.code == 0, answer
-    assert "0" * 32 in answer.out and "1" * 32 in answer.out
-    assert set(files(vault)) == {"transcript", "summary", "manifest"}
-    assert len(journals(vault)) == 2
-
-
 def test_another_ending_of_the_session_finishes_the_one_that_was_cut_off(vault):
     """Its words are kept once, under its own name, and only what is new makes another segment."""
     killed(vault, at_link("--summary.md", die))
@@ -317,19 +297,6 @@ def test_another_ending_of_the_session_finishes_the_one_that_was_cut_off(vault):
     assert set(files(vault)) == {"transcript", "summary", "manifest"}
     assert answer["manifest"].startswith("memory/2026-03-29T11-30")
     assert len(list(vault.memory.glob("2026-03-29*--manifest.md"))) == 1
-
-
-def test_one_key_for_two_sessions_is_a_conflict_though_the_first_was_cut_off(vault):
-    killed(vault, at_link("--summary.md", die), idempotency_key="once")
-    answer = spawn_end(vault, DOCUMENT | {"session_id": "another", "idempotency_key": "once"})
-    assert answer.code == 2 and "idempotency-conflict" in answer.out
-    assert set(files(vault)) == {"transcript", "summary", "manifest"}
-
-
-def spawn_end(vault: Vault, document: dict[str, Any]) -> Any:
-    place = vault.root.parent / "input.json"
-    place.write_text(json.dumps(document))
-    return spawn("--workspace", vault.root, "session", "end", "--json", "--input", place)
 
 
 # ── where recovery happens, and where not ──
@@ -369,10 +336,8 @@ def test_a_running_agent_finishes_the_flow_of_a_caller_that_died(vault, start):
     agent = start()
     agent.passed()
     killed(vault, at_link("--summary.md", die))
-    began = time.monotonic()
     agents.until(lambda: set(files(vault)) == {"transcript", "summary", "manifest"} and not journals(vault))
     agents.until(lambda: SENTENCE in vault.page("ledger/2026/03/29.md"))
-    assert time.monotonic() - began < agents.seconds(3.0)
 
 
 def test_nothing_of_a_cut_off_flow_is_taken_for_the_work_of_another(vault):

@@ -6,11 +6,10 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -133,18 +132,6 @@ def test_other_words_under_a_number_are_refused_and_nothing_is_written(vault: Va
         assert [turn[3] for turn in turns(vault)] == ["one"]
 
 
-def test_equal_keys_of_two_agents_are_two_sessions(vault: Vault) -> None:
-    fed(vault, [line(0, "of the first")])
-    fed(vault, [line(0, "of the second")], KEY, "--agent", "scout")
-    assert found(vault, "of") == ["of the first"]
-    assert found(vault, "of", agent="scout") == ["of the second"]
-    with vault.database() as database:
-        assert [one.turns for one in live.sessions(database, "scout")] == [1]
-        assert live.transcript(database, "scout", KEY) == [LiveTurn(0, "user", "of the second", at(0))]
-    end(vault, session_key=KEY, agent_id="scout", transcript=FIRST)
-    assert turns(vault) and not turns(vault, "scout")
-
-
 @given(st.lists(st.text(max_size=200), max_size=6))
 def test_nothing_is_lost(texts: list[str]) -> None:
     """What is kept is what was said, sanitized, word for word."""
@@ -158,56 +145,23 @@ def test_nothing_is_lost(texts: list[str]) -> None:
     assert [turn.turn for turn in kept] == list(range(len(texts)))
 
 
-def test_four_processes_append_at_once(vault: Vault) -> None:
-    """Into a database that nobody has made yet; shared turns are kept once."""
-    beside = []
-    for number in range(4):
-        lines = [line(turn, f"turn {turn}") for turn in (*range(20), *range(100 * number + 100, 100 * number + 130))]
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "signet_sync", "--workspace", str(vault.root)),
-                *("transcript", "append", "--session-key", KEY, "--json"),
-            ],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        beside.append((process, "".join(json.dumps(one) + "\n" for one in lines).encode()))
-    for process, raw in beside:
-        assert process.stdin is not None
-        process.stdin.write(raw)
-        process.stdin.close()
-        process.stdin = None
-    answers = []
-    for process, _ in beside:
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-        answers.append(json.loads(out))
-    assert sum(answer["appended"] for answer in answers) == len(turns(vault)) == 20 + 4 * 30
-    assert sum(answer["duplicates"] for answer in answers) == 3 * 20
-
-
-@pytest.mark.parametrize(
-    ("raw", "told"),
-    [
-        (b'{"turn": 0, "role": "user"', "line 1 is not JSON"),
-        (b"\n\n[1]\n", "line 3 is not a JSON object"),
-        (b'{"turn": 0, "role": "us\xff"}', "line 1 is not UTF-8: byte 23"),
-        (b"[" * 100_000, "line 1 is not JSON that can be read"),
-        (b'{"turn": ' + b"9" * 5000 + b"}", "line 1 is not JSON that can be read"),
-        ([line(0, "fine"), line(-1, "x")], "line 2 has a turn"),
-        ([line(True, "x")], "line 1 has a turn"),
-        ([line(2**63, "x")], "line 1 has a turn"),
-        ([line(0, "x", role=" ")], "line 1 has a role"),
-        ([line(0, "x", role="a\nb")], "line 1 has a role"),
-        ([line(0, 7)], "line 1 has a text"),  # type: ignore[arg-type]
-        ([line(0, "x") | {"at": "yesterday"}], "line 1 has an at"),
-        ([line(0, "x") | {"at": "2999-01-01T00:00:00Z"}], "lies in the future (2999-01-01)"),
-        ([line(0, "x", who="me")], "line 1 has an unknown field 'who'"),
-        ([{"turn": 0, "role": "user", "at": at(0)}], "line 1 lacks text"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "told"), [
+    (b'{"turn": 0, "role": "user"', "line 1 is not JSON"),
+    (b"\n\n[1]\n", "line 3 is not a JSON object"),
+    (b'{"turn": 0, "role": "us\xff"}', "line 1 is not UTF-8: byte 23"),
+    (b"[" * 100_000, "line 1 is not JSON that can be read"),
+    (b'{"turn": ' + b"9" * 5000 + b"}", "line 1 is not JSON that can be read"),
+    ([line(0, "fine"), line(-1, "x")], "line 2 has a turn"),
+    ([line(True, "x")], "line 1 has a turn"),
+    ([line(2**63, "x")], "line 1 has a turn"),
+    ([line(0, "x", role=" ")], "line 1 has a role"),
+    ([line(0, "x", role="a\nb")], "line 1 has a role"),
+    ([line(0, 7)], "line 1 has a text"),
+    ([line(0, "x") | {"at": "yesterday"}], "line 1 has an at"),
+    ([line(0, "x") | {"at": "2999-01-01T00:00:00Z"}], "lies in the future (2999-01-01)"),
+    ([line(0, "x", who="me")], "line 1 has an unknown field 'who'"),
+    ([{"turn": 0, "role": "user", "at": at(0)}], "line 1 lacks text"),
+])  # fmt: skip
 def test_errors_name_the_line(vault: Vault, raw: Any, told: str) -> None:
     assert told in refused(vault, raw, "input-invalid")["message"]
     assert not vault.db.exists(), "what is wrong is found before anything is opened"
@@ -221,24 +175,6 @@ def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.Mo
     lines = [line(number, long[: 1 << 19]) for number in range(5)]
     assert "more than 2 MiB up to line 4" in refused(vault, lines, "input-invalid")["message"]
     assert fed(vault, lines[:3])["appended"] == 3
-
-
-@pytest.mark.parametrize(
-    ("key", "options", "told"),
-    [
-        (" ", (), "session_key must be"),
-        (KEY, ("--agent", "No One"), "does not name an agent"),
-    ],
-)
-def test_names_are_those_of_an_ending(vault: Vault, key: str, options: tuple[str, ...], told: str) -> None:
-    answer = feed(vault, [line(0, "x")], key, *options)
-    assert answer.code == 2 and told in answer.json["error"]["message"]
-
-
-def test_nothing_said_is_nothing_kept(vault: Vault) -> None:
-    assert fed(vault, [])["turns"] == 0
-    answer = vault.spawn("transcript", "append", "--session-key", KEY, input=json.dumps(line(0, "one")).encode())
-    assert (answer.code, answer.out, answer.err) == (0, "1 turn appended; 1 stored until the session ends\n", "")
 
 
 def test_a_clock_that_goes_ahead_is_ours(vault: Vault) -> None:
@@ -306,16 +242,6 @@ def test_what_was_streamed_and_no_transcript_holds_becomes_part_of_the_artifact(
     sound(vault)
 
 
-def test_turns_alone_make_a_transcript(vault: Vault) -> None:
-    fed(vault, [line(0, "Where is the heron?")], ONE)
-    answer = end(vault, session_id=ONE, transcript="", transcript_is="tail")
-    assert body(vault, answer["transcript"]) == f"## User · {at(0)} · live\n\nWhere is the heron?"
-    assert turns(vault) == [] and vault.hits("heron")
-    refused_end = vault.call("session", "end", "--json", "--input", str(vault.root.parent / "input.json"))
-    assert refused_end.json["idempotent_replay"], "told again it is answered again"
-    sound(vault)
-
-
 def test_a_segment_takes_as_many_turns_as_fit_into_a_file(vault: Vault) -> None:
     fed(vault, [line(number, f"turn{number} " + "word " * 3000) for number in range(9)], KEY, "--session-id", ONE)
     settings = Settings(max_file_bytes=60_000)
@@ -326,21 +252,6 @@ def test_a_segment_takes_as_many_turns_as_fit_into_a_file(vault: Vault) -> None:
     assert [turn[2] for turn in turns(vault)] == list(range(1, 9))
     end(vault, session_id=ONE, session_key=KEY, transcript="")
     assert turns(vault) == [] and all(sum(f"turn{n} " in text for text in segments(vault)) == 1 for n in range(9))
-
-
-def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Vault, talk: TranscriptBuilder) -> None:
-    """Words that were streamed stand once; what the stream said nothing of is not lost for it."""
-    talk.call("ls", 12)
-    fed(vault, [line(0, "Question 1: why does question1word of src/queue.py wait?", 10.2)], SESSION)
-    compact(vault, session_id=SESSION, captured_at=at(100))
-    talk.exchange(2, 200)
-    put(vault, talk, "end")
-    take(vault)
-    assert turns(vault) == []
-    texts = segments(vault)
-    assert ["question1word" in text for text in texts] == [True, False]
-    assert "answer1word" in texts[1] and "Bash" in texts[1] and "question2word" in texts[1]
-    sound(vault)
 
 
 def test_what_takes_several_files_is_compared_with_all_of_it(
@@ -368,36 +279,18 @@ def test_what_was_said_is_written_by_the_sanitizer_of_today(vault: Vault, monkey
     assert segments(vault) == ["## User\n\nThe key is [REDACTED:github]."] and turns(vault) == []
 
 
-# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_turns_outlive_the_database(vault: Vault) -> None:
     fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
     fed(vault, [line(0, "other")], KEY, "--agent", "scout")
     assert [oct(path.stat().st_mode)[-3:] for path in (vault.state / "live", *live_files(vault))] == [
-        "700",
-        "600",
-        "600",
-    ]
+        "700", "600", "600",
+    ]  # fmt: skip
     before = turns(vault), turns(vault, "scout")
     for path in vault.state.glob("signet-sync.db*"):
         path.unlink()
     fed(vault, [line(2, "three")], KEY, "--session-id", ONE)
     vault.reindex()
     assert (turns(vault)[:-1], turns(vault, "scout")) == before and turns(vault)[-1][3] == "three"
-
-
-def test_rows_of_an_earlier_version_are_written_out(vault: Vault) -> None:
-    vault.reindex()
-    with writing(vault) as database, database.transaction():
-        live.buffer(database, "default", KEY, [LiveTurn(0, "user", "of before", at(0))], session_id=ONE)
-    vault.reindex("--full")
-    (path,) = live_files(vault)
-    assert "of before" in path.read_text()
-    for place in vault.state.glob("signet-sync.db*"):
-        place.unlink()
-    vault.reindex()
-    assert [turn[3] for turn in turns(vault)] == ["of before"]
 
 
 def test_a_file_that_cannot_be_read_is_put_aside_and_told(vault: Vault) -> None:
@@ -419,14 +312,6 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_told(vault: Vault) -> None:
         place.unlink()
     vault.reindex()
     assert [turn[3] for turn in turns(vault)] == ["two", "three"]
-
-
-def test_an_append_costs_one_fsync_of_its_file(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    fed(vault, [line(0, "one")])
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", synced.append)
-    fed(vault, [line(1, "two")])
-    assert len(synced) == 1
 
 
 def test_a_backup_carries_the_turns(vault: Vault, tmp_path: Path) -> None:
@@ -460,9 +345,6 @@ def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vau
     sound(vault)
 
 
-# ── removals ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def removed(vault: Vault, name: str) -> None:
     answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
     assert answer.code == 0, answer
@@ -489,27 +371,6 @@ def test_a_removed_session_takes_its_turns_along_and_gets_none_again(vault: Vaul
     assert turns(vault) == []
     refused(vault, [line(9, "again")], "removed-session", KEY, "--session-id", TWO)
     fed(vault, [line(9, "of another agent")], KEY, "--agent", "scout", "--session-id", ONE)
-
-
-# ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_words_are_found_in_any_case_newest_first(vault: Vault) -> None:
-    fed(vault, [line(0, "Das ÖL läuft aus", 1), line(1, "nothing", 2), line(2, "the 100%_queue", 3)])
-    fed(vault, [line(0, "oil and QUEUE", 2)], "other")
-    assert found(vault, "öl") == ["Das ÖL läuft aus"]
-    assert found(vault, "queue", "öl") == ["the 100%_queue", "oil and QUEUE", "Das ÖL läuft aus"]
-    assert found(vault, "%_") == ["the 100%_queue"]
-    assert found(vault) == found(vault, "", "  ") == found(vault, "x%") == []
-    with vault.database() as database:
-        assert live.find(database, "default", ["oil"]) == [("other", "", 0, "user", at(2), "oil and QUEUE")]
-        assert live.sessions(database, "default") == [(KEY, "", 3, at(1), at(3)), ("other", "", 1, at(2), at(2))]
-
-
-def test_a_search_is_bounded(vault: Vault) -> None:
-    fed(vault, [line(number, f"again {number}", number) for number in range(200)])
-    assert found(vault, "again", *map(str, range(10_000)))[0] == "again 199"
-    assert len(found(vault, "again")) == live.MOST_FOUND
 
 
 def test_open_shows_that_a_session_runs(vault: Vault) -> None:
@@ -568,16 +429,6 @@ def test_a_running_session_can_be_asked_for(vault: Vault, talk: TranscriptBuilde
     take(vault, later=1000)
     assert said(vault) == [] and jobs(vault) == [] and vault.hits("question1word")
     assert vault.rows("select name from live_transcripts") == []
-
-
-def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: TranscriptBuilder) -> None:
-    take(vault)
-    put(vault, talk, "end")
-    take(vault)
-    assert said(vault) == []
-    talk.exchange(2)
-    hear(vault, talk, 10)
-    assert [turn for turn, _ in said(vault)] == [3, 4] and found(vault, "ANSWER2word")
 
 
 def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
@@ -670,62 +521,6 @@ def test_a_session_that_ends_while_it_is_read_leaves_no_turns(
     assert vault.hits("question1word") and turns(vault) == []
 
 
-def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk: TranscriptBuilder) -> None:
-    take(vault)
-    before = said(vault)
-    part = talk.path.with_name("agent-1.jsonl")
-    part.write_text(talk.path.read_text().replace('"isSidechain": false', '"isSidechain": true'))
-    put(vault, talk, "stop", transcript_path=str(part), session_id="another")
-    take(vault, later=10)
-    assert said(vault) == before != []
-
-
-def test_the_words_of_a_removed_session_do_not_come_back(vault: Vault, talk: TranscriptBuilder) -> None:
-    put(vault, talk, "end")
-    take(vault)
-    talk.exchange(2)
-    hear(vault, talk, 10)
-    assert said(vault)
-    removed(vault, SESSION)
-    talk.exchange(3)
-    hear(vault, talk, 20)
-    assert turns(vault) == [] and jobs(vault) == []
-    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
-    assert b"question2word" not in raw and b"question3word" not in raw
-    assert SESSION.encode() not in raw
-
-
-def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: TranscriptBuilder) -> None:
-    moved = talk.path.rename(talk.path.with_suffix(".moved"))
-    talk.path.symlink_to(moved)
-    assert take(vault).failed == []
-    assert jobs(vault) == ["stop"]
-
-
-def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: TranscriptBuilder) -> None:
-    agent = start("--debounce", "0.05")
-    agent.passed()
-    until(lambda: found(vault, "question1word"), "what was said before it came")
-    talk.exchange(2)
-    fired(vault, talk, "Stop")
-    until(lambda: found(vault, "question2word"), "what was said since")
-    assert jobs(vault) == ["stop"] and not list(vault.memory.glob("*.md"))
-    assert agent.end()[0] == 0
-
-
-@pytest.mark.parametrize("name", ["agent:main:main", "run-1"])
-def test_a_session_of_live_turns_alone_can_be_removed(vault: Vault, name: str) -> None:
-    vault.session(1)
-    vault.reindex()
-    for session_id in ("run-1", "run-2"):
-        fed(vault, [line(0, f"The heron of {session_id} lives.")], "agent:main:main", "--session-id", session_id)
-    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
-    assert answer.code == 0, answer
-    left = {row[0] for row in vault.rows("select session_id from session_transcripts")}
-    assert left == ({"run-2"} if name == "run-1" else set())
-    refused(vault, [line(7, "Again.")], "removed-session", "agent:main:main", "--session-id", "run-1")
-
-
 # ── what is recallable while it is said ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -759,112 +554,6 @@ def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault
     assert SECRET.encode() not in raw and b"old pelican" not in raw
 
 
-def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: TranscriptBuilder) -> None:
-    vault.reindex()
-    assert recalled(vault, "answer1word")
-    talk.user("The cormorant nests below the lamp.", 100)
-    assert "cormorant" in vault.call("context", "--prompt", "What about the cormorant?").out
-    assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
-    talk.idle()
-    os.utime(talk.path)
-    talk.assistant("It dives for the grebe.", 101)
-    talk.idle(3600)
-    assert recalled(vault, "grebe"), "not even after a quarter of an hour"
-    take(vault)
-    assert said(vault) == [] and recalled(vault, "grebe")
-
-
-# A harness: its hook hands over the prompt, it writes down what is said, and goes on until it is killed.
-HARNESS = """
-import json, subprocess, sys, time
-workspace, path, session, prompt, answer = sys.argv[1:]
-about = {"session_id": session, "transcript_path": path, "cwd": "/home/ada/lantern"}
-hook = [sys.executable, "-m", "signet_sync", "--workspace", workspace, "hook", "claude-code"]
-given = json.dumps({**about, "hook_event_name": "UserPromptSubmit", "prompt": prompt})
-subprocess.run(hook, input=given.encode(), stdout=subprocess.DEVNULL, check=True)
-with open(path, "a") as file:
-    for number, (role, text) in enumerate((("user", prompt), ("assistant", answer)) if answer else (), 1):
-        now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-        shared = {"type": role, "uuid": f"{session[:-4]}{number:04d}", "sessionId": session, "timestamp": now}
-        file.write(json.dumps({**shared, "cwd": about["cwd"], "message": {"role": role, "content": text}}) + "\\n")
-        file.flush()
-print("said", flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.fixture
-def at_work(vault: Vault) -> Iterator[Any]:
-    """Starts harnesses as processes that hold a session each; none is left at the end."""
-    started: list[subprocess.Popen[bytes]] = []
-    folder = store(Path(os.environ["HOME"]))
-    folder.mkdir(parents=True)
-
-    def run(number: int, prompt: str, answer: str, **environ: str) -> subprocess.Popen[bytes]:
-        session = f"5e550000-0000-4000-8000-{number:012d}"
-        words = [str(vault.root), str(folder / f"{session}.jsonl"), session, prompt, answer]
-        process = subprocess.Popen(
-            [sys.executable, "-c", HARNESS, *words],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-            stdout=subprocess.PIPE,
-        )
-        started.append(process)
-        assert process.stdout and process.stdout.readline() == b"said\n"
-        return process
-
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def test_own_turns_those_of_other_sessions_and_of_one_killed_a_moment_ago_are_found(
-    vault: Vault, at_work: Callable[..., subprocess.Popen[bytes]]
-) -> None:
-    """Nobody but the hooks and the question is at work: no agent runs, and no end was told."""
-    vault.reindex()
-    at_work(1, "Where does the heron sleep?", "The heron sleeps in the reeds.")
-    at_work(2, "What does the osprey eat?", "The osprey eats roach.")
-    killed = [
-        at_work(3, "Who counts the terns?", "The warden counts the terns."),
-        at_work(4, "Which plover limps?", ""),  # killed before it wrote anything down
-    ]
-    at_work(5, "How loud is the corncrake?", "As loud as a saw.", SIGNET_AGENT_ID="scout")
-    for process in killed:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-    def found(words: str, agent: str = "default") -> str:
-        answer = vault.call("recall", "--json", "--agent", agent, words)
-        assert answer.code == 0, answer
-        return " | ".join(hit["text"] for hit in answer.json["hits"])
-
-    for asked, said in (
-        ("the reeds", "The heron sleeps in the reeds."),
-        ("eats roach", "The osprey eats roach."),
-        ("the warden", "The warden counts the terns."),
-        ("the plover that limps", "Which plover limps?"),
-    ):
-        assert said in found(asked), asked
-        assert not found(asked, "scout"), asked
-    assert "As loud as a saw." in found("a saw", "scout")
-    assert not found("corncrake saw")
-
-
-def test_whoever_asks_reads_only_what_moved(
-    vault: Vault, talk: TranscriptBuilder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vault.reindex()
-    reads = []
-    real = capture.read
-    monkeypatch.setattr(capture, "read", lambda *given: reads.append(1) or real(*given))
-    for _ in range(3):
-        assert recalled(vault, "answer1word")
-    assert len(reads) == 1
-    talk.exchange(2)
-    assert recalled(vault, "answer2word") and len(reads) == 2
-
-
 def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(
     vault: Vault, talk: TranscriptBuilder
 ) -> None:
@@ -885,6 +574,75 @@ def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(
     sound(vault)
 
 
+@pytest.mark.parametrize(("harness", "prompt", "words"), [
+    ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
+    ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
+    ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
+    ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
+    ("openclaw", "Why?", "Why?"),
+])  # fmt: skip
+def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
+    job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
+    found = capture._last_prompt(Conversation(harness, "s", None, ()), (), job)
+    assert [entry.text for entry in found] == [words][: bool(words)]
+
+
+def test_words_are_found_in_any_case_newest_first(vault: Vault) -> None:
+    fed(vault, [line(0, "Das ÖL läuft aus", 1), line(1, "nothing", 2), line(2, "the 100%_queue", 3)])
+    fed(vault, [line(0, "oil and QUEUE", 2)], "other")
+    assert found(vault, "öl") == ["Das ÖL läuft aus"]
+    assert found(vault, "queue", "öl") == ["the 100%_queue", "oil and QUEUE", "Das ÖL läuft aus"]
+    assert found(vault, "%_") == ["the 100%_queue"]
+    assert found(vault) == found(vault, "", "  ") == found(vault, "x%") == []
+    with vault.database() as database:
+        assert live.find(database, "default", ["oil"]) == [("other", "", 0, "user", at(2), "oil and QUEUE")]
+        assert live.sessions(database, "default") == [(KEY, "", 3, at(1), at(3)), ("other", "", 1, at(2), at(2))]
+
+
+def test_a_search_is_bounded(vault: Vault) -> None:
+    fed(vault, [line(number, f"again {number}", number) for number in range(200)])
+    assert found(vault, "again", *map(str, range(10_000)))[0] == "again 199"
+    assert len(found(vault, "again")) == live.MOST_FOUND
+
+
+def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: TranscriptBuilder) -> None:
+    take(vault)
+    put(vault, talk, "end")
+    take(vault)
+    assert said(vault) == []
+    talk.exchange(2)
+    hear(vault, talk, 10)
+    assert [turn for turn, _ in said(vault)] == [3, 4] and found(vault, "ANSWER2word")
+
+
+def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk: TranscriptBuilder) -> None:
+    take(vault)
+    before = said(vault)
+    part = talk.path.with_name("agent-1.jsonl")
+    part.write_text(talk.path.read_text().replace('"isSidechain": false', '"isSidechain": true'))
+    put(vault, talk, "stop", transcript_path=str(part), session_id="another")
+    take(vault, later=10)
+    assert said(vault) == before != []
+
+
+def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: TranscriptBuilder) -> None:
+    moved = talk.path.rename(talk.path.with_suffix(".moved"))
+    talk.path.symlink_to(moved)
+    assert take(vault).failed == []
+    assert jobs(vault) == ["stop"]
+
+
+def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: TranscriptBuilder) -> None:
+    agent = start("--debounce", "0.05")
+    agent.passed()
+    until(lambda: found(vault, "question1word"), "what was said before it came")
+    talk.exchange(2)
+    fired(vault, talk, "Stop")
+    until(lambda: found(vault, "question2word"), "what was said since")
+    assert jobs(vault) == ["stop"] and not list(vault.memory.glob("*.md"))
+    assert agent.end()[0] == 0
+
+
 def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
     vault.reindex()
     talk = TranscriptBuilder(store(Path(os.environ["HOME"])))
@@ -894,17 +652,36 @@ def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
     assert turns(vault) == [] and jobs(vault) == [] and list(vault.memory.glob("*.md")) == []
 
 
-@pytest.mark.parametrize(
-    ("harness", "prompt", "words"),
-    [
-        ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
-        ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
-        ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
-        ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
-        ("openclaw", "Why?", "Why?"),
-    ],
-)
-def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
-    job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
-    found = capture._last_prompt(Conversation(harness, "s", None, ()), (), job)
-    assert [entry.text for entry in found] == [words][: bool(words)]
+def test_several_processes_append_at_once(vault: Vault) -> None:
+    """Into a database that nobody has made yet; shared turns are kept once."""
+    words = [*(sys.executable, "-m", "signet_sync", "--workspace", str(vault.root)), "transcript", "append", "--json"]
+    beside = []
+    for number in range(3):
+        raw = "".join(json.dumps(line(turn, f"turn {turn}")) + "\n" for turn in (*range(20), 100 + number)).encode()
+        told = vault.root.parent / f"turns-{number}"
+        told.write_bytes(raw)
+        with told.open("rb") as stream:
+            beside.append(
+                subprocess.Popen(
+                    [*words, "--session-key", KEY], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=stream,
+                    stdout=subprocess.PIPE,
+                )
+            )  # fmt: skip
+    answers = [json.loads(process.communicate(timeout=600)[0]) for process in beside]
+    assert sum(answer["appended"] for answer in answers) == len(turns(vault)) == 23
+    assert sum(answer["duplicates"] for answer in answers) == 40
+
+
+def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: TranscriptBuilder) -> None:
+    vault.reindex()
+    assert recalled(vault, "answer1word")
+    talk.user("The cormorant nests below the lamp.", 100)
+    assert "cormorant" in vault.call("context", "--prompt", "What about the cormorant?").out
+    assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
+    talk.idle()
+    os.utime(talk.path)
+    talk.assistant("It dives for the grebe.", 101)
+    talk.idle(3600)
+    assert recalled(vault, "grebe"), "not even after a quarter of an hour"
+    take(vault)
+    assert said(vault) == [] and recalled(vault, "grebe")

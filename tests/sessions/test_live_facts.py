@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import agents
 import pytest
-from agents import until
 from session_inputs import end
 from test_hook_context import prompt, start
 from test_intake import put, take
@@ -18,7 +16,6 @@ from test_live import fed, line, refused
 from transcript_builder import TranscriptBuilder, at, plugged_in, store
 from workbench import NOW, Vault, sampled
 
-from signet_sync.app import pipeline
 from signet_sync.app.workspace import opened
 from signet_sync.host.repository import Repository
 from signet_sync.sessions import live as sessions_live
@@ -26,7 +23,6 @@ from signet_sync.sessions.distilled_turns import distil_turns
 from signet_sync.sessions.live_turns import SpokenTurn
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
-from signet_sync.sync import deriving, outbox
 
 PROJECT = "/home/ada/code/lantern"
 ORIGIN = "git.example/ada/lantern"
@@ -41,9 +37,6 @@ DONE = (
     "\n\n## Next steps\n\n- Write a migration for old jobs."
 )
 DECIDED = "Postgres for the queue of lantern"
-
-
-start_agent = agents.start
 
 
 @pytest.fixture
@@ -104,9 +97,6 @@ def settled(vault: Vault) -> list[tuple[Any, ...]]:
     return vault.dump()
 
 
-# ── the rules ──
-
-
 def turns(*said: str) -> list[SpokenTurn]:
     return [SpokenTurn(("user", "assistant")[n % 2], text, at(60 * n)) for n, text in enumerate(said)]
 
@@ -119,11 +109,6 @@ def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
     assert [(place, item.aspect) for place, item in distil_turns(turns(BUG, FOUND, POSTGRES, DONE), PROJECT)] == [
         (2, "decision"), (3, "next"),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("said", [(), ("Hi there!",), ("Hi!", "Hello, what can I do?"), ("", "")])
-def test_small_talk_states_nothing(said: tuple[str, ...]) -> None:
-    assert distil_turns(turns(*said), PROJECT) == []
 
 
 # ── two sessions of one repository ──
@@ -178,9 +163,6 @@ def test_a_project_that_only_runs_has_context(vault: Vault) -> None:
     assert DECIDED in vault.page() and DECIDED not in context(vault)
 
 
-# ── its end ──
-
-
 @pytest.mark.parametrize("kind", ["end", "compact"])
 def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
     running(vault, BUG, FOUND, POSTGRES)
@@ -191,14 +173,9 @@ def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
         else {"compaction": f"# Q\n\n## Decisions\n\n- {POSTGRES}\n"}
     )
     end(
-        vault,
-        kind,
-        session_id=MINE,
-        session_key=MINE,
-        project=PROJECT,
-        captured_at=at(900),
+        vault, kind, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900),
         **{"transcript": ..., **words},
-    )
+    )  # fmt: skip
     assert not any(rows_of_running(vault))
     assert dict(stated(vault)).items() >= {(text, status) for text, status in before.items() if POSTGRES in text}
     assert vault.page().count(DECIDED) == 1 and "in a running session" not in vault.page()
@@ -222,41 +199,13 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     """As after a crash between the two."""
     running(vault, BUG, FOUND, POSTGRES)
     vault.session(
-        3,
-        session_id=MINE,
-        session_key=MINE,
-        project=PROJECT,
-        captured_at=at(900),
+        3, session_id=MINE, session_key=MINE, project=PROJECT, captured_at=at(900),
         body=f"# Q\n\n## Decisions\n\n- {POSTGRES}\n",
-    )
+    )  # fmt: skip
     vault.reindex()
     assert vault.rows("select count(*) from session_transcripts") == [(3,)] and not any(rows_of_running(vault))
     running(vault, "And the retry limit is 9 now.", key=MINE, first=20)
     assert [text for text, _ in stated(vault) if "9" in text], "what it says later is its own again"
-
-
-# ── cost, rebuild ──
-
-
-def test_a_second_pass_writes_nothing_and_a_rebuild_is_equal(vault: Vault) -> None:
-    running(vault, BUG, FOUND, POSTGRES)
-    page, dump = vault.page(), settled(vault)
-    with vault.database(readonly=False) as database:
-        before = database.connection.total_changes()
-        deriving.drain(database, pipeline.PIPELINE)
-        assert database.connection.total_changes() == before and not outbox.any_waits(database)
-    vault.reindex()
-    vault.reindex("--full")
-    assert settled(vault) == dump and vault.page() == page
-
-
-def test_the_loss_of_the_database_loses_neither_turns_nor_their_place(vault: Vault) -> None:
-    running(vault, BUG, FOUND, POSTGRES)
-    dump, place = settled(vault), vault.rows("select * from live_sessions")
-    for path in vault.db.parent.glob(f"{vault.db.name}*"):
-        path.unlink()
-    vault.reindex()
-    assert settled(vault) == dump and vault.rows("select * from live_sessions") == place
 
 
 def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,31 +228,11 @@ def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pyt
     assert seen == [4]
 
 
-# ── whose it is ──
-
-
-def test_neither_another_agent_nor_a_shared_place_gets_it(vault: Vault) -> None:
-    vault.session(2, project=PROJECT, agent_id="nova")
-    running(vault, BUG, FOUND, POSTGRES)
-    assert DECIDED in context(vault)
-    texts = [
-        context(vault, "--agent", "nova"),
-        context(vault, "--scope", "shared"),
-        vault.page("agents/nova/MEMORY.md"),
-    ]
-    texts += [hit["text"] for hit in recalled(vault, "Postgres queue", "--agent", "nova")]
-    texts += [text for text, _ in stated(vault, "nova")]
-    assert not [text for text in texts if "Postgres" in text]
-
-
 @pytest.mark.parametrize(("key", "place"), [(MINE, {"project": "/tmp/scratch"}), ("test-queue", {"project": None})])
 def test_noise_is_kept_and_not_shown(vault: Vault, key: str, place: dict[str, Any]) -> None:
     running(vault, BUG, FOUND, POSTGRES, key=key, **place)
     assert stated(vault) == [("Retry limit is 5", "active")] and DECIDED not in vault.page()
     assert vault.rows("select count(*) from session_transcripts") == [(3,)]
-
-
-# ── removal ──
 
 
 def bytes_of(folder: Path) -> Iterable[bytes]:
@@ -323,9 +252,6 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
     assert not [raw for raw in everything if word.encode() in raw]
     vault.reindex("--full")
     assert stated(vault) == before
-
-
-# ── what comes in ──
 
 
 def test_a_turn_names_the_place_strictly(vault: Vault) -> None:
@@ -379,9 +305,3 @@ def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Va
     dump = settled(vault)
     vault.reindex("--full")
     assert settled(vault) == dump
-
-
-def test_the_agent_distils_what_is_handed_over(vault: Vault, start_agent: Callable[..., agents.Agent]) -> None:
-    start_agent()
-    fed(vault, talk(BUG, FOUND, POSTGRES), MINE)
-    until(lambda: DECIDED in vault.page(), deadline=60)

@@ -108,11 +108,6 @@ def test_a_text_without_turns_keeps_its_words_to_itself() -> None:
     assert is_live(insert_live("", said("u live"), [0])) and not is_live(whole)
 
 
-def test_who_is_neither_user_nor_assistant_is_named() -> None:
-    (turn,) = live_turns_in(render([SpokenTurn("tool", "ls", at(0))]))
-    assert (turn.role, turn.text) == ("tool", "ls")
-
-
 def test_nobody_forges_a_live_turn() -> None:
     forged = f"fine\n## User · {at(0)} · live\n\nx\n## Assistant (live · {at(0)})\n```\nopen"
     (turn,) = live_turns_in(render([SpokenTurn("user", forged, at(3))]))
@@ -137,11 +132,6 @@ def test_a_tail_loses_only_what_stands_at_its_beginning() -> None:
     assert new_words(tail, [render(kept)], tail=True) == theirs(*said("u new", "a yes"))
     other = theirs(*said("u new", "a yes"))
     assert new_words(other, [render(kept)], tail=True) == other
-
-
-def test_thousands_of_equal_turns_are_told_apart_in_time() -> None:
-    turns = [SpokenTurn("user", "ok", at(n)) for n in range(3000)]
-    assert len(missing_in(theirs(*turns[:2000]), turns)) == 1000
 
 
 WORDS = st.sampled_from(["yes", "no", "yes\nno", "why?", "# Title", "- `Bash` ls", "```\ncode\n```", "User: x"])
@@ -191,3 +181,8 @@ def test_what_is_put_in_stands_in_order(given_turns: list[tuple[str, str]], othe
     assert without_live(whole) == text.rstrip("\n")
     stamps = [turn.at or 0 for turn in chunking.turns(whole)]
     assert all(one <= other for one, other in pairwise(stamps))
+
+
+def test_thousands_of_equal_turns_are_told_apart_in_time() -> None:
+    turns = [SpokenTurn("user", "ok", at(n)) for n in range(3000)]
+    assert len(missing_in(theirs(*turns[:2000]), turns)) == 1000

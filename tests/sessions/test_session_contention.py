@@ -10,9 +10,8 @@ import threading
 from collections import Counter
 
 import pytest
-from agents import Agent, until
 from session_inputs import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
-from workbench import ROOT, Vault, sampled
+from workbench import ROOT, sampled
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.body import normalize
@@ -52,11 +51,6 @@ sys.exit(any([os.waitpid(writer, 0)[1] for writer in writers]))
 """
 
 
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
-
-
 def together(vault, lists, timeout=600):
     """What the writers answered, each a process that ends a list of sessions; all must succeed."""
     folder = vault.root.parent
@@ -69,55 +63,10 @@ def together(vault, lists, timeout=600):
     return [json.loads((folder / f"answers-{number}.json").read_text()) for number in range(len(lists))]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("writers", "each"), [(3, 2), (8, 50)])
-def test_many_writers_beside_a_running_agent(vault, writers, each):
-    agent = Agent(vault, "--debounce", "0.05", wait="watching")
-    try:
-        # Half of the sessions share one key, as a harness with a constant key has them.
-        answers = together(
-            vault,
-            [
-                [
-                    {
-                        **WHO,
-                        "session_id": f"w{writer}-{number}",
-                        "session_key": "agent:main:main" if number % 2 else None,
-                        "transcript": f"{FIRST}\nword{writer}x{number}\n",
-                    }
-                    for number in range(each)
-                ]
-                for writer in range(writers)
-            ],
-        )
-        flat = [answer for some in answers for answer in some]
-        total = writers * each
-        assert len({answer["manifest"] for answer in flat}) == total
-        assert not any(answer["idempotent_replay"] for answer in flat)
-        assert [len(written(vault, kind)) for kind in ("manifest", "summary", "transcript")] == [total] * 3
-        for answer in flat:
-            head = fields(vault, answer["manifest"])
-            assert (head["session_id"], head["summary_path"]) == (answer["session_id"], answer["summary"])
-        assert vault.rows("select count(distinct session_id), count(*) from ledger_rows") == [(total, total)]
-        assert vault.rows("select count(*) from flow_results where refused = 0") == [(total,)]
-        day = until(lambda: sorted((vault.root / "ledger").glob("*/*/*.md")), "the day's ledger")
-        until(lambda: sum(path.read_text().count(" | session=") for path in day) == total, "every row on its page")
-        assert agent.end()[0] == 0
-    finally:
-        agent.close()
-    assert "ERROR" not in agent.log() and "Traceback" not in agent.output() + agent.log()
-    assert vault.call("reindex").code == 0
-    sound(vault)
-    assert not list(vault.root.glob("MEMORY.user-*"))
-
-
 KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
 
 
-@pytest.mark.parametrize(
-    ("key", "when"),
-    sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4),
-)
+@pytest.mark.parametrize(("key", "when"), sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4))
 def test_the_same_ending_by_many_is_written_once(vault, key, when):
     document = {**WHO, "transcript": FIRST, **key, **when}
     answers = [answer for (answer,) in together(vault, [[document]] * 6)]
@@ -188,19 +137,7 @@ def test_who_ends_what_another_asks_a_model_about_waits_for_its_answer(vault):
         return Proposals(summary="# Told by a model\n\nThe loop of src/queue.py is bounded.")
 
     first = asked(vault, document, slow)
-    second.join(30)
+    second.join(600)
     assert answers == [{**first, "idempotent_replay": True}]
     assert body(vault, first["summary"]).startswith("# Told by a model")
-    sound(vault)
-
-
-def test_what_is_too_long_for_one_file_is_never_journalled_as_one(vault, monkeypatch):
-    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", "8192")
-
-    def looking(words, **_):
-        assert journal(vault) == []
-        return Proposals()
-
-    asked(vault, {**WHO, "transcript": "## User\n\nsaid in src/queue.py\n\n" * 500}, looking)
-    assert len(written(vault, "transcript")) > 2
     sound(vault)

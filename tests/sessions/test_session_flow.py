@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import random
+import json
+import sqlite3
 
 import artifacts_fixture as made
 import pytest
@@ -18,6 +19,7 @@ from session_inputs import (
     WHO,
     body,
     compact,
+    document,
     end,
     everything,
     fields,
@@ -30,11 +32,10 @@ from session_inputs import (
     sound,
     written,
 )
-from workbench import Vault
+from workbench import call
 
 from benchmarks.digest import digest
 from signet_sync.formats.body import normalize
-from signet_sync.sessions import states
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
@@ -43,28 +44,15 @@ from signet_sync.text.sentences import SentenceSubject, fallback, is_sound
 TOKEN = made.token_for(session_id=WHO["session_id"])
 
 
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
-
-
-# ── the answer ──
-
-
 def test_the_answer_has_the_shape_that_is_promised(vault):
     answer = end(vault, captured_at=moment(0), summary=SUMMARY, memory_sentence=SENTENCE)
     assert answer == {
-        "agent_id": "default",
-        "session_id": WHO["session_id"],
-        "session_token": TOKEN,
+        "agent_id": "default", "session_id": WHO["session_id"], "session_token": TOKEN,
         "summary": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--summary.md",
         "transcript": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--transcript.md",
         "manifest": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--manifest.md",
-        "sentence": SENTENCE,
-        "sentence_quality": "ok",
-        "idempotent_replay": False,
-        "redactions": {},
-    }
+        "sentence": SENTENCE, "sentence_quality": "ok", "idempotent_replay": False, "redactions": {},
+    }  # fmt: skip
     assert written(vault) == sorted(answer[kind] for kind in ("summary", "transcript", "manifest"))
     sound(vault)
 
@@ -84,16 +72,6 @@ def test_an_ending_is_on_the_page_and_in_search_when_it_is_answered(vault):
     assert all(f"[[{answer[kind]}|{kind}]]" in row for kind in ("summary", "transcript", "manifest"))
     assert vault.hits("drain") == [answer["transcript"]]
     assert fields(vault, answer["manifest"])["memory_md_refs"] == ["Session Ledger (Last 30 Days)"]
-
-
-def test_the_next_full_pass_finds_nothing_to_do(vault):
-    end(vault)
-    compact(vault)
-    before = everything(vault)
-    assert vault.call("reindex").code == 0
-    assert {k: v for k, v in everything(vault).items() if k.startswith("vault/memory")} == {
-        k: v for k, v in before.items() if k.startswith("vault/memory")
-    }
 
 
 # ── segments ──
@@ -125,15 +103,6 @@ def test_nothing_new_writes_nothing(vault, given):
     assert everything(vault) == before
 
 
-def test_a_whole_that_says_less_than_what_is_kept_writes_nothing(vault):
-    end(vault, captured_at=moment(0), transcript=FIRST + SECOND)
-    end(vault, captured_at=moment(1), transcript=FIRST + SECOND + THIRD)
-    before = everything(vault)
-    for less in (FIRST, FIRST + SECOND, "# Queue\n"):
-        assert end(vault, transcript=less)["idempotent_replay"], less
-    assert everything(vault) == before
-
-
 def test_clocks_that_run_backwards_make_no_overlap_and_no_gap(vault):
     end(vault, captured_at=moment(20), transcript=FIRST)
     end(vault, captured_at=moment(10), transcript=FIRST + SECOND)
@@ -151,53 +120,7 @@ def test_a_rewritten_transcript_is_a_segment_of_its_own_and_goes_on_from_there(v
     assert segments(vault) == [normalize(part) for part in (FIRST, other, SECOND.lstrip("\n"))]
 
 
-def test_another_summary_of_the_same_words_is_kept(vault):
-    end(vault, captured_at=moment(0), summary=SUMMARY)
-    end(vault, captured_at=moment(1), summary=f"{SUMMARY}\n- And every attempt is logged.\n")
-    assert len(segments(vault, "summary")) == 2
-    assert segments(vault) == [normalize(FIRST), ""]
-    sound(vault)
-
-
-@drawn(
-    st.lists(
-        st.sampled_from(["## User\n\none", "two  \n\n\n", "\tthree", "## Assistant\n\n", "é🦉 four"]), max_size=12
-    ),
-    st.integers(8, 40),
-)
-def test_parts_hold_everything_within_the_limit_and_are_recognised_again(lines, limit):
-    whole = normalize("\n".join(lines))
-    parts = list(states.cut_parts(whole, limit))
-    assert all(len(part.encode()) <= limit and part == normalize(part) for part in parts)
-    assert "".join("".join(parts).split()) == "".join(whole.split())
-    if whole.strip():
-        assert states.new_part(whole, parts) == ""
-        assert states.new_part(f"{whole}\n## User\n\nmore", parts) == "## User\n\nmore"
-
-
-@drawn(st.lists(st.sampled_from(["a", "b", "## c", "a\n\nb"]), min_size=1, max_size=6), st.randoms())
-def test_segments_in_any_order_are_what_is_kept(turns, chance: random.Random):
-    whole = normalize("\n\n".join(turns))
-    shuffled = [normalize(turn) for turn in turns]
-    chance.shuffle(shuffled)
-    if len(set(turns)) == len(turns) and "a\n\nb" not in turns:
-        assert states.new_part(f"{whole}\n\nmore", shuffled) == "more"
-    for count in range(1, len(turns)):
-        assert states.new_part(normalize("\n\n".join(turns[:count])), [whole]) == ""
-
-
 # ── replays and refusals ──
-
-
-@pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
-@pytest.mark.parametrize("when", [{}, {"captured_at": moment(3)}])
-def test_a_replay_gets_the_first_answer_and_writes_nothing(vault, key, when):
-    given = {**key, **when, "summary": SUMMARY, "memory_sentence": SENTENCE}
-    first = end(vault, **given)
-    end(vault, transcript=FIRST + SECOND, captured_at=moment(600))
-    before = everything(vault)
-    assert end(vault, **given) == {**first, "idempotent_replay": True}
-    assert everything(vault) == before
 
 
 @pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
@@ -209,17 +132,6 @@ def test_a_replay_is_known_after_the_database_was_lost(vault, key, kind):
     before = {k: v for k, v in everything(vault).items() if k.startswith("vault/memory")}
     assert end(vault, kind, **key) == {**first, "idempotent_replay": True}
     assert {k: v for k, v in everything(vault).items() if k.startswith("vault/memory")} == before
-
-
-def test_an_earlier_ending_is_known_after_the_database_was_lost(vault):
-    end(vault, captured_at=moment(0))
-    end(vault, transcript=FIRST + SECOND, captured_at=moment(1))
-    for path in vault.db.parent.glob(f"{vault.db.name}*"):
-        path.unlink()
-    before = written(vault)
-    for given in ({}, {"captured_at": moment(0)}, {"captured_at": moment(7)}):
-        assert end(vault, **given)["idempotent_replay"]
-    assert written(vault) == before
 
 
 def test_one_key_for_two_contents_is_a_conflict(vault):
@@ -270,22 +182,6 @@ def test_a_moment_that_nobody_chose_moves_out_of_the_way(vault):
     sound(vault)
 
 
-# ── one key for many sessions, one key for two agents ──
-
-
-def test_a_harness_with_a_constant_key_has_many_sessions(vault):
-    answers = [
-        end(vault, session_id=f"s{n}", session_key="agent:main:main", transcript=f"{FIRST}{n}", captured_at=moment(n))
-        for n in range(3)
-    ]
-    assert len({answer["session_token"] for answer in answers}) == 1
-    assert len({answer["manifest"] for answer in answers}) == 3
-    assert len(vault.rows("select distinct session_id from ledger_rows")) == 3
-    for n, answer in enumerate(answers):
-        assert fields(vault, answer["manifest"])["session_id"] == f"s{n}"
-    sound(vault)
-
-
 def test_two_sessions_of_one_key_at_the_same_moment(vault):
     shared = {"session_key": "agent:main:main", "captured_at": moment(0)}
     first = end(vault, session_id="a", **shared)
@@ -296,32 +192,6 @@ def test_two_sessions_of_one_key_at_the_same_moment(vault):
     moved = end(vault, session_id="c", transcript="Other words of src/c.py.", **shared | {"captured_at": moment(1)})
     assert fields(vault, moved["manifest"])["session_id"] == "c"
     sound(vault)
-
-
-def test_two_sessions_of_one_key_that_nobody_dated(vault):
-    answers = [
-        end(vault, session_id=name, session_key="agent:main:main", transcript=f"said in {name}") for name in "ab"
-    ]
-    assert answers[0]["manifest"] != answers[1]["manifest"]
-    assert [fields(vault, a["transcript"])["session_id"] for a in answers] == ["a", "b"]
-    sound(vault)
-
-
-def test_two_agents_with_one_key_never_touch_each_other(vault):
-    shared = {"session_key": "main", "session_id": "s", "captured_at": moment(0)}
-    first = end(vault, agent_id="ada", **shared)
-    before = {path: (vault / path).read_bytes() for path in written(vault)}
-    page = (vault / "agents/ada/MEMORY.md").read_bytes()
-    second = end(vault, agent_id="bob", **shared)
-    assert first["session_token"] != second["session_token"]
-    assert {path: (vault / path).read_bytes() for path in before} == before
-    assert (vault / "agents/ada/MEMORY.md").read_bytes() == page
-    assert vault.call("remove", "main", "--agent", "ada", "--reason", "asked", "--yes").code == 0
-    assert end(vault, agent_id="bob", **shared)["idempotent_replay"]
-    refuse(vault, "removed-session", agent_id="ada", **shared)
-
-
-# ── removed sessions ──
 
 
 def test_an_ending_of_a_removed_session_is_refused_until_that_is_undone(vault):
@@ -345,17 +215,6 @@ def test_a_tombstone_that_only_its_file_tells_of_is_obeyed(vault, kind):
     vault.put(made.tombstone(session_id=WHO["session_id"]), "memory/tombstones")
     refuse(vault, "removed-session", kind=kind)
     assert len(written(vault)) == 3
-
-
-def test_a_tombstone_of_one_session_leaves_the_others_of_its_key(vault):
-    key = "agent:main:main"
-    stone = made.tombstone(session_id="a", session_key=key, session_ids=("a",))
-    vault.put(stone, "memory/tombstones")
-    refuse(vault, "removed-session", session_id="a", session_key=key)
-    assert not end(vault, session_id="b", session_key=key)["idempotent_replay"]
-
-
-# ── the manifest ──
 
 
 def test_one_manifest_leads_to_the_newest_and_links_to_all(vault):
@@ -386,26 +245,6 @@ def test_what_a_person_wrote_into_a_manifest_stays(vault):
     assert len(body(vault, f"memory/{path.name}").split("[[")) == 6
 
 
-def test_a_compaction_before_any_ending_names_the_manifest(vault):
-    compaction = compact(vault, captured_at=moment(0))
-    answer = end(vault, captured_at=moment(5))
-    assert answer["manifest"] == compaction["manifest"]
-    head = fields(vault, answer["manifest"])
-    assert head["captured_at"] == moment(0)
-    assert (head["compaction_path"], head["summary_path"]) == (compaction["compaction"], answer["summary"])
-
-
-def test_an_older_segment_does_not_displace_a_newer_one(vault):
-    newer = end(vault, captured_at=moment(9), ended_at=moment(9))
-    end(vault, captured_at=moment(1), ended_at=moment(1), transcript=FIRST + SECOND)
-    head = fields(vault, newer["manifest"])
-    assert (head["transcript_path"], head["ended_at"]) == (newer["transcript"], moment(9))
-    assert all(path in body(vault, newer["manifest"]) for path in written(vault, "transcript"))
-
-
-# ── live buffers ──
-
-
 def test_live_turns_go_only_after_everything_is_written(vault):
     vault.reindex()
     database = Database(str(vault.db))
@@ -420,39 +259,11 @@ def test_live_turns_go_only_after_everything_is_written(vault):
     assert vault.rows("select session_key from session_transcripts") == [("other",)]
 
 
-# ── secrets ──
-
-
-# ── sentences ──
-
-
-def test_a_good_sentence_is_taken(vault):
-    answer = end(vault, memory_sentence=SENTENCE)
-    assert (answer["sentence"], answer["sentence_quality"]) == (SENTENCE, "ok")
-    for kind in ("summary", "transcript"):
-        head = fields(vault, answer[kind])
-        assert (head["memory_sentence"], head["memory_sentence_quality"]) == (SENTENCE, "ok")
-
-
-def test_a_good_sentence_on_several_lines_is_joined(vault):
-    assert end(vault, memory_sentence=SENTENCE.replace(" ", "\n  ", 3))["sentence"] == SENTENCE
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Worked on task.",
-        "Too short.",
-        "word " * 60 + "src/queue.py.",
-        "Nothing here names anything of what was done in all of these many words at all.",
-        SENTENCE.rstrip("."),
-        f"{SENTENCE} {SENTENCE}",
-        "\x00\x1b[31m",
-        "<!-- signet:end 0000000000000000 -->",
-        "",
-        "   ",
-    ],
-)
+@pytest.mark.parametrize("sentence", [
+    "Worked on task.", "Too short.", "word " * 60 + "src/queue.py.",
+    "Nothing here names anything of what was done in all of these many words at all.",
+    SENTENCE.rstrip("."), f"{SENTENCE} {SENTENCE}", "\x00\x1b[31m", "<!-- signet:end 0000000000000000 -->", "", "   ",
+])  # fmt: skip
 def test_a_bad_sentence_gives_way_to_a_true_one(vault, sentence):
     answer = end(vault, memory_sentence=sentence, summary=SUMMARY)
     assert answer["sentence_quality"] == "fallback"
@@ -500,10 +311,6 @@ def test_the_fallback_passes_the_gate_in_both_artifacts(transcript, summary, pro
 # ── summaries ──
 
 
-def test_the_callers_summary_is_kept_as_it_is(vault):
-    assert body(vault, end(vault, summary=SUMMARY)["summary"]) == normalize(SUMMARY)
-
-
 @pytest.mark.parametrize("summary", [..., None, "", " \n\t\n"])
 def test_without_a_summary_there_is_a_digest(vault, summary):
     answer = end(vault, summary=summary)
@@ -520,6 +327,77 @@ def test_a_session_of_which_only_a_summary_is_left(vault):
     sound(vault)
 
 
-def test_the_agent_option_names_the_agent(vault):
+def test_a_whole_that_says_less_than_what_is_kept_writes_nothing(vault):
+    end(vault, captured_at=moment(0), transcript=FIRST + SECOND)
+    end(vault, captured_at=moment(1), transcript=FIRST + SECOND + THIRD)
+    before = everything(vault)
+    for less in (FIRST, FIRST + SECOND, "# Queue\n"):
+        assert end(vault, transcript=less)["idempotent_replay"], less
+    assert everything(vault) == before
+
+
+def test_another_summary_of_the_same_words_is_kept(vault):
+    end(vault, captured_at=moment(0), summary=SUMMARY)
+    end(vault, captured_at=moment(1), summary=f"{SUMMARY}\n- And every attempt is logged.\n")
+    assert len(segments(vault, "summary")) == 2
+    assert segments(vault) == [normalize(FIRST), ""]
+    sound(vault)
+
+
+def test_an_earlier_ending_is_known_after_the_database_was_lost(vault):
+    end(vault, captured_at=moment(0))
+    end(vault, transcript=FIRST + SECOND, captured_at=moment(1))
+    for path in vault.db.parent.glob(f"{vault.db.name}*"):
+        path.unlink()
+    before = written(vault)
+    for given in ({}, {"captured_at": moment(0)}, {"captured_at": moment(7)}):
+        assert end(vault, **given)["idempotent_replay"]
+    assert written(vault) == before
+
+
+def test_a_compaction_before_any_ending_names_the_manifest(vault):
+    compaction = compact(vault, captured_at=moment(0))
+    answer = end(vault, captured_at=moment(5))
+    assert answer["manifest"] == compaction["manifest"]
+    head = fields(vault, answer["manifest"])
+    assert head["captured_at"] == moment(0)
+    assert (head["compaction_path"], head["summary_path"]) == (compaction["compaction"], answer["summary"])
+
+
+def put(vault, **given):
+    place = vault.root.parent / "input.json"
+    place.write_text(json.dumps(document(**given)))
+    return str(place)
+
+
+def test_the_agent_of_option_and_document_must_agree(vault):
     assert end(vault, options=("--agent", "nova"))["agent_id"] == "nova"
-    assert say(vault, agent_id="ada", options=("--agent", "nova")).code == 2
+    assert end(vault, agent_id="nova", options=("--agent", "nova"))["idempotent_replay"]
+    answer = say(vault, agent_id="ada", options=("--agent", "nova"))
+    assert answer.code == 2 and "--agent" in answer.json["error"]["message"]
+    assert say(vault, options=("--agent", "../x")).json["error"]["code"] == "agent-invalid"
+
+
+def test_a_database_elsewhere_and_none_at_all(vault, tmp_path):
+    elsewhere = tmp_path / "elsewhere.db"
+    arguments = ["session", "end", "--json", "--input", put(vault, captured_at=moment(0))]
+    first = vault_json(call("--workspace", vault.root, "--db", elsewhere, *arguments))
+    assert sqlite3.connect(elsewhere).execute("select count(*) from memory_artifacts").fetchone()[0] == 3
+    for place in (":memory:", tmp_path / "third.db"):
+        again = vault_json(call("--workspace", vault.root, "--db", place, *arguments))
+        assert again == {**first, "idempotent_replay": True}
+    assert len(written(vault)) == 3
+
+
+def vault_json(answer):
+    assert answer.code == 0, answer
+    return answer.json
+
+
+def test_what_a_model_failed_at_is_one_plain_line(vault, tmp_path, monkeypatch):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[llm]\nprovider = "command"\ncommand = ["false"]\n')
+    monkeypatch.setenv("SIGNET_CONFIG", str(mine))
+    answer = vault.spawn("session", "end", "--input", put(vault, summary=None))
+    assert answer.code == 0
+    assert answer.err.startswith("warning: command gave no summary: ") and answer.err.count("\n") == 1

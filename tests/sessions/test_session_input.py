@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import unicodedata
 from dataclasses import replace
 
@@ -14,10 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 from session_inputs import (
-    FIRST,
     SECOND,
-    SUMMARY,
-    WHO,
     body,
     document,
     end,
@@ -26,12 +20,11 @@ from session_inputs import (
     journal,
     moment,
     refuse,
-    say,
     segments,
     sound,
     written,
 )
-from workbench import ROOT, Vault, call, sampled, spawn_ordinary
+from workbench import Vault, sampled
 
 from signet_sync.formats.artifact_fastpath import read_record
 from signet_sync.formats.body import HASH_SCOPE, js_trim, normalize, well_formed
@@ -40,25 +33,15 @@ from signet_sync.formats.session_token import derive_token, token_matches
 from signet_sync.sessions.input import session_input, written_identity
 from signet_sync.sync import manifests
 
-
-@pytest.fixture
-def vault(tmp_path):
-    return Vault(tmp_path / "vault")
-
-
 REFUSED = [
-    ({"session_id": ...}, "session_id"),
-    ({"session_id": ""}, "session_id"),
-    ({"session_id": " \ufeff\t"}, "session_id"),
-    ({"session_id": 7}, "session_id"),
+    ({"session_id": ...}, "session_id"), ({"session_id": ""}, "session_id"),
+    ({"session_id": " \ufeff\t"}, "session_id"), ({"session_id": 7}, "session_id"),
     ({"session_id": None}, "session_id"),
     ({"session_id": "a\x00b"}, "session_id contains a NUL character"),
     ({"session_key": "a\x00b"}, "session_key contains a NUL character"),
     ({"project": "/a\x00b"}, "project contains a NUL character"),
     ({"harness": "a\x00b"}, "harness contains a NUL character"),
-    ({"session_key": ["main"]}, "session_key"),
-    ({"project": {"path": "/"}}, "project"),
-    ({"harness": True}, "harness"),
+    ({"session_key": ["main"]}, "session_key"), ({"project": {"path": "/"}}, "project"), ({"harness": True}, "harness"),
     ({"idempotency_key": 1}, "idempotency_key"),
     ({"captured_at": "garbage"}, "captured_at is not an ISO 8601"),
     ({"captured_at": "2026-13-01T00:00:00Z"}, "captured_at"),
@@ -66,20 +49,17 @@ REFUSED = [
     ({"captured_at": 1_774_000_000}, "captured_at"),
     ({"captured_at": "9999-12-31T23:59:59Z"}, "captured_at lies in the future (9999-12-31)"),
     ({"started_at": "9999-01-01T00:00:00Z"}, "started_at lies in the future"),
-    ({"ended_at": "soon"}, "ended_at"),
-    ({"transcript": ...}, "transcript"),
-    ({"transcript": None}, "transcript"),
+    ({"ended_at": "soon"}, "ended_at"), ({"transcript": ...}, "transcript"), ({"transcript": None}, "transcript"),
     ({"transcript": ["turn"]}, "transcript"),
     ({"transcript": ""}, "neither a transcript nor a summary"),
     ({"transcript": "\x00\x01", "summary": " \n"}, "neither a transcript nor a summary"),
-    ({"summary": 5}, "summary"),
-    ({"memory_sentence": 5}, "memory_sentence"),
+    ({"summary": 5}, "summary"), ({"memory_sentence": 5}, "memory_sentence"),
     ({"transcript_is": "all"}, '"whole" or "tail"'),
     ({"transcript_is": 1}, '"whole" or "tail"'),
     ({"transcripts": "x"}, "unknown field 'transcripts'"),
     ({"b": 1, "a": 2}, "unknown fields 'a', 'b'"),
     ({"compaction": "x"}, "unknown field 'compaction'"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -119,39 +99,23 @@ FINE = [
     {"session_key": "a/b\\c\"d'e:f|g{h}[[i]]#j%k ~ é🦉 \u202e\u00a0z"},
     {"session_key": "x" * 10_000},
     {"session_key": "../../etc/passwd", "session_id": "/dev/null"},
-    {"session_key": "---"},
-    {"session_key": "null"},
-    {"session_id": "007"},
-    {"session_id": "CON"},
-    {"session_key": '"' * 10_000},
-    {"project": "/"},
-    {"project": "//"},
-    {"project": ".."},
-    {"project": "C:\\code\\lantern"},
-    {"project": "- item"},
-    {"project": "🦉" * 4_000},
-    {"harness": "# c"},
-    {"captured_at": "2026-03-20T10:00"},
-    {"captured_at": "2026-03-20 10:00:00,5"},
-    {"captured_at": "2026-03-20t12:00:00.123456789+02:00"},
-    {"captured_at": "1969-12-31T23:59:59.999Z"},
-    {"captured_at": "0001-01-01T00:00:00+14:00"},
-    {"captured_at": "  2026-03-20T10:00:00Z "},
-    {"captured_at": ""},
+    {"session_key": "---"}, {"session_key": "null"}, {"session_id": "007"}, {"session_id": "CON"},
+    {"session_key": '"' * 10_000}, {"project": "/"}, {"project": "//"}, {"project": ".."},
+    {"project": "C:\\code\\lantern"}, {"project": "- item"}, {"project": "🦉" * 4_000}, {"harness": "# c"},
+    {"captured_at": "2026-03-20T10:00"}, {"captured_at": "2026-03-20 10:00:00,5"},
+    {"captured_at": "2026-03-20t12:00:00.123456789+02:00"}, {"captured_at": "1969-12-31T23:59:59.999Z"},
+    {"captured_at": "0001-01-01T00:00:00+14:00"}, {"captured_at": "  2026-03-20T10:00:00Z "}, {"captured_at": ""},
     {"started_at": moment(9), "ended_at": moment(1)},
     {"transcript": "\ud800 \x00 \x1b[31m \u202e said in src/queue.py \r\n\r x\x85y"},
     {"transcript": "---\nkind: summary\n---\n"},
     {"transcript": "<!-- signet:begin -->\n[[x]]\n<!-- signet:end 0 -->"},
-    {"transcript": "\n\n\n  said"},
-    {"transcript": "word " * 300_000},
-    {"memory_sentence": "\ud800\x00"},
-    {"memory_sentence": "x" * 100_000},
-    {"idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
+    {"transcript": "\n\n\n  said"}, {"transcript": "word " * 300_000}, {"memory_sentence": "\ud800\x00"},
+    {"memory_sentence": "x" * 100_000}, {"idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
     {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f"},
     {"project": "/" + "x" * 15_999, "session_key": "k" * 16_000, "harness": "h\th\r\n"},
     {"session_id": "a\nb\x85\u2028\t", "session_key": "\x01---\n\u2029"},
     {"project": "  /home/u/two  blanks  "},
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("given", sampled(FINE, 2), ids=[f"{next(iter(given))}{n}" for n, given in enumerate(FINE)])
@@ -209,11 +173,9 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
     assert found == {name: text if text and js_trim(text) else None for name, text in names.items()}
     assert record.memory_sentence == sentence and token_matches(token, "default", record.session_key, record.session_id)
     links = {
-        "summary_path": manifest,
-        "transcript_path": manifest,
-        "compaction_path": manifest,
+        "summary_path": manifest, "transcript_path": manifest, "compaction_path": manifest,
         "memory_md_refs": ["x" * 80],
-    }
+    }  # fmt: skip
     raw = manifests.text_of({"kind": "manifest", **common, **links, "updated_at": moment, "revision": 10**14}, "")
     assert {name: read_record("manifest", open_source(raw).head)._asdict()[name] for name in names} == found
     if max(map(len, (project, harness))) < 500:
@@ -222,26 +184,16 @@ def test_whatever_is_written_is_read_again_with_equal_values(session_id, session
         ]
 
 
-def test_a_time_without_zone_is_utc_and_another_zone_is_converted(vault):
-    for text, stamp in (("2026-03-20T10:00", "T10-00-00.000Z"), ("2026-03-20T12:30:00.5+02:00", "T10-30-00.500Z")):
-        answer = end(vault, captured_at=text, session_id=text)
-        assert stamp in answer["summary"]
-        assert fields(vault, answer["summary"])["captured_at"].replace(":", "-").endswith(stamp)
-
-
 NOT_JSON = {
-    "empty": (b"", "not JSON"),
-    "cut": (b'{"session_id": "a", "tran', "not JSON"),
-    "a list": (b"[]", "not a JSON object"),
-    "a text": (b'"x"', "not a JSON object"),
-    "null": (b"null", "not a JSON object"),
-    "two documents": (b"{}{}", "not JSON"),
+    "empty": (b"", "not JSON"), "cut": (b'{"session_id": "a", "tran', "not JSON"),
+    "a list": (b"[]", "not a JSON object"), "a text": (b'"x"', "not a JSON object"),
+    "null": (b"null", "not a JSON object"), "two documents": (b"{}{}", "not JSON"),
     "a huge number": (b'{"session_id": "a", "transcript": "b", "x": ' + b"9" * 5_000 + b"}", "not JSON"),
     "endless depth": (b"[" * 200_000, "not JSON"),
     "UTF-16": ('{"session_id": "a"}'.encode("utf-16"), "not UTF-8"),
     "Latin-1": (b'{"session_id": "caf\xe9", "transcript": "x"}', "not UTF-8"),
     "NUL": (b"\x00\x00", "not JSON"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NOT_JSON)
@@ -253,57 +205,6 @@ def test_what_is_no_document_is_refused(vault, name):
         error
     )
     assert written(vault) == []
-
-
-def test_a_byte_order_mark_is_no_obstacle(vault):
-    assert not end(vault, raw=b"\xef\xbb\xbf" + json.dumps(document()).encode())["idempotent_replay"]
-
-
-@pytest.mark.parametrize("source", ["nowhere.json", "."])
-def test_an_input_that_is_no_file(vault, source):
-    answer = vault.call("session", "end", "--json", "--input", str(vault.root / source))
-    assert answer.code == 2
-    error = answer.json["error"]
-    assert error["path"] == str(vault.root / source) and "-" in error["hint"]
-
-
-# ── the vault ──
-
-
-@pytest.mark.parametrize(("root", "remedy"), [("nowhere", "init"), ("a-file", "name a folder")])
-def test_a_workspace_that_is_none(tmp_path, root, remedy):
-    (tmp_path / "a-file").write_text("")
-    (tmp_path / "in.json").write_text(json.dumps(document()))
-    answer = call("--workspace", tmp_path / root, "session", "end", "--json", "--input", tmp_path / "in.json")
-    assert answer.code == 3
-    error = answer.json["error"]
-    assert error["path"] == str(tmp_path / root) and remedy in error["hint"]
-    assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.parametrize("what", ["file", "link", "dangling"])
-def test_a_memory_that_is_no_folder(vault, what):
-    vault.memory.rmdir()
-    elsewhere = vault.root.parent / "elsewhere"
-    if what == "file":
-        vault.memory.write_text("mine\n")
-    else:
-        if what == "link":
-            elsewhere.mkdir()
-        vault.memory.symlink_to(elsewhere)
-    error = refuse(vault, "workspace-unusable", 3)
-    assert error["path"] == "memory" and "doctor" in error["hint"]
-    assert journal(vault) == []
-    assert not elsewhere.exists() or not list(elsewhere.iterdir())
-    vault.memory.unlink()
-    assert not end(vault)["idempotent_replay"]
-    sound(vault)
-
-
-def test_a_new_workspace_gets_its_folder(vault):
-    vault.memory.rmdir()
-    end(vault)
-    sound(vault)
 
 
 def test_a_vault_whose_files_are_away_is_not_written_into(vault):
@@ -319,65 +220,6 @@ def test_a_vault_whose_files_are_away_is_not_written_into(vault):
     (vault.root / "away").rename(vault.memory)
     end(vault, session_id="another")
     sound(vault)
-
-
-@pytest.mark.parametrize("place", ["memory", "."])
-def test_a_vault_that_cannot_be_written(vault, place):
-    end(vault, session_id="before")
-    put = vault.root.parent / "in.json"
-    put.write_text(json.dumps(document()))
-    folders = [vault.memory] if place == "memory" else [vault.memory, vault.root / ".signet" / "tmp", vault.root]
-    before = written(vault)
-    for folder in folders:
-        folder.chmod(0o555)
-    try:
-        answer = spawn_ordinary("--workspace", vault.root, "session", "end", "--json", "--input", put)
-    finally:
-        for folder in folders:
-            folder.chmod(0o755)
-    assert answer.code == 3, answer
-    error = answer.json["error"]
-    assert error["path"] == "memory" and "permission" in error["message"] + error["hint"]
-    assert written(vault) == before and journal(vault) == []
-    end(vault)
-    sound(vault)
-
-
-LIMITED = """
-import resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-from signet_sync.cli.main import run
-sys.exit(run(sys.argv[2:]))
-"""
-
-
-@pytest.mark.parametrize(
-    "limit", [0, 100_000, *(pytest.param(limit, marks=pytest.mark.slow) for limit in (4_096, 400_000))]
-)
-def test_a_disk_that_is_full(vault, limit):
-    """A limit on the size of files stands for the full disk: `EFBIG` comes where `ENOSPC` would."""
-    end(vault, session_id="before")
-    put = vault.root.parent / "in.json"
-    put.write_text(json.dumps(document(transcript=FIRST + "word " * 100_000, captured_at=moment(0))))
-    arguments = ["--workspace", str(vault.root), "session", "end", "--json", "--input", str(put)]
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(limit), *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 3, done
-    error = json.loads(done.stdout)["error"]
-    assert error["hint"] and "Traceback" not in done.stderr.decode()
-    assert "unexpected" not in error["code"], error
-    assert vault.call("check").code == 0
-    assert len(written(vault)) in (3, 4, 5, 6)
-    answer = say(vault, raw=put.read_bytes())
-    assert answer.code == 0, answer
-    assert len(written(vault)) == 6
-    sound(vault)
-
-
-# ── long transcripts ──
 
 
 def small(monkeypatch, limit):
@@ -409,23 +251,6 @@ def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, te
     assert body(vault, new["transcript"]) == normalize(SECOND).lstrip("\n")
     sound(vault)
 
-
-@pytest.mark.slow
-def test_65_megabytes_are_kept_below_the_limit_of_a_file(vault):
-    text = turns(65 * 1024 * 1024 // 1_060, 1_040)
-    end(vault, transcript=text, summary=SUMMARY, captured_at=moment(0))
-    sizes = [os.path.getsize(vault / path) for path in written(vault, "transcript")]
-    assert len(sizes) > 1 and max(sizes) <= 64 * 1024 * 1024
-    before = everything(vault)
-    assert end(vault, transcript=text, captured_at=moment(0))["idempotent_replay"]
-    assert everything(vault) == before
-    end(vault, transcript=f"{text}## User\n\nOne more.\n", captured_at=moment(1))
-    assert body(vault, written(vault, "transcript")[-1]) == "## User\n\nOne more."
-    assert fields(vault, written(vault, "manifest")[0])["session_id"] == WHO["session_id"]
-    sound(vault)
-
-
-# ── names that nobody should give, from the first command to the last ──
 
 NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"
 

@@ -30,7 +30,7 @@ from signet_sync.formats.timestamps import instant_of, iso
 from signet_sync.settings.model import SettingsRemark
 from signet_sync.sync.workspace import Workspace
 
-DEADLINE = 60.0
+DEADLINE = 300.0
 LINUX = sys.platform == "linux"
 
 Found = TypeVar("Found")

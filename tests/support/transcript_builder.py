@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import ROOT, Answer, Vault, spawn
+from workbench import Answer, Vault, spawn
 
 from signet_sync.formats.timestamps import instant_of
 
@@ -143,15 +142,6 @@ def worker(vault: Vault, *, sweep: bool = False, **environ: str) -> Answer:
         return vault.call("session", "take-spool", *(["--sweep"] if sweep else []))
 
 
-def worker_begun(vault: Vault, **environ: str) -> subprocess.Popen[bytes]:
-    """The worker in a process of its own, at work."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "session", "take-spool"],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-        start_new_session=True,
-    )
-
-
 def provider(path: Path, script: str, *, timeout: float = 10.0) -> None:
     """The user's settings name a program as the language model; `script` is Python, the prompt in `prompt`."""
     program = path / "model.py"
@@ -163,7 +153,7 @@ def provider(path: Path, script: str, *, timeout: float = 10.0) -> None:
     )
 
 
-def waited(look: Callable[[], Any], seconds: float = 30.0) -> Any:
+def waited(look: Callable[[], Any], seconds: float = 300.0) -> Any:
     """What `look` gives as soon as it is true, or what it gives in the end."""
     end = time.monotonic() + seconds
     while not (found := look()) and time.monotonic() < end:
