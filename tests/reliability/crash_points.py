@@ -324,15 +324,15 @@ def prepared(name: str, folder: Path) -> Crashes:
     return Crashes(operations.prepare(name, ground), ground)
 
 
-def visited(name: str, folder: Path, faults: Iterable[str]) -> dict[str, Any]:
-    """What became of an operation at each of its steps under each of these faults; run in a fork."""
+def visited(name: str, folder: Path, faults: Iterable[str], every: int = 1) -> dict[str, Any]:
+    """What became of an operation at each of its steps (or some) under each of these faults; run in a fork."""
     crashes = prepared(name, folder).looked()
     results = {}
     for fault in faults:
         steps = len(crashes.under(fault).moments())
         # Whoever asks again finds the same in each case: that is tried at our own steps.
         ways = 3 if fault == "kill" else 1
-        results[fault] = {"steps": steps, "lines": list(crashes.at(range(1, steps + 2), ways))}
+        results[fault] = {"steps": steps, "lines": list(crashes.at(range(1, steps + 2, every), ways))}
     return results
 
 

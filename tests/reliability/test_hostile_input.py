@@ -46,7 +46,7 @@ def test_broken_files_are_read_or_refused_by_every_reader() -> None:
 
 @pytest.mark.slow
 def test_files_by_the_hundred_thousand_are_read_or_refused_in_time(
-    shared: Path, figure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = int(os.environ.get("FUZZ_FILES", "200000"))
     assert fuzz.use_vaults(str(shared / "vaults")) > 100
@@ -54,8 +54,6 @@ def test_files_by_the_hundred_thousand_are_read_or_refused_in_time(
         report = fuzz.run(files, seed=1)
     finally:
         fuzz.use_vaults(os.devnull)
-    for what, value, unit in fuzz.figures(report):
-        figure(what, value, unit)
     assert [(failure.reader, failure.number, failure.what) for failure in report.failures] == []
     assert report.memory_mib < fuzz.LIMIT_MIB
 
@@ -275,7 +273,7 @@ def is_anchored(places: Iterable[str]) -> bool:
 
 
 @pytest.mark.slow
-def test_no_pattern_takes_longer_than_the_text(figure: Callable[..., None]) -> None:
+def test_no_pattern_takes_longer_than_the_text() -> None:
     found: dict[re.Pattern[Any], list[str]] = {}
     for where, pattern in patterns():
         found.setdefault(pattern, []).append(where)
@@ -298,12 +296,11 @@ def test_no_pattern_takes_longer_than_the_text(figure: Callable[..., None]) -> N
             if told := grows(look, 5_000):
                 slow.append((places, unit, told))
     assert slow == []
-    figure("regular expressions whose time grows with the text alone", len(found), "patterns")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in fuzz.READERS if name not in ("heads", "names", "entities")])
-def test_no_reader_takes_longer_than_the_file(name: str, figure: Callable[..., None]) -> None:
+def test_no_reader_takes_longer_than_the_file(name: str) -> None:
     reader, slow = fuzz.READERS[name], []
     for unit in UNITS:
 
@@ -315,7 +312,6 @@ def test_no_reader_takes_longer_than_the_file(name: str, figure: Callable[..., N
         if told := grows(read, 30_000):
             slow.append((unit, told))
     assert slow == []
-    figure(f"texts of 120 kB that {name} are read in linear time from", len(UNITS), "kinds")
 
 
 @pytest.mark.parametrize("raw", [b"0" * 200_000, b"0 " * 100_000, b"1 a\0" * 50_000])

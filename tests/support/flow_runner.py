@@ -261,8 +261,8 @@ def failing(point: int, code: int) -> Failing:
     return faults
 
 
-def failing_inside_sqlite(point: int, code: int | None) -> None:
-    """Puts the fault (None: a kill) into SQLite's own writes, syncs, truncations and deletions."""
+def failing_inside_sqlite(point: int, code: int | None, *, reads: bool = False) -> None:
+    """Puts the fault (None: a kill) into SQLite's own writes, syncs and truncations, or into what reads and opens."""
     faults = Failing(point, code or 0)
     usual = apsw.vfs_names()[0]
 
@@ -272,7 +272,12 @@ def failing_inside_sqlite(point: int, code: int | None) -> None:
                 os._exit(KILLED)
             raise apsw.FullError("full") if code == errno.ENOSPC else apsw.IOError("broken")
 
-    class File(apsw.VFSFile):
+    class Reading(apsw.VFSFile):
+        def xRead(self, amount, offset):
+            strike("xRead", takes_space=False)
+            return super().xRead(amount, offset)
+
+    class Writing(apsw.VFSFile):
         def xWrite(self, data, offset):
             strike("xWrite")
             super().xWrite(data, offset)
@@ -290,7 +295,14 @@ def failing_inside_sqlite(point: int, code: int | None) -> None:
             super().__init__("faulty", usual, makedefault=True)
 
         def xOpen(self, name, flags):
-            return File(usual, name, flags)
+            if reads:
+                strike("xOpen", takes_space=False)
+            return (Reading if reads else Writing)(usual, name, flags)
+
+        def xDelete(self, name, sync):
+            if reads:
+                strike("xDelete", takes_space=False)
+            super().xDelete(name, sync)
 
     failing_inside_sqlite.vfs = Vfs()
 
@@ -302,6 +314,7 @@ FAULTS: dict[str, Callable[[int], object]] = {
     "sqlite-kill": lambda point: failing_inside_sqlite(point, None),
     "sqlite-EIO": lambda point: failing_inside_sqlite(point, errno.EIO),
     "sqlite-ENOSPC": lambda point: failing_inside_sqlite(point, errno.ENOSPC),
+    "sqlite-read-EIO": lambda point: failing_inside_sqlite(point, errno.EIO, reads=True),
 }
 
 
