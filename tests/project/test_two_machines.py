@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from agents import Agent, Session, until
 from synced_machines import MINUTE, Machine, Place, Service, conflict_copies
-from workbench import Vault, contents
+from workbench import Vault
 
 from benchmarks.index_rows import canonical_dump
 from signet_sync.entities import operations, reports
@@ -88,7 +88,6 @@ class Walk:
         self.log.append(f"{machine.name}: {name}")
         with suppress(UsageError):
             STEPS[name][1](self, machine)
-        self.figures["steps"] += 1
         for each in self.machines:
             if self.off.get(each.name, 0) > 0:
                 self.off[each.name] -= 1
@@ -174,11 +173,7 @@ class Walk:
         for session, words in self.said.items():
             missing = [word for word in words if word not in everything]
             assert not missing, self.story(f"session {session} lost", missing)
-        clocks = [machine.now_us for machine in self.machines]
-        self.figures["minutes apart"] = max(self.figures["minutes apart"], (max(clocks) - min(clocks)) // MINUTE)
-        self.figures["quiet points"] += 1
         self.figures["conflict copies"] = self.service.copies
-        self.figures["transfers"] = self.service.transfers
 
     def pages_are_equal(self) -> None:
         """At one instant equal rows make equal pages; seals of their own differ where a violation is open."""
@@ -192,13 +187,11 @@ class Walk:
             machine.does(lambda work, _: memory_page_writer.compose(work, ME, now))[0].text for machine in self.machines
         }
         assert len(made) == 1, self.story("equal rows make two pages", sorted(made))
-        self.figures["equal pages"] += 1
 
     def garden_is_sound(self, machine: Machine) -> None:
         """Every file is what its events tell, and the ledger is whole, or a person is told."""
         damage = machine.does(lambda work, now: reports.verify(work, ME))
         drift = [(one.path, one.code) for one in entities_store.drift(machine.work.database, ME)]
-        self.figures["drift"] += len(drift)
         assert not damage, self.story(f"{machine.name}: ledger", [str(one) for one in damage])
         assert not drift, self.story(f"{machine.name}: drift", [str(one) for one in drift])
 
@@ -250,7 +243,6 @@ def ended(walk: Walk, machine: Machine, session: str, key: str | None = None) ->
     }
     machine.does(lambda work, now: sessions_operations.end(work, session_input(document, now_us=now), now_us=now))
     walk.said.setdefault(session, set()).add(word)
-    walk.figures["sessions"] += 1
 
 
 def ends_again(walk: Walk, machine: Machine) -> None:
@@ -559,21 +551,6 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
     made = Walk(tmp_path, 0)
     yield made
     made.close()
-
-
-def test_a_copy_of_a_page_keeps_only_what_people_wrote(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session()
-    vault.reindex()
-    page, copy = vault / "MEMORY.md", vault / "MEMORY.sync-conflict-20261122-101500-ABCDEF1.md"
-    copy.write_bytes(b"Call Jo.\n\n" + page.read_bytes())
-    (vault / "MEMORY (Jo's conflicted copy 2026-11-22).md").write_bytes(page.read_bytes())
-    (vault / "ledger/2026-03 2.md").write_bytes((vault / "ledger/2026-03.md").read_bytes())
-    document = vault.reindex()
-    assert vault.problems(document) == {copy.name: ("ignored", "conflict-copy")}, "the others say nothing of their own"
-    assert copy.read_bytes().strip() == b"Call Jo."
-    page.write_bytes(b"Call Jo.\n\n" + page.read_bytes())
-    assert not vault.problems(vault.reindex()) and not conflict_copies(contents(vault.root))
 
 
 @pytest.mark.parametrize("place", ["MEMORY.md", "memory/*--manifest.md", "entities/ledger/*.jsonl", "**/Jo.md"])

@@ -66,7 +66,7 @@ def lay_flows(vault: Vault, paths: Sequence[str]) -> None:
             "harness": None, "captured_at": made.CAPTURED, "started_at": None, "ended_at": None, "token": token,
             "manifest": f"memory/2026-03-28T10-00-00.000Z--{token}--manifest.md", "proposal": None, "headline": None,
             "bodies": {"summary": "x", "transcript": "y"}, "now": NOW, "flow_key": "k", "request": "r",
-            "redactions": {},
+            "redactions": {}, "live": {},
         }  # fmt: skip
         document[("manifest", "captured_at", "token")[number % 3]] = path
         (vault.state / "journal" / f"{number:032x}.json").write_text(json.dumps(document))

