@@ -10,7 +10,6 @@ import click
 
 from signet_sync.entities import queries
 from signet_sync.errors import DatabaseError
-from signet_sync.history.git.repository import opened
 from signet_sync.integrity.operations import difference
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.artifacts import seal_of
@@ -38,6 +37,3 @@ def _check(context: Context, command: list[str], arguments: Mapping[str, Any]) -
         with reading(context.place()) as database:
             if seal_of(database, path) is None:  # a sealed one may have just changed
                 difference(database, context.root, path, 0)
-    elif command == ["history", "restore"]:
-        with opened(context.root, context.state().key):
-            pass

@@ -15,7 +15,7 @@ from signet_sync.graph import rollups, threads
 from signet_sync.graph.facts_stage import Facts
 from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.nodes_stage import WEEK, Graph, with_progress
-from signet_sync.graph.store import nodes, wordings
+from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Alive, Change, Deriver, Source
@@ -38,7 +38,6 @@ class Threads(Deriver):
     kinds = frozenset({WEEK})
     after = (Graph.name, Facts.name, LIVE_FACTS)
     batch = 5000
-    concludes = frozenset({NODE})
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every week of every thread."""
@@ -58,11 +57,6 @@ class Threads(Deriver):
             change.sources.update(Source(NODE, agent_id, node_id) for node_id in condensed)
             change.sources.add(Source(THREAD, agent_id, thread_id))
         return change
-
-    def finish(self, database: Database, change: Change | None) -> None:
-        """Deletes a model's wordings of condensations that have changed since."""
-        moved = None if change is None else {(one.agent_id, one.id) for one in change.sources if one.kind == NODE}
-        wordings.drop_stale(database, moved)
 
 
 def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:

@@ -59,8 +59,6 @@ def expanded_lines(
         yield from relatives(heading, document[key])
     if document.get("children_left_out"):
         yield f"\n  {document['children_left_out']} more below are not listed"
-    if document.get("wording"):
-        yield f"\n{document['wording']}"
     if node["text"]:
         yield f"\n{node['text']}"
     transcript = document["transcript"]

@@ -12,7 +12,7 @@ from signet_sync.facts.store import facts, supersession
 from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.nodes import GraphNode
-from signet_sync.graph.store import neighbours, nodes, passages, wordings
+from signet_sync.graph.store import neighbours, nodes, passages
 from signet_sync.graph.store.neighbours import Occurrence
 from signet_sync.graph.store.passages import TextExcerpt
 from signet_sync.graph.threads import ThreadSummary
@@ -90,9 +90,6 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     )
     if len(children) > MOST_CHILDREN:
         found.more["children_left_out"] = len(children) - MOST_CHILDREN
-    worded = wordings.wording(database, node.agent_id, node.id)
-    if worded:
-        found.more["wording"] = worded
     return found
 
 
@@ -414,10 +411,6 @@ def _within(database: Database, found: _Found, budget: int) -> dict[str, Any]:
     own = found.transcript is not None and found.node["kind"] != "chunk"
     text = cut(found.text.text, room - (room // 4 if own else 0), _LEFT_OUT, whole=found.text.whole)
     room -= estimate_tokens(text)
-    worded = found.more.get("wording")
-    if worded:
-        found.more["wording"] = worded if estimate_tokens(worded) <= room // 2 else None
-        room -= estimate_tokens(found.more["wording"] or "")
     transcript = None
     if found.transcript is not None:
         excerpt = cut(found.transcript.text, room, _GOES_ON, whole=found.transcript.whole)

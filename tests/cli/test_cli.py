@@ -146,7 +146,6 @@ def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path,
         (("entity", "protect", "pin", "nothing"), "unknown-entity"),
         (("entity", "propose", "nothing", "focus"), "unknown-entity"),
         (("entity", "resolve", "nothing"), "unknown-entity"),
-        (("history", "restore", "nothing"), "no-repository"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )

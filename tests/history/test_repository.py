@@ -61,7 +61,6 @@ def everything(past):
     past.begin()
     assert past.commit("trapped").outcome == "committed"
     assert past.log()[0].subject == "trapped"
-    assert past.data("a.md") == b"three\n" and past.data("a.md", "HEAD~1") == b"two\n"
     assert "+three" in past.diff("HEAD~1").text
 
 
@@ -141,7 +140,7 @@ past.put("a.md", "three\\n")
 assert past.commit("trapped").outcome == "committed"
 past.put("a.md", "four\\n")
 past.commit("again")
-print(past.log()[0].subject, past.data("a.md", "HEAD~1"), len(past.diff("HEAD~1").text) > 20, past.git is not None)
+print(past.log()[0].subject, len(past.diff("HEAD~1").text) > 20, past.git is not None)
 """
 
 
@@ -180,7 +179,7 @@ def test_nothing_of_the_machine_has_a_say(tmp_path, traps):
     run = subprocess.run(
         [sys.executable, "-c", HOSTILE, root], env=environment, capture_output=True, text=True, timeout=30, check=False
     )
-    assert run.stdout == "again b'three\\n' True True\n", run.stderr
+    assert run.stdout == "again True True\n", run.stderr
     assert traps.fired() == [] and not (tmp_path / "nowhere").exists()
     assert not (root / ".git/hooks/post-commit").exists()
     assert git(root, "fsck", "--strict") == ""

@@ -370,7 +370,7 @@ DERIVED: tuple[Table, ...] = (
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
     ),
     derived(
-        "until when a model that failed is not asked for facts, paragraphs or vectors",
+        "until when a model that failed is not asked for vectors",
         "create table model_rests(kind text primary key, until text not null) without rowid",
     ),
     derived(

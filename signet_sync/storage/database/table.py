@@ -82,7 +82,6 @@ class Table(NamedTuple):
     artifact: the columns (the agent and) the path of the artifact a row belongs to; it is removed with the artifact.
     handle: the column of an id that a page may show; a native row is removed with what has the id.
     texts: columns that may hold anyone's words; a row is removed if they hold a word that only removed texts had.
-    json: for a table without `row`, the columns that hold JSON.
     key: its order in the canonical dump; a table without one is not in the dump, because nothing in it follows
         from files. `local` are columns that are left out: they belong to a machine or a moment.
     only: a condition: which rows of a native table are worth keeping, and which of a derived one follow from files.
@@ -104,7 +103,6 @@ class Table(NamedTuple):
     artifact: tuple[str, ...] | None = None
     handle: str | None = None
     texts: tuple[str, ...] = ()
-    json: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
     only: str | None = None
@@ -125,7 +123,7 @@ class Table(NamedTuple):
     @property
     def json_columns(self) -> tuple[str, ...]:
         """Lists the columns that hold JSON."""
-        return _json(self.row) if self.row else self.json
+        return _json(self.row) if self.row else ()
 
     @property
     def rows(self) -> str:
