@@ -467,13 +467,12 @@ STEPS: dict[str, tuple[int, Callable[[Walk, Machine], None]]] = {
 
 
 def walked(folder: Path, seed: int, steps: int, every: int, **given: Any) -> Walk:
-    """A walk from its seed to its end; its figures are printed."""
+    """A walk from its seed to its end."""
     walk = Walk(folder, seed, **given)
     try:
         walk.run(steps, every)
     finally:
         walk.close()
-        print(f"seed {seed} {given}: {dict(walk.figures)}")
     return walk
 
 
@@ -534,7 +533,6 @@ def test_two_agents_that_run_come_to_rest(tmp_path: Path) -> None:
     everything = b"\n".join(places[0].tree().values()).decode()
     assert words and not [word for word in words if word not in everything]
     assert all(Session(number).sentence in everything for number in range(12))
-    print(f"{service.transfers} transfers, {service.copies} conflict copies, left: {conflict_copies(places[0].tree())}")
 
 
 @pytest.mark.slow

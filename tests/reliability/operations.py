@@ -1,20 +1,16 @@
 """The operations that are ended early at every step, each on a vault of few sessions: one table for all faults.
 
-`python operations.py NAME FOLDER` runs one of them on FOLDER/vault, put there from FOLDER/before, with SIGNET_STATE as
-it was for `prepare`. It ends with 0 where it is done; who asked finds `answer.json` in the working folder.
+Each ends with 0 where it is done; who asked finds `answer.json` in the working folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.extend(map(str, Path(__file__).resolve().parents[1].iterdir()))
 
 import artifacts_fixture as made
 import operation_vaults as vaults
@@ -70,10 +66,6 @@ class Operation:
         found = json.loads((folder / "prepared.json").read_text())
         assert isinstance(found, dict)
         return found
-
-    def run(self, folder: Path) -> int:
-        """Runs it on FOLDER/vault; 0 when it answered."""
-        return self.scenario(self.prepared(folder)).work(folder / "vault")
 
 
 def prepare(name: str, folder: Path) -> Operation:
@@ -403,12 +395,3 @@ _ALL = (
     ),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}
-
-
-def main() -> int:
-    """See the module."""
-    return OPERATIONS[sys.argv[1]].run(Path(sys.argv[2]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import operations
 from crash_runner import forked
 from flow_runner import (
     Scenario,
@@ -24,7 +26,7 @@ from flow_runner import (
     without_kept,
 )
 from invariants import Standing, broken
-from powerloss import Answered, Image, Names, Record, Sync, play, recorded
+from powerloss import Answered, Image, Names, Record, Sync, cuts, play, recorded, states
 from workbench import Vault
 
 from signet_sync.formats import managed_block
@@ -203,4 +205,31 @@ def versions(record: Record) -> dict[str, set[str]]:
                     found.setdefault(path.removeprefix("vault/"), set()).add(sha256(data).hexdigest())
         elif not isinstance(step, Answered | Sync):
             play(image, step)
+    return found
+
+
+def cut_off(name: str, folder: Path, most: int, every: int = 1) -> list[dict[str, Any]]:
+    """Cuts the power of an operation wherever it may matter, and has each state that is left recovered by one pass.
+
+    Of every cut (of each EVERY-th, the last one first) up to MOST states: for each that was not seen before whether the
+    caller had been answered, what the pass made of it, and what is wrong. Run in a fork.
+    """
+    os.environ["SIGNET_STATE"] = str(folder / "machine" / "state")
+    # A process leaves to the kernel what it has written: nothing here depends on the disk below.
+    os.fsync = os.fdatasync = lambda descriptor: None
+    operation = operations.prepare(name, folder)
+    bench = Bench(folder, operation.scenario(operation.prepared(folder)))
+    aim = wanted(bench)
+    record = bench.recorded()
+    aim["whole"] = versions(record)
+    chance = random.Random(7)
+    seen: set[tuple[str, bool]] = set()
+    known: set[str] = set()
+    found = []
+    for cut in list(cuts(record))[::-every]:
+        for image in states(cut, most, chance):
+            if (key := (image.digest(), cut.answered)) not in seen:
+                seen.add(key)
+                bench.put(image)
+                found.append({"cut": cut.at, "answered": cut.answered, **bench.judged(cut.answered, aim, known)})
     return found

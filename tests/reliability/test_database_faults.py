@@ -22,7 +22,7 @@ import artifacts_fixture as made
 import pytest
 from crash_runner import forked
 from invariants import broken, standing
-from workbench import NOW, ROOT, Vault, call, numbered
+from workbench import NOW, Vault, call, numbered
 
 import signet_sync
 from signet_sync.app.database_supervisor import DatabaseSupervisor
@@ -685,45 +685,7 @@ def test_the_text_of_recall_that_lost_rows_is_built_anew(folder: Path) -> None:
     assert vault.call("recall", "wicks", "--json").json["hits"]
 
 
-# ── many processes, long readers ──
-
-HAMMER = """
-import random, sys
-from artifacts_fixture import fill, judged
-from signet_sync.sync.store import artifacts
-from signet_sync.storage.database.connection import Database
-from test_database import session
-database, role = Database(sys.argv[1]), sys.argv[3]
-made = [judged(dict(session(number))) for number in range(20)]
-for rounds in range(int(sys.argv[2])):
-    if role == "write":
-        fill(database, made[rounds % 20])
-        with database.transaction(durable=rounds % 5 == 0):
-            artifacts.delete_rows(database, [j.path for j in made[(rounds * 7) % 20]])
-    else:
-        database.checkpoint(truncate=rounds % 2 == 0)
-        assert database.value("select count(*) from memory_artifacts") <= 80
-        if rounds % 500 == 0:
-            assert database.value("pragma quick_check") == "ok"
-database.connection.close()
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_hammer_one_database(tmp_path: Path) -> None:
-    place = str(tmp_path / "one.db")
-    Database(place).close()
-    paths = [str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "storage")]
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    both = [
-        subprocess.Popen([sys.executable, "-c", HAMMER, place, rounds, role], env=environ)
-        for role, rounds in (("write", "2000"), ("checkpoint", "20000"))
-    ]
-    assert [one.wait(1200) for one in both] == [0, 0]
-    database = Database(place)
-    assert [row[0] for row in database.execute("pragma integrity_check")] == ["ok"]
-    assert database.problems() == [] and artifacts.text_in_step(database)
-    database.close()
+# ── long readers ──
 
 
 def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import artifacts_fixture as made
 import pytest
@@ -149,37 +148,6 @@ def test_a_vault_that_cannot_be_written_any_more_is_told_and_stays_as_it_is(vaul
     assert vault.reindex()["problems"] == []
     assert {path for path in before if path.startswith("memory/")} <= contents(vault.root).keys()
     assert len(vault.dump()) > len(rows) and "step number 4" in vault.page()
-
-
-def test_a_disk_that_is_really_full_costs_nothing_and_needs_no_help(tmp_path):
-    """A file system of four megabytes under the vault; needs the right to mount."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no right to mount here")
-    try:
-        vault = Vault(disk / "vault")
-        for number in (1, 2, 3):
-            vault.session(number)
-        vault.reindex()
-        vault.session(4)
-        given = contents(vault.root)
-        with open(disk / "filler", "wb", buffering=0) as filler, suppress(OSError):
-            while filler.write(bytes(4096)):
-                pass
-        answer = vault.call("reindex", "--json", "--now", NOW)
-        assert os.strerror(errno.ENOSPC).lower() in (answer.out + answer.err).lower() and "Traceback" not in answer.err
-        assert contents(vault.root) == given and vault.hits("number1x")
-        with pytest.raises((OSError, SignetSyncError)):
-            end(vault)
-        assert {path: digest for path, digest in contents(vault.root).items() if path in given} == given
-        assert not any(path.stat().st_size == 0 for path in vault.memory.iterdir())
-        (disk / "filler").unlink()
-        assert vault.reindex()["problems"] == [] and "step number 4" in vault.page()
-        assert list((vault / ".signet/tmp").iterdir()) == [] and vault.dump() == vault.dump_from_scratch()
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 @pytest.mark.usefixtures("impatient")

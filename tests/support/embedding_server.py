@@ -168,10 +168,6 @@ def too_few(handler: Handler, texts: list[str]) -> None:
     handler.say(document([handler.server.model(text) for text in texts[1:]]))
 
 
-def uneven(handler: Handler, texts: list[str]) -> None:
-    handler.say(document([[1.0] * (number + 1) for number in range(max(len(texts), 2))]))
-
-
 def not_vectors(handler: Handler, texts: list[str]) -> None:
     handler.say(document(["a vector"] * len(texts)))
 

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import stat
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout, suppress
@@ -21,8 +20,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import apsw
 from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
@@ -152,7 +149,6 @@ class Scenario:
     `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
     `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written again. `heals`: until
     it is done, `check` finds something. `lifts`: tombstones stand before it, and say nothing of how far it came.
-    `takes`: artifacts that stand before it go, though none was removed.
     """
 
     work: Callable[[Path], int]
@@ -164,7 +160,6 @@ class Scenario:
     rewrites: bool = False
     heals: bool = False
     lifts: bool = False
-    takes: bool = False
 
 
 # ── what goes wrong ──
