@@ -233,26 +233,6 @@ def test_while_a_system_call_hangs_the_service_manager_hears_nothing(
 
 @linux
 @pytest.mark.slow
-def test_with_256_descriptors_a_large_vault_is_kept(vault: Vault, start: Start) -> None:
-    write_corpus(str(vault.root), 600)
-    for number in range(30):
-        vault.session(number % 9, agent_id=f"agent{number}")
-    held = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, held[1]))
-    try:
-        agent = start("--debounce", "0.05")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, held)
-    until(lambda: agent.wait("watching", deadline=300.0)["last_full_pass"], "a full pass", 300.0)
-    sessions = [Session().write(vault) for _ in range(200)]
-    until(lambda: all(vault.hits(session.word) for session in sessions), "a storm")
-    opened = len(os.listdir(f"/proc/{agent.process.pid}/fd"))
-    assert opened < 64 and agent.end()[0] == 0
-    assert vault.reindex()["problems"] == []
-
-
-@linux
-@pytest.mark.slow
 def test_with_little_memory_one_huge_file_does_not_end_it(vault: Vault, start: Start) -> None:
     """Address space, which is stricter than a unit's limit: what does not fit is left alone, the rest is served.
 

@@ -433,13 +433,17 @@ class Machine(RuleBasedStateMachine):
 
     @contextmanager
     def asked(self, *agents: str) -> Iterator[None]:
-        """A command: what it refuses, it refuses in words of ours."""
+        """A command: what it refuses, it refuses in words of ours; nothing of another agent changes for it."""
         self.moved.update(agents)
+        others = self.calm()
         try:
             yield
         except (UsageError, Halted) as error:
             assert error.hint, error
             note(f"refused: {error.message}")
+        if not self.unsure:
+            for agent, before in others.items():
+                assert self.of_agent(agent) == before, f"{agent} was touched"
 
     def act(self, how: str, step: int, work: Callable[[Workspace], Any]) -> Any:
         """Does it here; or in a process that is killed at one of its durable steps."""
@@ -679,9 +683,7 @@ class Machine(RuleBasedStateMachine):
     def run(self, request: Request) -> Outcome:
         """One pass, and what no pass may do."""
         native, arriving = self.native(), self.standing_stones()
-        # Whose files nobody touched is not touched by us; a page may move when its clock does.
-        calm = set() if self.clock_moved or self.unsure else {*AGENTS} - self.moved
-        agents = {agent: self.of_agent(agent) for agent in calm}
+        agents = self.calm()
         outcome = engine.run_pass(self.work, request)
         note(f"{'full' if outcome.full else 'hint'}: {outcome.change.paths} {outcome.trouble}")
         if outcome.cliff is None:
@@ -811,12 +813,23 @@ class Machine(RuleBasedStateMachine):
     def native(self) -> dict[str, set[tuple[Any, ...]]]:
         return {table: set(self.rows(f"select * from {table}")) for table in NATIVE}
 
+    def calm(self) -> dict[str, tuple[Any, ...]]:
+        """Whose files nobody touched is not touched by us; a page may move when its clock does."""
+        if self.clock_moved or self.unsure:
+            return {}
+        return {agent: self.of_agent(agent) for agent in AGENTS if agent not in self.moved}
+
     def of_agent(self, agent: str) -> tuple[Any, ...]:
         """Everything that is one agent's: rows, and the page with its time."""
         path, raw = self.page(agent)
         time = (self.root / path).stat().st_mtime_ns if raw else None
         mine = [row for row in canonical_dump(self.work.database) if agent in row[1:3] and row[0] != "files"]
-        return raw, time, mine
+        return (
+            raw,
+            time,
+            mine,
+            [row for rows in self.native().values() for row in sorted(rows, key=repr) if agent in row],
+        )
 
     def everything(self) -> dict[str, tuple[Any, ...]]:
         places = ((place.name, tree(place)) for place in (self.root, self.state))
