@@ -4,7 +4,6 @@ import io
 import itertools
 import os
 import re
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -130,21 +129,6 @@ def test_braces_and_markup_in_a_message_are_only_text(set_up, stderr):
     read = set_up()
     logger.info("{}", "{time} {0} <red>no</red> %s")
     assert "{time} {0} <red>no</red> %s" in read() and "{time} {0} <red>no</red> %s" in stderr()
-
-
-@pytest.mark.parametrize("mask", [0o000, 0o022])
-def test_only_the_user_can_read_the_log(set_up, tmp_path, mask):
-    before = os.umask(mask)
-    try:
-        set_up(rotation_bytes=10_000)
-        for number in range(300):
-            logger.info("{} {}", number, "x" * 100)
-    finally:
-        os.umask(before)
-    made = [tmp_path / "state", *(tmp_path / "state").rglob("*")]
-    assert len(made) > 4
-    for path in made:
-        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
 def test_the_log_is_rotated_and_old_files_go(set_up, tmp_path):
