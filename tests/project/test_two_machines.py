@@ -37,6 +37,7 @@ ME = "default"
 ROUNDS = 5  # of passes and syncs until nothing moves
 MORE = 2  # rounds after that in which no byte may move
 SAID = "# Lantern {word}\n\nUser: what of src/{word}.py?\n\n## Decisions\n\n- src/{word}.py keeps its bound.\n"
+HEADING = b"# Working Memory\n"
 PARTS = ("Jo", "Sam", "The Critic")
 
 
@@ -272,21 +273,9 @@ def compacts(walk: Walk, machine: Machine) -> None:
     walk.said[session].add(word)
 
 
-def types_above(walk: Walk, machine: Machine) -> None:
-    typed(walk, machine, "MEMORY.md", lambda raw, said: said + b"\n\n" + raw)
-
-
-def types_below(walk: Walk, machine: Machine) -> None:
-    typed(walk, machine, "MEMORY.md", lambda raw, said: raw + b"\n" + said + b"\n")
-
-
-def types_inside(walk: Walk, machine: Machine) -> None:
-    typed(
-        walk,
-        machine,
-        "MEMORY.md",
-        lambda raw, said: raw.replace(b"# Working Memory\n", b"# Working Memory\n" + said + b"\n", 1),
-    )
+def types(change: Callable[[bytes, bytes], bytes]) -> Callable[[Walk, Machine], object]:
+    """Somebody changes the page."""
+    return lambda walk, machine: typed(walk, machine, "MEMORY.md", change)
 
 
 def typed(walk: Walk, machine: Machine, path: str, change: Callable[[bytes, bytes], bytes]) -> bool:
@@ -417,10 +406,6 @@ def clears_copies(walk: Walk, machine: Machine) -> None:
             machine.save(path, None)
 
 
-def goes_off(walk: Walk, machine: Machine) -> None:
-    walk.off[machine.name] = walk.random.randint(5, 40)
-
-
 def hands_out_old(walk: Walk, machine: Machine) -> None:
     removed = [
         path
@@ -431,22 +416,14 @@ def hands_out_old(walk: Walk, machine: Machine) -> None:
         walk.figures["brought back"] += walk.service.brings_back(path)
 
 
-def restarts(walk: Walk, machine: Machine) -> None:
-    machine.restart()
-
-
-def rebuilds(walk: Walk, machine: Machine) -> None:
-    machine.passes(rebuild=True)
-
-
-STEPS: dict[str, tuple[int, Callable[[Walk, Machine], None]]] = {
+STEPS: dict[str, tuple[int, Callable[[Walk, Machine], object]]] = {
     "a session ends": (12, ends),
     "a session ends again": (6, ends_again),
     "a session ends everywhere": (2, ends_everywhere),
     "a compaction": (4, compacts),
-    "types above the block": (4, types_above),
-    "types below the block": (4, types_below),
-    "types inside the block": (1, types_inside),
+    "types above the block": (4, types(lambda raw, said: said + b"\n\n" + raw)),
+    "types below the block": (4, types(lambda raw, said: raw + b"\n" + said + b"\n")),
+    "types inside the block": (1, types(lambda raw, said: raw.replace(HEADING, HEADING + said + b"\n", 1))),
     "types in a manifest": (3, types_in_manifest),
     "makes an entity": (2, creates),
     "adds to an entity": (4, appends),
@@ -459,10 +436,10 @@ STEPS: dict[str, tuple[int, Callable[[Walk, Machine], None]]] = {
     "renames and back": (3, renames),
     "copies a file": (2, copies),
     "clears copies": (2, clears_copies),
-    "goes off": (2, goes_off),
+    "goes off": (2, lambda walk, machine: walk.off.update({machine.name: walk.random.randint(5, 40)})),
     "hands out old files": (3, hands_out_old),
-    "makes the index anew": (1, rebuilds),
-    "restarts": (2, restarts),
+    "makes the index anew": (1, lambda walk, machine: machine.passes(rebuild=True)),
+    "restarts": (2, lambda walk, machine: machine.restart()),
 }
 
 
@@ -543,6 +520,14 @@ def test_three_machines_come_to_rest(tmp_path: Path) -> None:
 # ── one thing at a time ──
 
 
+def makes_jo(machine: Machine) -> None:
+    machine.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+
+
+def asks_of_jo(machine: Machine, said: str) -> None:
+    machine.does(lambda work, now: operations.append(work, ME, "Jo", "open-questions", said, now_us=now))
+
+
 @pytest.fixture
 def walk(tmp_path: Path) -> Iterator[Walk]:
     """Two machines, and no chance in it."""
@@ -554,12 +539,12 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
 @pytest.mark.parametrize("place", ["MEMORY.md", "memory/*--manifest.md", "entities/ledger/*.jsonl", "**/Jo.md"])
 def test_a_copy_that_arrives_before_what_displaced_its_original(walk: Walk, place: str) -> None:
     one, two = walk.machines
-    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    makes_jo(one)
     ends(walk, one)
     walk.settle()
     (path,) = (str(found.relative_to(one.root)) for found in one.root.glob(place))
     if path.endswith(".jsonl"):
-        two.does(lambda work, now: operations.append(work, ME, "Jo", "open-questions", "Call Sam.", now_us=now))
+        asks_of_jo(two, "Call Sam.")
     else:
         two.save(path, (two.read(path) or b"") + b"\nCall Sam.\n")
         two.passes()
@@ -576,10 +561,10 @@ def test_a_copy_that_arrives_before_what_displaced_its_original(walk: Walk, plac
 
 def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:
     one, two = walk.machines
-    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    makes_jo(one)
     walk.settle()
     for machine, said in ((one, "Reads."), (two, "Writes."), (two, "Rests.")):
-        machine.does(lambda work, now, said=said: operations.append(work, ME, "Jo", "open-questions", said, now_us=now))
+        asks_of_jo(machine, said)
     walk.rest()
     ledger = (one.root / "entities/ledger/2026-03.jsonl").read_text()
     assert all(said in ledger for said in ("Reads.", "Writes.", "Rests."))
@@ -588,11 +573,11 @@ def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:
 
 def test_machines_that_join_the_same_ledgers_write_the_same_bytes(walk: Walk) -> None:
     one, two = walk.machines
-    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    makes_jo(one)
     walk.settle()
     two.now_us = one.now_us + 7 * MINUTE
     for machine, said in ((one, "Reads."), (two, "Writes.")):
-        machine.does(lambda work, now, said=said: operations.append(work, ME, "Jo", "open-questions", said, now_us=now))
+        asks_of_jo(machine, said)
     for machine in (one, two, two, one):
         walk.service.sync(machine)
     assert not walk.differences() and list((one.root / "entities/ledger").glob("*conflict*"))
@@ -608,7 +593,7 @@ def test_machines_that_join_the_same_ledgers_write_the_same_bytes(walk: Walk) ->
 
 def test_an_edit_that_both_machines_saw_is_told_once(walk: Walk) -> None:
     one, two = walk.machines
-    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    makes_jo(one)
     walk.settle()
     (profile,) = one.root.glob("entities/parts/*/Jo.md")
     path = str(profile.relative_to(one.root))
