@@ -327,18 +327,15 @@ HOSTILE = {
 PLACES = ("memory_sentence", "project", "session_key", "harness", "body")
 
 
-@pytest.mark.parametrize(("where", "name"), sampled([(where, name) for where in PLACES for name in HOSTILE]))
-def test_f14_hostile_text_forges_nothing_on_a_page(vault, name, where):
-    text = HOSTILE[name]
-    key = {"session_key": text.replace("\x00", "")} if where == "session_key" else {}
-    given = {where: f"# Head\n\n## Decisions\n\n- {text}\n" if where == "body" else text} | key
-    name, raw = made.summary(**given)
-    path = f"memory/{name}"
-    vault.put((name, raw))
+@pytest.mark.parametrize("where", PLACES)
+def test_f14_hostile_text_forges_nothing_on_a_page(vault, where):
+    for number, text in enumerate(HOSTILE.values()):
+        given = {where: f"# Head\n\n## Decisions\n\n- {text}\n" if where == "body" else text}
+        who_ = {"session_id": f"hostile-{number}", "captured_at": f"2026-03-28T10:00:0{number}.000Z", "ended_at": None}
+        vault.put(made.summary(**who_ | given))
     document = vault.reindex()
     assert vault.problems(document) == {}, document["problems"]
-    expected = {path} | {made.path_for(k, **who(n)) for n in (1, 2) for k in ("summary", "transcript", "manifest")}
-    expected |= {row[0] for row in vault.rows("select source_path from memory_artifacts")} | {"ledger/2026-03.md"}
+    expected = {row[0] for row in vault.rows("select source_path from memory_artifacts")} | {"ledger/2026-03.md"}
     for page in ("MEMORY.md", "ledger/2026/03/28.md"):
         lines = vault.page(page).split("\n")
         assert all(line.isprintable() for line in lines)
@@ -347,14 +344,14 @@ def test_f14_hostile_text_forges_nothing_on_a_page(vault, name, where):
         assert not [h for h in headings if "njected" in h or h.strip("-=") == ""]
         assert set(targets("\n".join(lines))) <= expected
         assert sum(line.startswith("<!-- signet:") for line in lines) == 2
-        rows = [line for line in lines if line.startswith("- 2026-03-28T10:00:00.000Z")]
-        assert len(rows) == 1 and "`" not in rows[0]
-        _, session, project, _ = rows[0].split(" | ", 3)
-        assert session.startswith("session=") and project.startswith("project=")
-        assert where == "session_key" or session == f"session={made.SESSION}"
-        assert where == "project" or project == f"project={made.PROJECT}"
+        rows = [line for line in lines if line.startswith("- 2026-03-28T10:00:0")]
+        assert len(rows) == len(HOSTILE)
+        for row in rows:
+            _, session, project, _ = row.split(" | ", 3)
+            assert "`" not in row and session.startswith("session=") and project.startswith("project=")
+            assert where == "session_key" or re.fullmatch(r"session=hostile-\d", session)
+            assert where == "project" or project == f"project={made.PROJECT}"
         assert not [line for line in lines if line.lstrip().startswith(("```", "<system", "|"))]
-    assert len([line for line in vault.page().split("\n") if re.match(r"- \S{24} \| session=", line)]) == 3
 
 
 def test_f16_a_prompt_injection_stays_inside_its_row(vault):

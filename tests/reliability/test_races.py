@@ -323,7 +323,7 @@ def test_whatever_commands_run_at_once_the_end_is_that_of_one_pass(vault: Vault)
         command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), *order, "--json"]
         environ = os.environ | {"PYTHONPATH": str(ROOT)}
         running.append(subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
-    said = [process.communicate(timeout=60)[1] for process in running]
+    said = [process.communicate(timeout=300)[1] for process in running]
     assert [process.returncode for process in running] == [0] * len(orders), said
     document = vault.reindex()
     assert document["counts"]["indexed"] == 18 and vault.dump() == vault.dump_from_scratch()

@@ -320,7 +320,7 @@ def test_all_of_it_works_inside_the_restrictions_of_the_unit(vault: Vault, tmp_p
             until(lambda: later.sentence in page(vault) and new.sentence in page(vault), "at work")
             until(lambda: "READY=1" in [text for _, text in heard()], "heard by the service manager")
             process.terminate()
-            said = process.communicate(timeout=20)[1]
+            said = process.communicate(timeout=120)[1]
     assert process.returncode == 0 and "WARNING" not in said and "ERROR" not in said, said
     (tmp_path / "notify").unlink()
     assert tree(tmp_path, but=[vault.root.name, "state"]) == beside, "nothing beside workspace and state was written"
