@@ -17,11 +17,11 @@ from signet_sync.text import digest_mark
 # The kind of source by which later derivers process facts.
 FACT = "fact"
 # Changes whenever the same artifacts would give other facts.
-VERSION = f"6 digest {digest_mark.VERSION}"
+VERSION = f"7 digest {digest_mark.VERSION}"
 
 
 class Facts(Deriver):
-    """Derives facts, topics and relations from sessions."""
+    """Derives facts and topics from sessions."""
 
     name = "facts"
     tables = statements.TABLES
@@ -54,6 +54,6 @@ class Facts(Deriver):
         """Replaces what sessions stated before."""
         settled = facts.settle(database, *statements.replace(database, *prepared))
         change = Change({Source(FACT, *key) for key in settled})
-        # The summary of a thread shows only what still holds.
+        # The summary of a thread shows only what is current.
         change.sources |= {Source(WEEK, *week) for week in facts.weeks(database, settled)}
         return change

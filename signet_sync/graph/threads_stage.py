@@ -29,7 +29,7 @@ _Condensed = tuple[GraphNode, tuple[GraphEdge, ...]]
 class Threads(Deriver):
     """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions.
 
-    A summary leaves out what facts show to be superseded, resolved or done.
+    A summary leaves out what facts show to be done, or of an older list.
     """
 
     name = "threads"
@@ -112,7 +112,7 @@ def _settle_head(database: Database, thread: Thread) -> None:
 
 
 def past(database: Database, thread: Thread, sessions: Sequence[ThreadSession]) -> set[str]:
-    """Returns what sessions of a thread state and does not hold any more; only projects have later reports."""
+    """Returns what sessions of a thread leave open and is not current any more; only projects have facts in common."""
     if thread.project is None:
         return set()
     return statements.outdated(database, thread.agent_id, thread.project, threads.stated(sessions))

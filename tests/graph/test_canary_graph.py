@@ -201,8 +201,7 @@ class Scene:
         """Everything of the graph and what belongs to it."""
         found = {}
         for table in ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads",
-                      "entities", "entity_mentions", "entity_attributes", "attribute_sources", "fact_claims",
-                      "fact_reports", "relations",
+                      "entities", "entity_mentions", "entity_attributes", "attribute_sources",
                       "memories", "ledger_rows", "ledger_days", "session_transcripts"):  # fmt: skip
             with self.vault.database() as database:
                 found[table] = list(index_rows.sorted_rows(database, TABLES[table]))

@@ -1,6 +1,6 @@
 """Declares everything about a table, once, and the types of columns that leave the database.
 
-Creation and rebuild, backup and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
+Creation and rebuild, backup and salvage, privacy removal and the canonical dump follow from it.
 """
 
 import re
@@ -75,7 +75,7 @@ class Table(NamedTuple):
     """A table. `ddl`: the statements that create it, its indexes and options.
 
     kind: a rebuild drops what is derived, and keeps what is native.
-    holds: a line of docs/schema.md.
+    holds: what its rows are, in a line.
     row: for a native table that is backed up, the columns and their types, as a class with annotations.
     session: the columns that name the session a row belongs to, or its number; removing the session removes the row.
     joined: how to read a table that holds numbers of sessions, artifacts or the like, with their names instead.
