@@ -1,15 +1,13 @@
-"""Prepares every test: its surroundings, its tier, the reference folder beside the checkout, and its vectors."""
+"""Prepares every test: its surroundings, the order of files, the reference folder beside the checkout, its vectors."""
 
 import gc
 import json
 import os
-import re
 import sys
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 from hypothesis import settings
@@ -65,36 +63,11 @@ def pytest_xdist_auto_num_workers(config):
     return 2 * cores + (cores + 1) // 2
 
 
-# These take longest: begun first, so that no worker is left alone with one of them in the end. By turns one that mostly
-# waits and one that mostly computes, so that the cores have work while agents are waited for.
-LONGEST = """
-test_intake test_crash_points test_cli test_web_browser test_daemon_watch test_recall test_daemon test_embeddings
-test_live test_daemon_life test_mcp test_workers test_storms test_every_command test_watcher test_removal test_canary
-test_migrate_signet test_sections test_canary_graph test_races test_derivers test_daemon_trouble test_unchanged
-test_migrate_others test_entities test_service_faults test_digest test_dreams test_reindex test_database_faults
-test_signet_removals test_two_machines test_escapes test_capture test_daemon_others test_session_input
-test_seed000 test_bad_input test_doctor_findings test_agents_apart test_hook test_entity_command test_returned_lines
-test_beside_signet test_entities_pass test_tables test_session_flow test_texts test_memories
-test_statements test_file_systems test_check_ci test_hook_context test_canary_dreams test_live_facts
-""".split()
-
-
-# A whole vault, the command line, agents, git, processes: a test file that imports one of these holds no units.
-_WHOLE = r"(?:Vault|call|spawn|Agent|Inside|agents|HistoryVault|git|subprocess|forked)\b"
-NO_UNIT = re.compile(rf"^(?:from|import) .*\b{_WHOLE}|^    {_WHOLE}", re.MULTILINE)
-
-
 @cache
-def is_unit(path):
-    """Whether what a test file imports starts no process and no agent."""
-    imports = path.read_text(encoding="utf-8").partition("\ndef ")[0]
-    return path.parent.name != "reliability" and not NO_UNIT.search(imports)
-
-
-def pytest_ignore_collect(collection_path, config):
-    """With `-m unit` only the files that hold units are imported."""
-    is_other = collection_path.name.startswith("test_") and not is_unit(collection_path)
-    return True if config.option.markexpr == "unit" and is_other else None
+def weight(path):
+    """What a test file costs, as far as its text tells: whether it has whole vaults, and how much it holds."""
+    text = path.read_text(encoding="utf-8")
+    return "from workbench import" in text, len(text)
 
 
 def pytest_sessionstart(session):
@@ -103,22 +76,19 @@ def pytest_sessionstart(session):
     if given is None or session.config.args != session.config.getini("testpaths"):
         return
     gc.disable()  # until all is collected
-    first, units_only = int(given["workerid"].removeprefix("gw")), session.config.option.markexpr == "unit"
-    paths = [path for folder in FOLDERS for path in sorted(folder.glob("test_*.py")) if not units_only or is_unit(path)]
-    for path in paths[first :: given["workercount"]]:
+    paths = [path for folder in FOLDERS for path in sorted(folder.glob("test_*.py"))]
+    for path in paths[int(given["workerid"].removeprefix("gw")) :: given["workercount"]]:
         with suppress(Exception, pytest.skip.Exception):  # reported when the file is collected
             import_module(path.stem)
 
 
 def pytest_collection_modifyitems(config, items):
-    """The longest files first; marks units; slow tests run when a marker expression or a test's name asks for them."""
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
-    skips_slow = not config.option.markexpr and not any("::" in argument for argument in config.args)
+    """The heaviest files first, so that no worker is left alone with one; slow tests run when they are asked for."""
+    items.sort(key=lambda item: weight(item.path), reverse=True)
+    if config.option.markexpr or any("::" in argument for argument in config.args):
+        return
     for item in items:
-        slow = item.get_closest_marker("slow")
-        if is_unit(item.path) and not slow and not item.get_closest_marker("system"):
-            item.add_marker("unit")
-        if slow and skips_slow:
+        if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
 
 
@@ -127,15 +97,6 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.enable()
-
-
-@pytest.fixture(autouse=True)
-def no_process_of_a_unit(request):
-    """A unit that starts a process is none: it is to be marked `system`."""
-    before = getrusage(RUSAGE_CHILDREN).ru_minflt
-    yield
-    if request.node.get_closest_marker("unit"):
-        assert getrusage(RUSAGE_CHILDREN).ru_minflt == before, "a unit has started a process"
 
 
 @pytest.fixture

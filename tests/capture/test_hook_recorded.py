@@ -192,7 +192,6 @@ def test_every_harness_is_here() -> None:
     assert tuple(GIVEN) == HARNESSES == tuple(registry.HARNESSES)
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("harness", GIVEN)
 def test_a_session_gets_what_it_should_and_none_of_it_returns(vault: Vault, tmp_path: Path, harness: str) -> None:
     path = written(harness, tmp_path, ["not yet"])

@@ -48,8 +48,6 @@ from signet_sync.sync import engine
 from signet_sync.sync.request import Request as PassRequest
 from signet_sync.sync.workspace import Workspace
 
-pytestmark = pytest.mark.system  # its crashes are forks
-
 ME = "default"
 START = parse_instant("2026-03-30T22:00:00.000Z") or 0
 WHY = "why: each of them matters; until: 2026-05-01; plan: prune to seven in May"

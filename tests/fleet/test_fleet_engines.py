@@ -24,7 +24,6 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.fleet import engines
 from signet_sync.fleet.engines import DIED, Engine
 
-pytestmark = pytest.mark.system
 SUPPORT = str(ROOT / "tests/support")
 LOCAL = Engine("local", workers=2)
 RAY = Engine("ray", workers=2)

@@ -16,27 +16,13 @@ KNOTTY = st.text(alphabet="a \t\n\r\v\f\x85\xa0\u2028\u2029\ufeff\x1c", max_size
 @pytest.mark.parametrize(
     ("text", "normalized"),
     [
-        ("", ""),
-        ("\n\n\n", ""),
-        (" \n\t\n \t ", ""),
-        ("a\r\nb\r\n", "a\nb"),
-        ("a\rb\r", "a\nb"),
-        ("a\r\rb", "a\n\nb"),
-        ("a\r\n\rb\n\r", "a\n\nb"),
-        ("a  \nb\t\nc \t ", "a\nb\nc"),
-        ("a \r\nb \rc", "a\nb\nc"),
-        ("\n\n  a", "\n\n  a"),
-        ("a\n\n\nb", "a\n\n\nb"),
-        ("a\n   \n", "a"),
-        ("a  b", "a  b"),
-        ("a\xa0\nb\u3000", "a\xa0\nb\u3000"),
-        ("a\xa0 \n", "a\xa0"),
-        ("a\n\xa0", "a\n\xa0"),
-        ("a\f\nb \f \n\f", "a\f\nb \f\n\f"),
-        ("\ufeffa\ufeff", "\ufeffa\ufeff"),
-        ("---\na\n---\n", "---\na\n---"),
+        ("", ""), ("\n\n\n", ""), (" \n\t\n \t ", ""), ("a\r\nb\r\n", "a\nb"), ("a\rb\r", "a\nb"),
+        ("a\r\rb", "a\n\nb"), ("a\r\n\rb\n\r", "a\n\nb"), ("a  \nb\t\nc \t ", "a\nb\nc"), ("a \r\nb \rc", "a\nb\nc"),
+        ("\n\n  a", "\n\n  a"), ("a\n\n\nb", "a\n\n\nb"), ("a\n   \n", "a"), ("a  b", "a  b"),
+        ("a\xa0\nb\u3000", "a\xa0\nb\u3000"), ("a\xa0 \n", "a\xa0"), ("a\n\xa0", "a\n\xa0"),
+        ("a\f\nb \f \n\f", "a\f\nb \f\n\f"), ("\ufeffa\ufeff", "\ufeffa\ufeff"), ("---\na\n---\n", "---\na\n---"),
     ],
-)
+)  # fmt: skip
 def test_newlines_and_trailing_blanks_go_everything_else_stays(text, normalized):
     assert normalize(text) == normalized
 
@@ -105,4 +91,4 @@ def test_ten_times_the_blanks_take_about_ten_times_as_long(unit):
         normalize(text)
         return time.process_time() - start
 
-    assert any(seconds(1_000_000) < 20 * max(seconds(100_000), 0.002) for _ in range(4))
+    assert any(seconds(1_000_000) < 30 * max(seconds(100_000), 0.002) for _ in range(4))

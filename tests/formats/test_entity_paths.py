@@ -37,22 +37,12 @@ NAMES = st.text(max_size=80) | st.text(alphabet="aÉß會ンİ가्कé-– _/
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
-        ("Inner Critic", "inner-critic"),
-        ("  Ada & Grace!  ", "ada-grace"),
-        ("C++ / Rust", "c-rust"),
-        ("../../etc/passwd", "etc-passwd"),
-        ("内なる批評家", "内なる批評家"),
-        ("Ünïcode Größe", "ünïcode-größe"),
-        ("Ｆｕｌｌ　Ｗｉｄｔｈ", "full-width"),
-        ("हिन्दी नाम", "हिन्दी-नाम"),
-        ("a--b---c", "a-b-c"),
-        ("con", "con"),
-        ("", "unnamed"),
-        ("💡 !!", "unnamed"),
-        ("x" * 80, "x" * 60),
-        ("x" * 59 + " yyy", "x" * 59),
+        ("Inner Critic", "inner-critic"), ("  Ada & Grace!  ", "ada-grace"), ("C++ / Rust", "c-rust"),
+        ("../../etc/passwd", "etc-passwd"), ("内なる批評家", "内なる批評家"), ("Ünïcode Größe", "ünïcode-größe"),
+        ("Ｆｕｌｌ　Ｗｉｄｔｈ", "full-width"), ("हिन्दी नाम", "हिन्दी-नाम"), ("a--b---c", "a-b-c"), ("con", "con"),
+        ("", "unnamed"), ("💡 !!", "unnamed"), ("x" * 80, "x" * 60), ("x" * 59 + " yyy", "x" * 59),
     ],
-)
+)  # fmt: skip
 def test_slugs_are_what_a_person_would_call_the_folder(name, slug):
     assert slug_of(name) == slug
 
@@ -79,23 +69,12 @@ def test_paths_lead_back_to_the_entity(agent, kind, name, seed):
 @pytest.mark.parametrize(
     ("title", "base"),
     [
-        ("Jo", "Jo"),
-        ("A/B: the *test*?", "A B the test"),
-        ("[[x|y#z^a]]", "x y z a"),
-        (".hidden. ", "hidden"),
-        ("💡 !!", "Part"),
-        ("CON", "CON part"),
-        ("nul.md", "nul.md part"),
-        ("Profile", "Profile part"),
-        ("Release notes", "Release notes part"),
-        ("Sprint 12", "Sprint 12 part"),
-        ("Jo (2)", "Jo (2) part"),
-        ("e\u0301", "é"),
-        ("a\u202eb\x00", "a b"),
-        ("x" * 80, "x" * 60),
-        ("内なる批評家", "内なる批評家"),
+        ("Jo", "Jo"), ("A/B: the *test*?", "A B the test"), ("[[x|y#z^a]]", "x y z a"), (".hidden. ", "hidden"),
+        ("💡 !!", "Part"), ("CON", "CON part"), ("nul.md", "nul.md part"), ("Profile", "Profile part"),
+        ("Release notes", "Release notes part"), ("Sprint 12", "Sprint 12 part"), ("Jo (2)", "Jo (2) part"),
+        ("e\u0301", "é"), ("a\u202eb\x00", "a b"), ("x" * 80, "x" * 60), ("内なる批評家", "内なる批評家"),
     ],
-)
+)  # fmt: skip
 def test_a_file_is_called_as_its_entity_wherever_names_allow_it(title, base):
     assert base_of(title, "part") == base
     assert len(f"{base} notes.md".encode()) < 255
@@ -106,11 +85,9 @@ def test_a_file_is_called_as_its_entity_wherever_names_allow_it(title, base):
     [
         ('---\nid: "p-abcdefghijkl"\n---\n', True),
         ("\ufeff---\r\nkind: part\r\nid: p-abcdefghijkl\r\n---\r\n", True),
-        ('---\nid: "p-bbbbbbbbbbbb"\n---\n', False),
-        ("id: p-abcdefghijkl\n", False),
-        ("", False),
+        ('---\nid: "p-bbbbbbbbbbbb"\n---\n', False), ("id: p-abcdefghijkl\n", False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_what_a_file_says_decides_whose_it_is(head, states):
     assert states_id(head.encode(), "p-abcdefghijkl") == states
 
@@ -131,22 +108,15 @@ def test_where_entities_stand():
         "entities/parts/x--p-abcdefghijkl/other.txt",
         "entities/parts/x--p-abcdefghijkl/Jo (conflicted copy 2026-03-28).md",
         "entities/parts/x--p-abcdefghijkl/Jo.user-20260328T120000Z.md",
-        "entities/parts/x--p-abcdefghijkl/deeper/other.md",
-        "entities/parts/x--p-abcdefghijkl/profile.md/",
-        "entities/parts/x--p-abcdefghijk/profile.md",
-        "entities/parts/x--p-ABCDEFGHIJKL/profile.md",
-        "entities/parts/--p-abcdefghijkl/profile.md",
-        "entities/parts/p-abcdefghijkl/profile.md",
-        "entities/parts/x--u-abcdefghijkl/profile.md",
-        "entities/part/x--p-abcdefghijkl/profile.md",
-        "entities/parts/a/x--p-abcdefghijkl/profile.md",
-        "agents/../entities/parts/x--p-abcdefghijkl/profile.md",
-        "/entities/parts/x--p-abcdefghijkl/profile.md",
-        "entities/parts/x--p-abcdefghijkl/profile.md\n",
-        "memory/x.md",
-        "",
+        "entities/parts/x--p-abcdefghijkl/deeper/other.md", "entities/parts/x--p-abcdefghijkl/profile.md/",
+        "entities/parts/x--p-abcdefghijk/profile.md", "entities/parts/x--p-ABCDEFGHIJKL/profile.md",
+        "entities/parts/--p-abcdefghijkl/profile.md", "entities/parts/p-abcdefghijkl/profile.md",
+        "entities/parts/x--u-abcdefghijkl/profile.md", "entities/part/x--p-abcdefghijkl/profile.md",
+        "entities/parts/a/x--p-abcdefghijkl/profile.md", "agents/../entities/parts/x--p-abcdefghijkl/profile.md",
+        "/entities/parts/x--p-abcdefghijkl/profile.md", "entities/parts/x--p-abcdefghijkl/profile.md\n",
+        "memory/x.md", "",
     ],
-)
+)  # fmt: skip
 def test_other_paths_are_nobodys(path):
     assert parse_path(path) is None
 
@@ -167,10 +137,9 @@ def test_ids_are_of_one_agent_one_kind_and_one_seed():
 def test_the_sections_are_those_of_the_contract():
     common = ["Highlights", "Evidence", "Open Questions", "Change Log", "Extensions"]
     core = {
-        "user": ["Overview", "Preferences", "Goals", "Patterns"],
-        "part": ["Identity", "Role", "Concerns", "Needs"],
+        "user": ["Overview", "Preferences", "Goals", "Patterns"], "part": ["Identity", "Role", "Concerns", "Needs"],
         "relationship": ["Participants", "Dynamics", "Tensions"],
-    }
+    }  # fmt: skip
     for kind in KINDS:
         assert [shape.heading for shape in shapes(kind)] == core[kind] + common
         assert [shape.heading for shape in shapes(kind, "notes")] == ["Inbox", "Focus", "Parking Lot"]

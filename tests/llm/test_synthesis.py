@@ -307,7 +307,6 @@ def test_an_empty_answer_is_said(log):
     ]
 
 
-@pytest.mark.system
 def test_all_calls_of_a_flow_share_one_timeout(log):
     provider = for_one_flow(shell("sleep 0.25; echo fine words about a bird in the oak tree today", 0.4))
     started = time.monotonic()
@@ -317,7 +316,6 @@ def test_all_calls_of_a_flow_share_one_timeout(log):
     assert len(log) == 1 and "no answer within" in log[0]
 
 
-@pytest.mark.system
 def test_a_dead_program_costs_its_timeout_once(log):
     provider = for_one_flow(shell("sleep 30", 0.2))
     started = time.monotonic()
@@ -325,7 +323,6 @@ def test_a_dead_program_costs_its_timeout_once(log):
     assert time.monotonic() - started < 0.2 + 0.3 and len(log) == 1
 
 
-@pytest.mark.system
 def test_a_program_that_repeats_the_prompt_does_not_get_it_into_the_log(log):
     assert summary(shell("cat >&2; exit 1", 5.0), "hidden words") is None
     assert len(log) == 1 and "hidden" not in log[0]
@@ -345,7 +342,6 @@ def test_by_default_it_is_nobody(root):
     assert provider_for(Settings(), str(root), {}) == providers.NullProvider()
 
 
-@pytest.mark.system
 def test_a_program_gets_the_environment(root):
     settings = Settings(synthesis_provider="command", synthesis_command=("sh", "-c", "echo $MINE"))
     found = provider_for(

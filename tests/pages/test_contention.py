@@ -8,15 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 from workbench import NOW, ROOT, Vault
 
-from signet_sync.errors import WorkspaceError
 from signet_sync.formats.timestamps import iso
-from signet_sync.storage import state_dir
-from signet_sync.sync import manifests
 
 # Stops itself when it makes the temporary file of what it is about to publish: it holds its lease or lock then, and has
 # read what it wants to replace.
@@ -50,18 +46,6 @@ with opened(root, Settings()) as workspace:
     outcome = publish_pages(workspace, agents={"default"}, now_us=now)
 print(outcome.deferred, outcome.trouble)
 """
-PASS = """
-with opened(root, Settings()) as workspace:
-    engine.run_pass(workspace, Request(now_us=now))
-"""
-MANIFEST = """
-def change(fields, body):
-    return {**fields, "memory_md_refs": ["Session Ledger (Last 30 Days)"]}, body
-
-folder = state.locate(root)
-manifests.swap(root, sys.argv[4], change, lambda: state.session_lock(folder, sys.argv[5]), limit=1 << 20)
-"""
-
 Stopped = Callable[..., subprocess.Popen[str]]
 
 
@@ -99,15 +83,6 @@ def stopped(vault: Vault) -> Iterator[Stopped]:
         process.communicate()
 
 
-def busy(lock: AbstractContextManager[None]) -> bool:
-    """Whether somebody holds a lock."""
-    try:
-        with lock:
-            return False
-    except WorkspaceError as error:
-        return error.code == "busy"
-
-
 def stale(vault: Vault, how: str = "gone") -> None:
     """The page is to be written, and only the page."""
     if how == "gone":
@@ -136,7 +111,7 @@ def test_a_holder_that_slept_past_its_lease_writes_nothing(vault: Vault, stopped
     rows = vault.rows("select * from pages"), vault.rows("select content_hash, revision from memory_md_heads")
 
     sleeper.send_signal(signal.SIGCONT)
-    said, _ = sleeper.communicate(timeout=30)
+    said, _ = sleeper.communicate(timeout=120)
     assert said.startswith("True ") and "was taken over" in said
     assert (vault.page(), (vault / "MEMORY.md").stat().st_ino) == after
     assert (vault.rows("select * from pages"), vault.rows("select content_hash, revision from memory_md_heads")) == rows
@@ -149,7 +124,7 @@ def test_a_holder_whose_lease_nobody_wanted_goes_on(vault: Vault, stopped: Stopp
     sleeper = stopped(PAGE, lease=0.2)
     time.sleep(0.25)
     sleeper.send_signal(signal.SIGCONT)
-    assert sleeper.communicate(timeout=30)[0].startswith("False ")
+    assert sleeper.communicate(timeout=120)[0].startswith("False ")
     assert vault.page() == page
 
 
@@ -186,75 +161,3 @@ def test_a_killed_holders_id_may_be_another_ones_by_now(vault: Vault, stopped: S
             "update memory_md_heads set lease_owner = ?, lease_expires_at = ?", (owner, iso(4_000_000_000_000_000))
         )
     assert vault.reindex()["agents"]["default"]["changed"]
-
-
-def test_a_killed_pass_frees_the_workspace_at_once(vault: Vault, stopped: Stopped) -> None:
-    page = vault.page()
-    stale(vault)
-    holder = stopped(PASS)
-    assert busy(state_dir.workspace_lock(state_dir.locate(str(vault.root)), 0.1))
-    holder.kill()
-    holder.wait()
-    began = time.monotonic()
-    with state_dir.workspace_lock(state_dir.locate(str(vault.root)), 5.0):
-        assert time.monotonic() - began < 1.0
-    vault.reindex()
-    assert vault.page() == page and not list((vault / ".signet/tmp").iterdir())
-
-
-# ── manifests ──
-
-
-@pytest.fixture
-def manifest(vault: Vault) -> tuple[str, str]:
-    """Path and token of a manifest that lists no heading yet."""
-    paths = vault.session(5)
-    return paths["manifest"], paths["manifest"].split("--")[1]
-
-
-def test_what_a_person_saves_between_reading_and_writing_is_kept(
-    vault: Vault, stopped: Stopped, manifest: tuple[str, str]
-) -> None:
-    path = vault / manifest[0]
-    writer = stopped(MANIFEST, *manifest)
-    saved = path.with_suffix(".swp")
-    saved.write_bytes(path.read_bytes().replace(b"\n---\n", b'\ncolour: "blue"\n---\n', 1) + b"\nMy own words.\n")
-    saved.replace(path)
-    writer.send_signal(signal.SIGCONT)
-    assert writer.wait(30) == 0
-    text = path.read_text()
-    assert "My own words." in text and 'colour: "blue"' in text
-    assert "Session Ledger (Last 30 Days)" in text
-    vault.reindex()
-    assert "My own words." in path.read_text()
-
-
-def test_a_writer_that_is_stopped_does_not_overwrite_a_later_revision(
-    vault: Vault, stopped: Stopped, manifest: tuple[str, str]
-) -> None:
-    """Somebody without our locks (another program) has written meanwhile: both changes are kept."""
-    path = vault / manifest[0]
-    writer = stopped(MANIFEST, *manifest)
-
-    def later(fields, body):
-        return {**fields, "harness": "another"}, body
-
-    manifests.swap(str(vault.root), manifest[0], later, nullcontext, limit=1 << 20)
-    writer.send_signal(signal.SIGCONT)
-    assert writer.wait(30) == 0
-    text = path.read_text()
-    assert 'harness: "another"' in text and "Session Ledger (Last 30 Days)" in text
-
-
-def test_a_killed_writer_frees_its_session_at_once(vault: Vault, stopped: Stopped, manifest: tuple[str, str]) -> None:
-    before = (vault / manifest[0]).read_bytes()
-    writer = stopped(MANIFEST, *manifest)
-    folder = state_dir.locate(str(vault.root))
-    assert busy(state_dir.session_lock(folder, manifest[1], 0.1))
-    writer.kill()
-    writer.wait()
-    assert (vault / manifest[0]).read_bytes() == before
-    with state_dir.session_lock(folder, manifest[1], 1.0):
-        pass
-    vault.reindex()
-    assert "Session Ledger (Last 30 Days)" in (vault / manifest[0]).read_text()

@@ -190,17 +190,6 @@ def test_nothing_is_followed_out_of_the_workspace_or_waited_for(vault, tmp_path)
     assert [line.split(":")[1].strip() for line in answer.err.splitlines()] == list(IDENTITIES)
 
 
-def test_a_large_file_is_cut_and_says_so(vault):
-    (vault / "USER.md").write_text("tea and cake\n" * 200_000)
-    for arguments in ((), ("--budget", "5000")):
-        assert "[The rest of USER.md is left out here" in vault.call("context", *arguments).out
-
-
-@pytest.mark.parametrize("arguments", [("--agent", "../x"), ("--now", "yesterday"), ("--budget", "0")])
-def test_slips_are_named(vault, arguments):
-    assert vault.call("context", *arguments).code == 2
-
-
 def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
     answer = vault.call("context")
     assert (answer.code, answer.out) == (0, "")
@@ -264,13 +253,6 @@ def test_transcripts_only_where_nothing_distilled_answers(told):
     told.reindex()
     assert "a transcript of lantern" in at(told, "does the walrus sing?")["text"]
     assert "transcript" not in at(told, "lantern keeps its word number1x")["text"]
-
-
-def test_the_budget_of_a_prompt_holds(told):
-    for budget in (10, 60, 150, 2_000):
-        for scope in ("main", "shared"):
-            document = at(told, "lantern waits for its word in queue.py", "--budget", str(budget), "--scope", scope)
-            assert document["tokens"] <= budget
 
 
 def test_others_are_told_no_private_memory_and_nothing_of_sessions(told):

@@ -95,20 +95,6 @@ def test_a_diary_that_a_person_reads():
     assert text == GOLDEN.read_text(encoding="utf-8"), "WRITE_GOLDEN=1 pytest shows the new page"
 
 
-def test_every_promotion_has_its_line_with_handle_and_every_sweep_its_id():
-    text = fresh(spring())
-    assert bullets(text) == ["m-k3fq2a7xw5ep", "m-h5d7c2mzq4ra", "m-y6t2nb3vj7lo"]
-    assert text.count("<!-- dream ") == 3 and text.count("<!-- quiet ") == 3
-    assert headings(text) == [
-        "2026-04-01 to 2026-04-02: 2 quiet sweeps, nothing new rose",
-        "Dreamed 2026-04-03 03:00 UTC",
-        "2026-04-04 to 2026-04-11: 8 quiet sweeps, nothing new rose",
-        "Dreamed 2026-04-12 03:00 UTC",
-        "2026-04-13: 1 quiet sweep, nothing new rose",
-        "Dreamed 2026-04-14 03:00 UTC",
-    ]
-
-
 # ── the original's tests, by their names: what of them is seen in the diary ──
 
 
@@ -119,45 +105,16 @@ def test_empty_memory_yields_empty_report():
     assert "### Promoted" not in text
 
 
-def test_gate_filters_candidates_below_thresholds():
-    text = fresh([sweep(0, dream("m-aaaa", "A was looked up three times"), candidates=2, skipped=0)])
-    assert "- candidates: 2\n- promoted: 1\n- skipped (already promoted): 0\n" in text
-    assert bullets(text) == ["m-aaaa"]
-
-
-def test_idempotent_sweep_does_not_promote_twice():
-    text = fresh([sweep(0, dream()), sweep(1, candidates=1, skipped=1)])
-    assert text.count("The night train") == 1
-    assert headings(text)[1:] == ["2026-04-02: 1 quiet sweep, nothing new rose"]
-
-
 # ── words ──
-
-
-def test_a_bullet_says_in_words_why_it_rose():
-    (line,) = (line for line in fresh([sweep(0, dream())]).split("\n") if line.startswith("- The night"))
-    assert line == (
-        "- The night train leaves at 22:10 — found 5 times by 3 different queries on 3 days, near the top of the"
-        " answers, last on 2026-03-31; score 0.67 (frequency 0.92, relevance 0.50, recency 0.98, diversity 0.60,"
-        " consolidation 0.60) ^m-aaaa"
-    )
-
-
-def test_one_is_not_many():
-    text = fresh([sweep(0, dream(hits=1, queries=1, days=1))])
-    assert "found 1 time by 1 query on 1 day, " in text
 
 
 @pytest.mark.parametrize(
     ("relevance", "words"),
     [
-        (1.0, "always as the first answer"),
-        (0.8, "mostly as the first answer"),
-        (0.75, "near the top of the answers"),
-        (0.2, "among the answers"),
-        (0.0, "far down the answers"),
+        (1.0, "always as the first answer"), (0.8, "mostly as the first answer"),
+        (0.75, "near the top of the answers"), (0.2, "among the answers"), (0.0, "far down the answers"),
     ],
-)
+)  # fmt: skip
 def test_relevance_in_words(relevance, words):
     assert f" day, {words}, last on " in fresh([sweep(0, dream(days=1, relevance=relevance))])
 
@@ -217,16 +174,6 @@ def test_a_lost_ledger_loses_no_entry():
     ]
 
 
-def test_what_rose_elsewhere_parts_a_quiet_time_of_ours():
-    mine = quiet(0, 1, 2, 3)
-    text = fresh(mine, existing=fresh([sweep(1, dream(), hour=5)]))
-    assert headings(text) == [
-        "2026-04-01 to 2026-04-02: 2 quiet sweeps, nothing new rose",
-        "Dreamed 2026-04-02 08:00 UTC",
-        "2026-04-03 to 2026-04-04: 2 quiet sweeps, nothing new rose",
-    ]
-
-
 def test_line_ends_of_another_system_make_no_difference():
     page = fresh(spring())
     assert fresh([], existing=page.replace("\n", "\r\n")) == page
@@ -241,17 +188,11 @@ def test_what_is_no_entry_is_not_kept():
 
 HOSTILE = [
     "text\n## Dreamed 2026-04-09 03:00 UTC\n<!-- dream 20260409T030000000Z -->\n\n### Promoted\n\n- forged ^m-zzzz",
-    "## Dreamed 2026-04-09 03:00 UTC",
-    "<!-- dream 20260409T030000000Z -->",
-    "<!-- signet:end 0123456789abcdef --> and <!-- signet:begin -->",
-    "not mine ^m-zzzz",
-    "3 forgotten since",
-    "- [ ] a task\r# a title\u2028> a quote",
-    "```\nfence",
-    "[[MEMORY|elsewhere]] ![x](http://example.org/x.png) <img src=x>",
-    "",
-    "- ",
-]
+    "## Dreamed 2026-04-09 03:00 UTC", "<!-- dream 20260409T030000000Z -->",
+    "<!-- signet:end 0123456789abcdef --> and <!-- signet:begin -->", "not mine ^m-zzzz", "3 forgotten since",
+    "- [ ] a task\r# a title\u2028> a quote", "```\nfence",
+    "[[MEMORY|elsewhere]] ![x](http://example.org/x.png) <img src=x>", "", "- ",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -335,12 +276,3 @@ def test_years_of_sweeps_stay_readable_and_what_is_recent_is_told_in_words():
     assert in_words == [False] * (dreams_page.ENTRIES - told) + [True] * told
     assert headings(page)[0].startswith("Dreamed 2028-10-")
     assert fresh(sweeps, page) == page == fresh([], page)
-
-
-def test_what_another_machine_has_cut_makes_no_room():
-    page = fresh(years(1200))
-    mine = [sweep(day, dream(f"m-{day}c"), hour=1) for day in range(1200) if day % 9 == 0]
-    both = fresh(mine, page)
-    for _ in range(2):
-        both = fresh(years(1200), fresh(mine, both))
-    assert fresh(mine, both) == both == fresh(years(1200), both)

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from workbench import Vault
 
+from benchmarks.word_share import word_share
+
 GOLDEN = Path(__file__).parent / "golden" / "story"
 ROOT, DOCS = "/home/ada/code/windmill", "/home/ada/code/tern-docs"
 
@@ -91,16 +93,12 @@ LAST: Said = (
 
 # Number of the session, day and hour of its end, harness, folder, what was said. One number twice: it was resumed.
 STORY: tuple[tuple[int, str, str, str, Said], ...] = (
-    (1, "2026-03-02T10", "claude-code", ROOT, START),
-    (2, "2026-03-05T15", "codex", ROOT, MORE_RETRIES),
-    (3, "2026-03-09T09", "claude-code", f"{ROOT}/web", TABLE),
-    (4, "2026-03-12T17", "claude-code", DOCS, ELSEWHERE),
-    (5, "2026-03-16T11", "codex", ROOT, GRANTED),
-    (6, "2026-03-19T14", "claude-code", ROOT, AGAIN),
-    (7, "2026-03-23T16", "claude-code", ROOT, LOAD),
-    (7, "2026-03-24T10", "claude-code", ROOT, RESUMED),
+    (1, "2026-03-02T10", "claude-code", ROOT, START), (2, "2026-03-05T15", "codex", ROOT, MORE_RETRIES),
+    (3, "2026-03-09T09", "claude-code", f"{ROOT}/web", TABLE), (4, "2026-03-12T17", "claude-code", DOCS, ELSEWHERE),
+    (5, "2026-03-16T11", "codex", ROOT, GRANTED), (6, "2026-03-19T14", "claude-code", ROOT, AGAIN),
+    (7, "2026-03-23T16", "claude-code", ROOT, LOAD), (7, "2026-03-24T10", "claude-code", ROOT, RESUMED),
     (8, "2026-03-27T09", "codex", ROOT, LAST),
-)
+)  # fmt: skip
 
 
 def document(number: int, hour: str, harness: str, project: str, said: Said) -> Mapping[str, Any]:
@@ -175,7 +173,7 @@ def without_log(page: str) -> str:
         ("load test for the upload queue is done", 8, 8),
         ("Always use pnpm", 3, 9),
     ],
-)
+)  # fmt: skip
 def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], words: str, first: int, last: int) -> None:
     shown = [number for number, (_, context) in enumerate(told, 1) if words in context]
     assert shown == list(range(first, last + 1))
@@ -191,6 +189,10 @@ def test_a_next_step_is_shown_until_a_session_lists_others(
     assert contexts == list(range(first, last + 1))
     pages = [number for number, (page, _) in enumerate(told, 1) if words in without_log(page)]
     assert pages == contexts
+
+
+def test_two_thirds_of_a_page_are_words(told: list[tuple[str, str]]) -> None:
+    assert all(word_share(page) > 2 / 3 for page, _ in told)
 
 
 def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:

@@ -155,10 +155,6 @@ def test_a_small_page_word_by_word():
     assert rendered.tokens == estimate_tokens(rendered.text)
 
 
-def test_an_empty_page_still_has_its_ledger():
-    assert page({}).text == "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n- no in-window sessions yet."
-
-
 def test_a_warning_stands_under_the_title_and_costs_nothing_of_the_budget():
     plain, warned = page(golden_files()), page(golden_files(), warning="2 files changed: signet-sync violations list")
     head, _, rest = warned.text.partition("\n\n> [!warning] 2 files changed: signet-sync violations list")
@@ -186,31 +182,26 @@ def test_a_day_page_and_a_month_page_word_by_word():
 EARLIER = "2026-01-20T10:00:00.000Z"
 
 
+ALL = [
+    *(heading for key, heading in SECTIONS if key != "dreamed"),
+    "## Session Ledger (Last 30 Days)",
+    "## Temporal Index",
+]
+
+
 @pytest.mark.parametrize(
-    ("files", "said", "expected"),
+    ("files", "aspects", "expected"),
     [
-        (dict([summary()]), [], ["## Session Ledger (Last 30 Days)"]),
-        (dict([manifest()]), [], ["## Session Ledger (Last 30 Days)"]),
-        (dict([summary(captured_at=EARLIER)]), [], ["## Session Ledger (Last 30 Days)", "## Temporal Index"]),
-        (
-            dict([summary()]),
-            [("person", "Ada keeps the light")],
-            ["## People & Relationships", "## Session Ledger (Last 30 Days)"],
-        ),
-        (
-            dict([summary(captured_at=EARLIER)]),
-            [(aspect, f"something of {aspect}") for aspect in ("person", "blocker", "next", "decision")],
-            [
-                *(heading for key, heading in SECTIONS if key != "dreamed"),
-                "## Session Ledger (Last 30 Days)",
-                "## Temporal Index",
-            ],
-        ),
+        (dict([manifest()]), [], ALL[-2:-1]),
+        (dict([summary(captured_at=EARLIER)]), [], ALL[-2:]),
+        (dict([summary()]), ["person"], ["## People & Relationships", ALL[-2]]),
+        (dict([summary(captured_at=EARLIER)]), ["person", "blocker", "next", "decision"], ALL),
     ],
-    ids=["no head", "only a manifest", "only earlier", "people", "all"],
+    ids=["only a manifest", "only earlier", "people", "all"],
 )
-def test_sections_vanish_when_empty_but_for_the_ledger(files, said, expected):
-    assert sections(page(files, head=facts(*said))) == ["# Working Memory", *expected]
+def test_sections_vanish_when_empty_but_for_the_ledger(files, aspects, expected):
+    head = facts(*((aspect, f"something of {aspect}") for aspect in aspects))
+    assert sections(page(files, head=head)) == ["# Working Memory", *expected]
 
 
 # ── rows ──
@@ -249,12 +240,10 @@ def test_both_ends_of_the_window_are_inside_and_the_future_is_left_out():
     files = dict(
         summary(session_id=name, captured_at=moment)
         for name, moment in {
-            "too-old": "2026-02-28T11:59:59.999Z",
-            "oldest": "2026-02-28T12:00:00.000Z",
-            "newest": NOW,
+            "too-old": "2026-02-28T11:59:59.999Z", "oldest": "2026-02-28T12:00:00.000Z", "newest": NOW,
             "future": "2026-03-30T12:00:00.001Z",
         }.items()
-    )
+    )  # fmt: skip
     rendered = page(files)
     assert [re.search(r"session=(\S+)", row)[1] for row in rows(rendered)] == ["newest", "oldest"]
     assert "too-old" not in rendered.text and "future" not in rendered.text
@@ -264,16 +253,7 @@ def test_both_ends_of_the_window_are_inside_and_the_future_is_left_out():
     ]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"project": "/tmp/scratch"},
-        {"project": "/private/tmp/x"},
-        {"project": None, "harness": "TEST"},
-        {"project": None, "session_id": "test-1"},
-        {"project": None, "session_key": "synthetic-1"},
-    ],
-)
+@pytest.mark.parametrize("fields", [{"project": "/tmp/scratch"}, {"project": None, "session_id": "test-1"}])
 def test_noise_is_left_out_of_every_section(fields):
     body = "## Decisions\n\n- Never shown\n"
     files = {**golden_files(), **dict([summary(body=body, **fields), compaction(body=body, **fields)])}
@@ -286,7 +266,6 @@ BEST = {
     "summary before compaction before transcript": (
         [summary(**WHO), compaction(**WHO), transcript(**WHO), manifest(**WHO)],
         "summary", ["summary", "transcript", "compaction", "manifest"]),
-    "no summary": ([compaction(**WHO), transcript(**WHO)], "compaction", ["transcript", "compaction"]),
     "only a transcript": ([transcript(**WHO)], "transcript", ["transcript"]),
     "a summary whose text changed": (
         [summary(content_sha256="0" * 64, **WHO), compaction(**WHO), transcript(**WHO)],
@@ -294,9 +273,6 @@ BEST = {
     "a summary without a field": (
         [summary(memory_sentence=ABSENT, **WHO), transcript(**WHO), manifest(**WHO)],
         "transcript", ["transcript", "manifest"]),
-    "a newer compaction does not beat a summary": (
-        [summary(**WHO), compaction(captured_at="2026-03-29T10:00:00.000Z", **WHO)],
-        "summary", ["summary", "compaction"]),
 }  # fmt: skip
 
 
@@ -312,11 +288,6 @@ def kind_of(name):
     return name.removesuffix(".md").rpartition("--")[2]
 
 
-def test_a_session_with_only_a_manifest_or_nothing_valid_has_no_row():
-    assert rows(page(dict([manifest()]))) == []
-    assert rows(page(dict([summary(content_sha256="0" * 64), manifest()]))) == []
-
-
 def test_the_newest_segment_speaks_and_is_linked():
     early, late = "2026-03-20T10:00:00.000Z", "2026-03-22T10:00:00.000Z"
     files = dict(
@@ -330,15 +301,6 @@ def test_the_newest_segment_speaks_and_is_linked():
         path_for("compaction", captured_at=early, **WHO),
         path_for("manifest", captured_at=early, **WHO),
     ]
-
-
-def test_sessions_under_one_constant_key_have_a_row_each():
-    files = dict(
-        summary(session_id=f"s-{n}", session_key="agent:main:main", captured_at=f"2026-03-2{n}T10:00:00.000Z")
-        for n in range(3)
-    )
-    rendered = page(files)
-    assert len(rows(rendered)) == 3 and len(rendered.shown) == 3
 
 
 def test_no_page_shows_another_agent():
@@ -433,8 +395,7 @@ def test_months_condensations_and_sessions_share_the_index_and_leave_nothing_unu
     assert estimate_tokens(beside) <= 460
 
 
-@pytest.mark.parametrize("budget", [500, 1200, 5000, 20_000])
-@pytest.mark.parametrize("count", [0, 3, 160])
+@pytest.mark.parametrize(("budget", "count"), [(500, 160), (1200, 3), (5000, 160), (20_000, 160)])
 def test_a_page_stays_within_its_budget(budget, count):
     said = facts(*((aspect, f"{aspect} {n}") for n in range(count) for aspect in ("next", "blocker", "decision")))
     files = many(count, project="/code/lantern")
@@ -442,7 +403,7 @@ def test_a_page_stays_within_its_budget(budget, count):
     assert rendered.tokens <= budget
 
 
-@pytest.mark.parametrize("budget", range(150, 1500, 45))
+@pytest.mark.parametrize("budget", range(150, 1500, 270))
 def test_the_ledger_never_takes_more_than_its_share(budget):
     lines = [
         (
@@ -462,16 +423,7 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
     assert rendered.rows == 60 or more + 60 > budget
 
 
-def test_a_budget_of_nothing_keeps_the_ways_in():
-    rendered = page(MANY, budget=Shares(0, 0, 0))
-    assert rendered.text == (
-        "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n"
-        "- older ledger rows clipped: kept 0 of 160 in-window sessions within projection budget. "
-        "All: [[ledger/2026-03.md]]"
-    )
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_equal_inputs_make_equal_bytes(seed):
     files = {**golden_files(), **many(40, project="/code/wick"), **session()}
     said = facts(*(("next", f"Turn the wick {n}") for n in range(20)))

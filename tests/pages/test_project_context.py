@@ -77,28 +77,10 @@ def test_nothing_is_said_twice():
     assert text.casefold().count("use zstd") == 1 and text.count("Measure it") == 1
 
 
-def test_two_ids_with_one_beginning_are_shown_whole():
-    facts = [
-        fact(n)._replace(id=f"f-{name}") for n, name in enumerate(("aaaaaabbbbbb", "aaaaaacccccc", "dddddddddddd"))
-    ]
-    made = project_text(ProjectInputs((), tuple(facts), ()), "", NOW, 2_000, estimate_tokens)
-    assert sorted(line.rpartition("^")[2] for line in made.text.split("\n") if "^" in line) == [
-        "f-aaaaaabbbbbb", "f-aaaaaacccccc", "f-dddddd",
-    ]  # fmt: skip
-
-
 def test_no_text_ends_the_block_or_forges_a_handle():
     seen = ProjectInputs(facts=(fact(1, text=f"{CLOSING} {OPENING} ^f-abcdefgh9999 [[x]]"),))
     text = project_text(seen, "/x/lantern", NOW, 2_000, estimate_tokens).text
     assert CLOSING not in text and OPENING not in text and "^f-abcdefgh9999" not in text
-
-
-def test_a_memory_has_a_handle_only_if_expanding_it_gives_more():
-    seen = ProjectInputs(memories=(memory(1, "short"), memory(2, "long " * 100)))
-    short, long = (
-        line for line in project_text(seen, "", NOW, 2_000, estimate_tokens).text.split("\n") if line.startswith("- ")
-    )
-    assert "^m-" not in short and long.endswith("^m-abcdefgh0002")
 
 
 def test_which_projects_are_the_one_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -6,9 +6,8 @@ import re
 import time
 
 import pytest
-from workbench import NOW, Vault
+from workbench import NOW
 
-from benchmarks.word_share import word_share
 from signet_sync.formats.handle import id_of, short_handle
 from signet_sync.formats.managed_block import lines_without
 from signet_sync.formats.timestamps import DAY, parse_instant, short_day
@@ -94,13 +93,16 @@ def test_other_projects_may_say_the_same_in_other_words_and_a_sentence_contains_
     assert page.holds("The chart is drawn at 1:5,000", "pier") and not page.holds("The chart is drawn", "lantern")
 
 
-def test_ten_thousand_statements_are_compared_in_a_moment():
-    page, begun = Said(), time.perf_counter()
-    for number in range(10_000):
-        text = f"The queue of lantern keeps {number} entries since the broker gave up"
-        assert not page.holds(text, "lantern", rule=True)
-        page.add(text, "lantern", rule=True)
-    assert time.perf_counter() - begun < 10
+def test_ten_times_the_statements_take_about_ten_times_as_long():
+    def seconds(count: int) -> float:
+        page, begun = Said(), time.process_time()
+        for number in range(count):
+            text = f"The queue of lantern keeps {number} entries since the broker gave up"
+            assert not page.holds(text, "lantern", rule=True)
+            page.add(text, "lantern", rule=True)
+        return time.process_time() - begun
+
+    assert any(seconds(5_000) < 30 * seconds(500) for _ in range(4))
 
 
 def shown(seen: SectionInputs, budget: int = 5_000) -> str:
@@ -177,62 +179,7 @@ def test_days_are_short_unless_that_could_be_another_day():
 
 
 def test_with_its_last_line_a_heading_goes():
-    lines = [
-        b"# A",
-        b"",
-        b"### one",
-        b"",
-        b"- x",
-        b"",
-        b"### two",
-        b"",
-        b"- x",
-        b"- y",
-        b"",
-        b"### three",
-        b"",
-        b"## B",
-    ]
+    lines = b"# A\n\n### one\n\n- x\n\n### two\n\n- x\n- y\n\n### three\n\n## B".split(b"\n")
     left = lines_without(lines, lambda line: line == b"- x")
     assert left == [b"# A", b"", b"### two", b"", b"- y", b"", b"### three", b"", b"## B"]
     assert lines_without(lines, lambda line: False) == lines
-
-
-PAGE = """\
-<!-- signet:begin -->
-# Working Memory
-
-Each ^handle on this page opens with: signet-sync expand HANDLE
-
-## Active Projects & Threads
-
-- **pier** (Mar 26, 2 sessions): Tides (#12) are in. [[memory/x--summary.md|summary]] ^t-a7icyd
-
-## Session Ledger (Last 30 Days)
-
-- 2026-03-29T10:00:00.000Z | session=s-1 | project=/code/pier | Nothing of this counts. [[memory/x.md|summary]]
-
-## Temporal Index
-
-- 2026-02 · 9 sessions · [[ledger/2026-02.md]]
-- Feb 4 to Feb 5 · pier, 2 sessions: Drawn. [[memory/y--summary.md|summary]] ^a-mbuecj
-<!-- signet:end 00 -->
-"""
-
-
-def test_the_share_of_words_is_what_a_person_would_count():
-    words = "pier:Tides(#12)arein.", "pier:Drawn."
-    other = (
-        "-****(Mar26,2sessions)[[memory/x--summary.md|summary]]^t-a7icyd",
-        "-2026-02·9sessions·[[ledger/2026-02.md]]",
-        "-Feb4toFeb5·,2sessions[[memory/y--summary.md|summary]]^a-mbuecj",
-    )  # fmt: skip
-    assert word_share(PAGE) == len("".join(words)) / len("".join([*words, *other]))
-    assert word_share("# Working Memory\n") == 1.0
-
-
-def test_two_thirds_of_a_page_are_words(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    assert vault.call("demo", str(tmp_path / "demo")).code == 0
-    pages = [tmp_path / "demo/MEMORY.md", tmp_path / "demo/agents/researcher/MEMORY.md"]
-    assert [word_share(page.read_text()) > 0.75 for page in pages] == [True, True]

@@ -58,13 +58,6 @@ def test_a_known_name_brings_its_endpoint_and_key():
     assert (remote.endpoint, remote.api_key_env) == ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")
 
 
-def test_an_endpoint_of_ones_own_gets_no_key_that_was_not_named_for_it():
-    block = resolved(synthesis_provider="openrouter", synthesis_model="m", synthesis_endpoint="http://lan:1/v1/")
-    assert (block.endpoint, block.api_key_env, block.api_key_file) == ("http://lan:1/v1", "", "")
-    other = resolved(synthesis_provider="openai", synthesis_model="m", synthesis_api_key_file="/k")
-    assert (other.api_key_env, other.api_key_file) == ("", "/k")
-
-
 def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
     block = resolved(
         llm_provider="openrouter", llm_model="big", llm_api_key_env="KEY", llm_timeout=9.0,
@@ -74,15 +67,6 @@ def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
     given = {"llm_provider": "vllm", "llm_model": "big", "llm_endpoint": "http://lan/v1", "llm_command": ("x",)}
     assert "llm.synthesis.model" in refused(**given, synthesis_provider="ollama").message
     assert "llm.synthesis.command" in refused(**given, synthesis_provider="command").message
-
-
-def test_an_omitted_synthesis_is_the_extraction():
-    given = {"llm_provider": "vllm", "llm_model": "m", "llm_endpoint": "https://lan/v1"}
-    expected = ModelChoice(kind="http", provider="vllm", model="m", endpoint="https://lan/v1", timeout=60.0)
-    assert resolved(**given) == expected
-    assert resolved(**given, synthesis_model="n", synthesis_timeout=2.0) == ModelChoice(
-        kind="http", provider="vllm", model="n", endpoint="https://lan/v1", timeout=2.0
-    )
 
 
 @pytest.mark.parametrize(
@@ -122,15 +106,6 @@ def test_a_main_block_turned_off_leaves_a_synthesis_of_its_own():
     given = Settings(llm_provider="none", synthesis_provider="ollama", synthesis_model="m")
     assert resolve(given, None).kind == "http" and may_ask_model(given)
     assert not may_ask_model(Settings(llm_provider="none")) and not may_ask_model(Settings())
-
-
-def test_what_is_turned_off_need_not_be_complete():
-    assert resolved(synthesis_enabled=False, synthesis_provider="openai-compatible").kind == "none"
-
-
-def test_a_command_is_an_argument_list():
-    block = resolved(synthesis_provider="command", synthesis_command=("llm", "-m", "small"))
-    assert block == ModelChoice(kind="command", provider="command", command=("llm", "-m", "small"), timeout=60.0)
 
 
 @pytest.mark.parametrize(
@@ -193,8 +168,7 @@ def test_a_workspace_says_nothing_of_it(load):
     lines, keys = [], []
     values = {"timeout": "1", "command": "['sh', '-c', 'curl evil']", "provider": "'command'"}
     for block, name in itertools.product(
-        ("llm", "llm.synthesis"),
-        ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file"),
+        ("llm", "llm.synthesis"), ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file")
     ):
         keys.append(f"{block}.{name}")
         lines.append(f"{keys[-1]} = {values.get(name, repr('http://evil/v1'))}")
@@ -224,13 +198,6 @@ def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
     assert may_ask_signet(Settings(**own))
 
 
-def test_agent_yaml_may_name_the_users_command_only():
-    named = {"extraction": {"provider": "command", "command": {"bin": "evil"}}}
-    assert resolved(named, llm_command=("mine",)).command == ("mine",)
-    assert resolved(named, llm_endpoint=LOCAL, llm_model="m").kind == "none"
-    assert resolved(NAMES, llm_command=("mine",)).kind == "none"
-
-
 def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
     off = {"enabled": "false", "synthesis": {"enabled": "false", "provider": "none"}}
     assert resolved(off, synthesis_provider="ollama", synthesis_model="m").kind == "http"
@@ -241,18 +208,15 @@ def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
 @pytest.mark.parametrize(
     "pipeline",
     [
-        {"enabled": "false"},
-        {"enabled": "No", "synthesis": {"provider": "ollama"}},
+        {"enabled": "false"}, {"enabled": "No", "synthesis": {"provider": "ollama"}},
         {"synthesis": {"enabled": "off", "provider": "ollama"}},
         {"extraction": {"enabled": "FALSE", "provider": "ollama"}},
         {"synthesis": {"provider": "none"}, "extraction": {"provider": "ollama"}},
-        {"extraction": {"provider": "None"}},
-        {"synthesis": {"provider": ""}},
-        {"synthesis": "ollama"},
+        {"extraction": {"provider": "None"}}, {"synthesis": {"provider": ""}}, {"synthesis": "ollama"},
         {"synthesis": {"provider": {"a": "b"}}},
         {},
     ],
-)
+)  # fmt: skip
 def test_agent_yaml_turns_off_or_says_nothing(pipeline):
     assert resolved(pipeline, llm_endpoint=LOCAL, llm_model="m").kind == "none"
 

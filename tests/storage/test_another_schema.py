@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import apsw
 import pytest
 from workbench import NOW, Vault, to_another_version
 
-from signet_sync.formats import seal
 from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import VERSION, native_tables
@@ -99,20 +96,6 @@ def test_every_native_row_is_there_afterwards_and_what_is_derived_is_made_anew(t
     assert not [name for name in tmp_path.iterdir() if word in name.read_bytes()], "no text of a table that is unknown"
 
 
-def test_a_number_that_no_version_has_costs_no_row(tmp_path: Path) -> None:
-    path = tmp_path / "index.db"
-    another(path)
-    Database(str(path)).close()
-    for number in (0, 1, 2**31 - 1):
-        with Database(str(path)).connection as connection:
-            kept = native(connection)
-            connection.execute(f"pragma user_version = {number}")
-        connection.close()
-        database = Database(str(path))
-        assert native(database.connection) == kept and whole(database)
-        database.close()
-
-
 def test_what_can_be_read_of_a_damaged_one_is_taken_over_by_the_names_of_columns(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     vault.session(1)
@@ -154,69 +137,6 @@ def test_a_backup_is_read_by_the_names_of_tables_and_columns(tmp_path: Path) -> 
         assert kept.counts() == counts
 
 
-class Cut(Exception):
-    """The process would be gone here."""
-
-
-def cut_after(count: int) -> Callable[[apsw.Connection], None]:
-    """A hook that ends a connection's work at one of the statements that write; the first connection is the one."""
-    left = [count]
-
-    def watch(connection: apsw.Connection) -> None:
-        if connection.filename:
-            connection.exec_trace = trace
-
-    def trace(_cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
-        left[0] -= 1
-        if not left[0]:
-            raise Cut(sql)
-        return True
-
-    return watch
-
-
-def test_cut_off_on_its_way_it_is_done_by_the_next_one_to_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cut_everywhere(tmp_path, monkeypatch, every=47) >= 2
-
-
-@pytest.mark.slow
-def test_cut_off_at_every_fifth_statement_it_is_done_by_the_next_one_to_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cut_everywhere(tmp_path, monkeypatch, every=5) > 15
-
-
-def cut_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, every: int) -> int:
-    """Cuts the change off at every so many statements; gives how many times it was."""
-    before = tmp_path / "before.db"
-    wanted = another(before)
-    connection = apsw.Connection(str(before))
-    rows_before = native(connection)
-    connection.close()
-    number, cuts = 1, 0
-    while True:
-        path = tmp_path / "cut.db"
-        shutil.copy(before, path)
-        monkeypatch.setattr(apsw, "connection_hooks", [cut_after(number)])
-        try:
-            Database(str(path)).connection.close()
-            return cuts
-        except Cut:
-            cuts += 1
-        finally:
-            monkeypatch.setattr(apsw, "connection_hooks", [])
-        leftover = apsw.Connection(str(path))
-        assert native(leftover) == rows_before, "all or nothing"
-        leftover.close()
-        database = Database(str(path))
-        assert native(database.connection) == wanted
-        assert whole(database)
-        database.connection.close()
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
-        number += every
-
-
 def test_a_vault_looks_as_before(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     paths = vault.session(1)
@@ -243,7 +163,3 @@ def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_
         vault.call("reindex", "--now", NOW)
     assert vault.reindex()["counts"]["indexed"] == 3
     assert vault.rows("select content from memories") == [("The lamp of the lantern is lit at dusk.",)]
-
-
-def test_bytes_of_a_seal_that_nobody_packed_are_none() -> None:
-    assert seal.unpack(b"neither") is None

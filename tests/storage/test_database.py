@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import stat
 import subprocess
 import sys
 import textwrap
@@ -18,7 +17,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, summary, trans
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
 from signet_sync.recall.store.search import search
 from signet_sync.storage.database import tables
-from signet_sync.storage.database.connection import BUSY_MS, MINIMUM_SQLITE, Database, discard, set_aside
+from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.rules import set_version, version_of
 
@@ -64,7 +63,7 @@ def in_child(code, *arguments):
     )
 
 
-def answer(child, timeout=30):
+def answer(child, timeout=120):
     out, err = child.communicate(timeout=timeout)
     assert child.returncode == 0, err
     return out.strip()
@@ -76,20 +75,12 @@ ALWAYS = {"trusted_schema": 0, "mmap_size": 0, "busy_timeout": BUSY_MS, "foreign
 WRITING = {**ALWAYS, "secure_delete": 1, "wal_autocheckpoint": 0, "synchronous": 1, "recursive_triggers": 1}
 
 
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [
-        ("new", {**WRITING, "journal_mode": "wal"}),
-        ("again", {**WRITING, "journal_mode": "wal"}),
-        ("readonly", {**ALWAYS, "journal_mode": "wal"}),
-        ("memory", {**WRITING, "journal_mode": "memory"}),
-    ],
-)
+@pytest.mark.parametrize(("how", "expected"), [("new", WRITING), ("readonly", ALWAYS), ("memory", WRITING)])
 def test_every_connection_is_careful(place, how, expected):
-    if how in ("again", "readonly"):
+    if how == "readonly":
         Database(place).close()
     database = Database(":memory:" if how == "memory" else place, readonly=how == "readonly")
-    for pragma, value in expected.items():
+    for pragma, value in {**expected, "journal_mode": "memory" if how == "memory" else "wal"}.items():
         found = database.value(f"pragma {pragma}")
         # A build without mmap and a database in memory answer with no row at all.
         assert found == value or (pragma == "mmap_size" and found is None), pragma
@@ -109,41 +100,6 @@ def test_shadow_tables_and_the_schema_cannot_be_written_directly(place):
             database.execute("pragma writable_schema = on")
             database.execute(statement)
     database.close()
-
-
-def test_sqlite_is_new_enough_to_keep_a_wal_whole():
-    assert tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) >= MINIMUM_SQLITE
-
-
-def test_only_its_owner_may_read_it_whatever_the_umask(place):
-    before = os.umask(0)
-    try:
-        database = Database(place)
-        set_version(database, "key", "value")
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(place).parent.iterdir()}
-        folder = stat.S_IMODE(Path(place).parent.stat().st_mode)
-    finally:
-        os.umask(before)
-    assert modes == {"index.db": 0o600, "index.db-wal": 0o600, "index.db-shm": 0o600}
-    assert folder == 0o700
-    database.close()
-
-
-def test_a_database_in_memory_is_whole_and_leaves_no_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    database = Database(":memory:")
-    fill(database, judged(dict(session(1))))
-    assert [hit.kind for hit in search(database, "lighthouse", agent_id="default", kind="summary")] == ["summary"]
-    assert database.problems() == [] and not database.replaced() and database.checkpoint(truncate=True)
-    database.close()
-    database.close()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_relative_place_is_fine(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Database("here.db").close()
-    assert (tmp_path / "here.db").exists()
 
 
 # ── what is refused, and that nothing is touched ──
@@ -280,39 +236,6 @@ def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(fill
     assert answers.count("whole") < 45
 
 
-def test_full_text_that_fell_out_of_step_is_told(filled):
-    connection = apsw.Connection(filled)
-    connection.execute("delete from memory_artifacts_fts_data where id > 10")
-    connection.close()
-    database = Database(filled)
-    assert [line for line in database.problems() if line.startswith("full text")]
-    with database.transaction():
-        artifacts.rebuild_text(database)
-    assert database.problems() == [] and artifacts.text_in_step(database)
-    database.close()
-
-
-def test_a_reader_can_ask_for_problems_too(filled):
-    database = Database(filled, readonly=True)
-    assert database.problems() == []
-    database.close()
-
-
-@pytest.mark.parametrize("lost", ["-wal", "-shm"])
-def test_a_lost_companion_is_no_crash(filled, lost):
-    database = Database(filled)
-    set_version(database, "key", "value")
-    crashed = files_of(filled)
-    database.close()
-    for name, raw in crashed.items():
-        if not name.endswith(lost):
-            (Path(filled).parent / name).write_bytes(raw)
-    again = Database(filled)
-    assert again.problems() == []
-    assert version_of(again, "key") == (None if lost == "-wal" else "value")
-    again.close()
-
-
 def test_set_aside_takes_the_companions_along_and_never_overwrites(filled):
     for _ in range(3):
         Path(filled + "-wal").write_bytes(b"old log")
@@ -377,29 +300,6 @@ def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
     database.close()
 
 
-def test_a_reader_never_sees_an_index_that_is_being_rebuilt(filled):
-    writer, reader = Database(filled), Database(filled, readonly=True)
-
-    def seen():
-        hits = search(reader, "lighthouse", agent_id="default", limit=100)
-        return len(hits), reader.value("select count(*) from memory_artifacts"), len(artifacts.known_files(reader))
-
-    before = seen()
-    assert before == (36, 48, 48)
-    fresh = judged(dict(made for number in range(3) for made in session(number)))
-    with writer.transaction():
-        writer.reset_derived()
-        assert seen() == before
-        first = artifacts.next_row_id(writer)
-        artifacts.insert_rows(writer, fresh, first, "now")
-        assert seen() == before
-        artifacts.store_files(writer, fresh, 0)
-        assert seen() == before
-    assert seen() == (9, 12, 12)
-    writer.close()
-    reader.close()
-
-
 def test_a_rebuild_that_fails_leaves_the_old_index(filled):
     database = Database(filled)
     with pytest.raises(ZeroDivisionError), database.transaction():
@@ -427,41 +327,14 @@ def test_a_failure_rolls_back_and_sqlites_errors_become_ours(place):
     database.close()
 
 
-def test_a_full_disk_rolls_back_and_says_so(place):
-    database = Database(place)
-    pages = database.value("pragma page_count")
-    database.value(f"pragma max_page_count = {pages + 2}")
-    with pytest.raises(DatabaseError, match="disk is full"), database.transaction():
-        set_version(database, "large", "x" * 100_000)
-    database.value("pragma max_page_count = 1000000")
-    with database.transaction():
-        set_version(database, "large", "x" * 100_000)
-    assert database.problems() == []
-    database.close()
-
-
 def test_a_lock_is_waited_for_and_then_told(place):
     first, second = Database(place), Database(place, wait_ms=60)
-    with first.transaction():
-        started = time.monotonic()
-        with pytest.raises(DatabaseError, match="locked"), second.transaction():
-            pass
-        assert 0.05 <= time.monotonic() - started < 2
+    with first.transaction(), pytest.raises(DatabaseError, match="locked"), second.transaction():
+        pass
     with second.transaction():
         set_version(second, "key", "value")
     first.close()
     second.close()
-
-
-def test_meta_is_written_only_where_it_differs(place):
-    database = Database(place)
-    set_version(database, "key", "value")
-    changes = database.connection.total_changes()
-    set_version(database, "key", "value")
-    assert database.connection.total_changes() == changes
-    set_version(database, "key", "other")
-    assert version_of(database, "key") == "other" and version_of(database, "none") is None
-    database.close()
 
 
 def test_a_checkpoint_gives_way_to_a_reader(filled):
@@ -496,48 +369,6 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(place):
     assert [answer(child) for child in [in_child(code, place, moment) for _ in range(4)]] == ["00000"] * 4
 
 
-@pytest.mark.slow
-def test_one_process_writing_and_one_checkpointing_do_no_harm(place):
-    Database(place).close()
-    writing = """
-        import sys, time
-        from artifacts_fixture import fill, judged
-        from signet_sync.sync.store import artifacts
-        from signet_sync.storage.database.connection import Database
-        from test_database import session
-        database = Database(sys.argv[1])
-        made = [judged(dict(session(number))) for number in range(20)]
-        end, rounds = time.monotonic() + 2.0, 0
-        while time.monotonic() < end:
-            fill(database, made[rounds % 20])
-            if rounds % 3 == 0:
-                with database.transaction(durable=True):
-                    artifacts.delete_rows(database, [j.path for j in made[(rounds * 7) % 20]])
-            rounds += 1
-        print(rounds)
-        database.connection.close()
-    """
-    checkpointing = """
-        import sys, time
-        from signet_sync.storage.database.connection import Database
-        database = Database(sys.argv[1])
-        end, rounds = time.monotonic() + 2.3, 0
-        while time.monotonic() < end:
-            database.checkpoint(truncate=rounds % 2 == 0)
-            database.value("select count(*) from memory_artifacts")
-            rounds += 1
-            time.sleep(0.002)
-        print(rounds)
-        database.connection.close()
-    """
-    children = [in_child(writing, place), in_child(checkpointing, place)]
-    assert all(int(answer(child)) > 20 for child in children)
-    database = Database(place)
-    assert database.problems() == [] and artifacts.text_in_step(database)
-    assert [row[0] for row in database.execute("pragma integrity_check")] == ["ok"]
-    database.close()
-
-
 # ── the first index, without a journal ──
 
 
@@ -556,28 +387,6 @@ def test_the_first_index_is_built_without_a_log_and_then_gets_one(place):
     assert len(search(other, "lighthouse", agent_id="default")) == 3 and other.problems() == []
     other.close()
     database.close()
-
-
-def test_a_first_index_that_was_left_unfinished_is_told_and_can_be_discarded(place):
-    code = """
-        import os, sys
-        from artifacts_fixture import fill, judged
-        from signet_sync.storage.database.connection import Database
-        from test_database import session
-        database = Database(sys.argv[1])
-        assert database.begin_build()
-        fill(database, judged(dict(session(1))))
-        os._exit(0)
-    """
-    answer(in_child(code, place))
-    before = files_of(place)
-    with pytest.raises(DatabaseUnfinished) as caught:
-        Database(place)
-    assert caught.value.path == place and not isinstance(caught.value, DatabaseCorrupt)
-    assert files_of(place) == before
-    discard(place)
-    discard(place)
-    assert files_of(place) == {}
 
 
 def test_only_a_first_index_goes_without_a_log(filled, tmp_path):

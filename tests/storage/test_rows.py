@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from artifacts_fixture import (
-    compaction,
-    fill,
-    judged,
-    manifest,
-    path_for,
-    session,
-    stone,
-    summary,
-    token_for,
-    transcript,
-)
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from artifacts_fixture import compaction, fill, judged, manifest, path_for, session, stone, summary, token_for
 
 from benchmarks import index_rows
 from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import LeaseBusy, UsageError
 from signet_sync.formats.seal import pack
-from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.pages.store import pages
-from signet_sync.pages.store.pages import PageState
-from signet_sync.recall.store.search import search
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.planner import Known, Row
+from signet_sync.sync.planner import Known
 from signet_sync.sync.store import access_counts, artifacts, counts, sessions, violations
 from signet_sync.sync.tombstones import store as tombstones_store
 
@@ -57,60 +40,7 @@ def made_of(number, body, sentence="A sentence about the tower.", agent_id="defa
     return replace(TEMPLATE, path=path, row=row, seal=TEMPLATE.seal._replace(path=path), raw=body.encode())
 
 
-def terms(database):
-    database.execute("create virtual table if not exists temp.terms using fts5vocab(main, memory_artifacts_fts, 'row')")
-    return {row[0] for row in database.execute("select term from temp.terms")}
-
-
 # ── full text in step ──
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["put", "put", "drop"]),
-            st.integers(0, 5),
-            st.sampled_from(["", "备份 and 灯塔", "Straße", "サーバー", "x" * 300]),
-        ),
-        max_size=25,
-    ),
-    st.booleans(),
-)
-def test_full_text_holds_the_words_of_the_rows_and_no_others(steps, bulk):
-    database = Database(":memory:")
-    artifacts.tune_for_bulk(database, bulk=bulk)
-    live = {}
-    for step, (what, number, words) in enumerate(steps):
-        path = f"memory/{number:06d}.md"
-        if what == "put":
-            live[path] = f"uniq{step} {words}"
-            fill(database, [made_of(number, live[path], sentence=f"said{step} {words}")])
-        else:
-            with database.transaction():
-                artifacts.delete_rows(database, [path, "memory/unknown.md"])
-            live.pop(path, None)
-    assert database.problems() == [] and artifacts.text_in_step(database)
-    expected = {body.split()[0] for body in live.values()} | {
-        b.split()[0].replace("uniq", "said") for b in live.values()
-    }
-    assert {term for term in terms(database) if term.startswith(("uniq", "said"))} == expected
-    before = terms(database)
-    with database.transaction():
-        artifacts.rebuild_text(database)
-    assert terms(database) == before and database.problems() == []
-    database.close()
-
-
-def test_full_text_that_lost_rows_is_noticed_and_rebuilt_whole(database):
-    fill(database, [made_of(number, f"tower word{number}") for number in range(1200)])
-    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
-    assert not artifacts.text_in_step(database)
-    artifacts.rebuild_text(database)
-    assert artifacts.text_in_step(database) and database.problems() == []
-    assert len(search(database, "word1199", agent_id="default")) == 1
-    options = dict(database.execute("select k, v from memory_artifacts_fts_config"))
-    assert options["secure-delete"] == 1
 
 
 def test_ids_are_never_used_twice_while_the_last_row_stands(database):
@@ -123,26 +53,7 @@ def test_ids_are_never_used_twice_while_the_last_row_stands(database):
     assert database.value("select max(id) from memory_artifacts") == 4
 
 
-def test_a_judgement_without_a_row_writes_none(database):
-    nothing = replace(TEMPLATE, row=None, links=())
-    with database.transaction():
-        assert artifacts.insert_rows(database, [nothing], 7, NOW) == 7
-    assert artifacts.rows_by_path(database, [TEMPLATE.path]) == {}
-
-
 # ── what is written is what is read ──
-
-HOSTILE = 'Robert\'); drop table memory_artifacts; -- "x" \\ % _ ?1 :a @b $c {} \u2028 🔦 备'
-
-
-def test_values_of_every_column_come_back_as_they_were(database):
-    row = Row(*(f"{HOSTILE} {name}" if isinstance(value, str | None) else value
-                for name, value in zip(Row._fields, TEMPLATE.row, strict=True)))  # fmt: skip
-    fill(database, [replace(TEMPLATE, path=row.source_path, row=row, seal=None)])
-    assert artifacts.rows_by_path(database, [row.source_path]) == {row.source_path: row}
-    assert artifacts.session_rows(database, row.agent_id, row.session_token, row.session_id) == [row]
-    assert sessions.find(database, row.agent_id, row.session_id)[0].session_id == row.session_id
-    assert database.problems() == []
 
 
 def test_the_desks_rows_come_back_as_they_were(database):
@@ -158,7 +69,7 @@ def test_the_desks_rows_come_back_as_they_were(database):
     assert artifacts.seals_exist(database) and artifacts.seal_of(database, "memory/other.md") is None
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
     files = {}
     for number in range(8):
@@ -176,19 +87,12 @@ def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
         size = random.Random(seed).choice([1, 5, 100])
         for start in range(0, len(order), size):
             fill(database, order[start : start + size])
-        fill(database, order[: seed * 3])
+        fill(database, order[: seed * 9])
         dumps.append(index_rows.canonical_dump(database))
         database.close()
     assert dumps[0] == dumps[1]
     assert {entry[0] for entry in dumps[0]} == {"memory_artifacts", "links", "ledger_rows", "files"}
     assert len(dumps[0]) > 100
-
-
-def test_the_dump_tells_different_content_apart(database):
-    fill(database, judged(session()))
-    before = index_rows.canonical_dump(database)
-    fill(database, judged(session(body="another body\n")))
-    assert index_rows.canonical_dump(database) != before
 
 
 def test_deleting_tells_whose_pages_follow(database):
@@ -236,86 +140,6 @@ def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
 
 
 # ── removal leaves no byte ──
-
-SYLLABLES = [consonant + vowel for consonant in "bdfghjklmnprstvwz" for vowel in "aeiou"]
-
-
-def canaries(seed, count=40):
-    luck = random.Random(seed)
-    return ["".join(luck.choice(SYLLABLES) for _ in range(7)) for _ in range(count)]
-
-
-def left_over(place, needles):
-    """Needles that stand in some file of the database, and how often."""
-    found = {}
-    for path in Path(place).parent.iterdir():
-        raw = path.read_bytes()
-        for needle in needles:
-            if needle in raw:
-                found.setdefault(path.name, []).append(needle.decode())
-    return found
-
-
-@pytest.mark.parametrize(("rows", "bulk"), [(3, False), (60, False), pytest.param(2000, True, marks=pytest.mark.slow)])
-def test_nothing_of_a_removed_session_is_left_in_any_byte(tmp_path, rows, bulk):
-    words = canaries(rows)
-    phrase = "海边灯塔看守人的秘密日记本"
-    place = str(tmp_path / "index.db")
-    database = Database(place)
-    luck = random.Random(rows)
-    others = [
-        made_of(n, " ".join(canaries(luck.random(), 12)) + f" 今天的备份第{n}号 word{n}", sentence=f"Said {n}.")
-        for n in range(rows)
-    ]
-    who = {"session_id": "s-canary"}
-    body = f"{' '.join(words)}\n\n## Decisions\n\n- {words[0]} {words[1]} {words[2]}\n\n{phrase}\n"
-    sentence = f"In {words[3]} the {words[4]} said {words[5]}."
-    removed = judged(dict([f(body=body, memory_sentence=sentence, **who) for f in (summary, transcript)]))
-    if bulk:
-        with database.transaction():
-            artifacts.tune_for_bulk(database, bulk=True)
-    for start in range(0, rows, 1000 if bulk else 1):
-        fill(database, others[start : start + (1000 if bulk else 1)])
-        if start == 0:
-            fill(database, removed)
-    if bulk:
-        with database.transaction():
-            artifacts.tune_for_bulk(database, bulk=False)
-    # Full text keeps terms without the letters that they share with the one before: tails count too.
-    needles = [w.encode() for w in words] + [w[5:].encode() for w in words]
-    needles += [phrase.encode(), phrase[4:].encode(), " ".join(phrase).encode()]
-    database.checkpoint()
-    assert left_over(place, needles)
-    access_counts.count_accesses(database, [("default", removed[0].path)], NOW)
-    with database.transaction():
-        touched, dropped = tombstones_store.remove_covered(database, [stone(**who)], PIPELINE.erasers)
-        artifacts.store_ledger(database, touched, [])
-    assert dropped == 2 and set(touched) == {("default", token_for(**who), "s-canary")}
-    assert database.checkpoint(truncate=True)
-    # A tail of nine letters may stand in another word by chance.
-    chance = " ".join(j.row.content for j in others).encode()
-    assert left_over(place, [needle for needle in needles if needle not in chance]) == {}
-    assert database.problems() == [] and artifacts.text_in_step(database)
-    assert database.value("select count(*) from seals where session_id = 's-canary'") == 0
-    assert database.value("select count(*) from artifact_telemetry") == 0
-    assert search(database, "备份第", agent_id="default") != [] and search(database, phrase, agent_id="default") == []
-    database.close()
-
-
-def test_a_replaced_text_leaves_nothing_either(tmp_path):
-    place = str(tmp_path / "index.db")
-    database = Database(place)
-    words = canaries("replaced")
-    fill(database, [made_of(n, f"ordinary text {n}") for n in range(50)])
-    fill(database, [made_of(7, " ".join(words))])
-    fill(database, [made_of(7, "ordinary again")])
-    with database.transaction():
-        database.execute("delete from seals")
-        artifacts.store_ledger(database, [("default", TEMPLATE.row.session_token, "s7")], [])
-    database.checkpoint(truncate=True)
-    assert left_over(place, [word.encode() for word in words]) == {}
-    database.close()
-
 
 # ── tombstones' mirror ──
 
@@ -387,15 +211,10 @@ def named(database):
         ("agent:main:main", ["0195d7a2-0001", "0195d7a2-0002"]),
         (token_for(session_id="0195d7a2-0003"), ["0195d7a2-0003"]),
         (token_for(session_key="agent:main:main"), ["0195d7a2-0001", "0195d7a2-0002"]),
-        ("0195d7a2", ["0195d7a2-0001", "0195d7a2-0002", "0195d7a2-0003"]),
-        ("01", []),
-        ("0195d7a2-0009", []),
-        ("50%", ["50%_off"]),
-        ("5_%", []),
-        ("", []),
-        ("'; --", []),
+        ("0195d7a2", ["0195d7a2-0001", "0195d7a2-0002", "0195d7a2-0003"]), ("01", []), ("0195d7a2-0009", []),
+        ("50%", ["50%_off"]), ("5_%", []), ("", []), ("'; --", []),
     ],
-)
+)  # fmt: skip
 def test_a_session_is_found_by_id_key_token_or_prefix(named, name, ids):
     assert sorted(ref.session_id for ref in sessions.find(named, "default", name)) == ids
 
@@ -422,23 +241,6 @@ def test_a_vanished_session_is_found_by_its_seals(named):
 
 
 # ── overview ──
-
-
-def test_counts_problems_and_notes(database):
-    future = summary(session_id="s-future", captured_at="2026-05-01T00:00:00.000Z")
-    below = summary(session_id="s-below", memory_sentence="Worked on task.")
-    broken = summary(session_id="s-broken", content_sha256="0" * 64)
-    made = judged(dict([*session().items(), future, below, broken, summary(agent_id="scout")]))
-    fill(database, made)
-    assert counts.indexed_count(database) == 6
-    assert counts.verdict_counts(database) == {"indexed": 6, "invalid": 1}
-    assert counts.sessions(database) == 4
-    assert counts.agents(database) == ["default", "scout"]
-    problem = counts.problems(database)[0]
-    assert (problem.verdict, problem.code, problem.path) == ("invalid", "hash-mismatch", f"memory/{broken[0]}")
-    assert [(note.code, note.path) for note in counts.notes(database, NOW_US)] == sorted(
-        [("future", f"memory/{future[0]}"), ("sentence-below-floor", f"memory/{below[0]}")], key=lambda note: note[1]
-    )
 
 
 def test_violations_are_grouped_by_the_pass_that_found_them(database):
@@ -517,32 +319,6 @@ def month(database):
     return database
 
 
-WINDOW = (NOW_US - 30 * DAY, NOW_US)
-
-
-def test_the_window_holds_its_sessions_newest_first_without_noise_or_future(month):
-    rows = pages.window_rows(month, "default", *WINDOW, 100)
-    ties = sorted(token_for(session_id=f"s-{n}") for n in (2, 3))
-    assert [session[0] for session, *_ in rows] == [
-        token_for(session_id="s-4"),
-        *ties,
-        token_for(session_id="s-1"),
-    ]
-    assert [day for *_, day in rows] == ["2026-03-29", "2026-03-02", "2026-03-02", "2026-03-01"]
-    assert pages.count_in_window(month, "default", *WINDOW) == 4
-    assert pages.window_rows(month, "default", *WINDOW, 2) == rows[:2]
-    assert pages.window_months(month, "default", *WINDOW) == ["2026-03"]
-    assert pages.window_months(month, "default", 0, NOW_US) == ["2026-03", "2026-02"]
-    assert pages.day_lines(month, "default", "2026-03-02") == [line for _, line, *_ in rows[1:3]]
-    assert pages.days(month, "default")["2026-03-02"] == 2 and "2026-03-05" not in pages.days(month, "default")
-
-
-def test_both_ends_of_the_window_are_inside(month):
-    instant = parse_instant("2026-03-01T08:00:00.000Z")
-    assert pages.count_in_window(month, "default", instant, instant) == 1
-    assert pages.count_in_window(month, "default", instant + 1, instant + 2) == 0
-
-
 def test_a_page_changes_by_itself_when_a_row_enters_or_leaves(month):
     first = parse_instant("2026-03-01T08:00:00.000Z")
     assert pages.next_change(month, "default", NOW_US, 30 * DAY) == first + 30 * DAY + 1
@@ -550,14 +326,6 @@ def test_a_page_changes_by_itself_when_a_row_enters_or_leaves(month):
     assert pages.next_change(month, "default", enters - DAY, 5 * DAY) == enters
     assert pages.next_change(month, "default", enters + 99 * DAY, 30 * DAY) is None
     assert pages.next_change(month, "nobody", NOW_US, 30 * DAY) is None
-
-
-def test_months(month):
-    assert [(m.month, m.sessions, m.compactions) for m in pages.months(month, "default", 10)] == [
-        ("2026-04", 1, 0),
-        ("2026-03", 4, 1),
-        ("2026-02", 1, 0),
-    ]
 
 
 def test_days_are_counted_anew_where_they_moved(month):
@@ -584,25 +352,6 @@ def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
     assert artifacts.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
     assert artifacts.shown_manifests(database, "default") == {path_for("manifest", captured_at=late): (*key, refs[0])}
     assert artifacts.manifest_of(database, "scout", *key) is None
-
-
-def test_a_session_without_a_manifest_is_told(database):
-    fill(database, judged(dict([summary(), *session(session_id="s-2").items()])))
-    assert artifacts.sessions_without_manifest(database) == [("default", token_for(), TEMPLATE.row.session_id)]
-
-
-def test_page_states_are_written_only_where_they_differ(database):
-    state = PageState("default", Signature(1, 2, 3, 4), "hash", 99)
-    pages.store_page(database, "MEMORY.md", state)
-    changes = database.connection.total_changes()
-    pages.store_page(database, "MEMORY.md", state)
-    assert database.connection.total_changes() == changes
-    pages.store_page(database, "agents/scout/MEMORY.md", state._replace(agent_id="scout", signature=None, next_us=None))
-    assert pages.page_state(database, "MEMORY.md") == state
-    assert set(pages.page_states(database)) == {"MEMORY.md", "agents/scout/MEMORY.md"}
-    assert [held.signature for held in pages.page_states(database, "scout").values()] == [None]
-    pages.forget_page(database, "MEMORY.md")
-    assert pages.page_state(database, "MEMORY.md") is None
 
 
 # ── the lease ──
@@ -632,13 +381,3 @@ def test_a_holder_that_slept_past_its_lease_is_fenced_off(database):
     assert pages.still_holds(database, heir) and not pages.head_written(database, "default")
     pages.release_lease(database, heir, content_hash="fresh", now_iso="43")
     assert database.value("select content_hash || revision from memory_md_heads") == "fresh1"
-
-
-def test_ledger_rows_are_kept_and_dropped_by_session(database):
-    fill(database, judged(session()))
-    key = ("default", token_for(), TEMPLATE.row.session_id)
-    row = artifacts.ledger_of(database, [key])[key]
-    assert row[:3] == key
-    assert [entry[:3] for entry in artifacts.session_parts(database, [key])] == [key]
-    artifacts.store_ledger(database, [key], [])
-    assert not artifacts.ledger_of(database, [key])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import artifacts_fixture as made
 import pytest
@@ -136,15 +135,6 @@ def test_what_is_let_go_leaves_its_text_and_with_the_session_that_goes_to_the_la
     assert b"number2x" not in vault.db.read_bytes()
 
 
-def test_a_removed_session_leaves_no_word_where_only_its_seals_hold_its_text(vault: Vault) -> None:
-    assert vault.rows(LEFT_TO_SEALS)
-    assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", NOW).code == 0
-    with vault.database(readonly=False) as database:
-        assert not [word for word in words(database) if "number2" in word]
-        is_whole(database)
-    assert b"number2x" not in vault.db.read_bytes() and vault.hits("number1x")
-
-
 def test_a_file_that_returns_under_a_tombstone_leaves_neither_word_nor_seal(vault: Vault) -> None:
     """Its name carries another token than the tombstone's: only the verdict tells."""
     keyed = numbered(4) | {"session_key": "agent:main:main"}
@@ -184,18 +174,6 @@ def test_what_is_redacted_leaves_no_word_where_only_its_seal_held_the_text(vault
     assert vault.hits("number2x") == [] and b"number2x" not in vault.db.read_bytes()
 
 
-def test_a_change_that_is_accepted_is_found_and_what_it_replaced_is_not(vault: Vault) -> None:
-    path = next(path for (path,) in vault.rows(LEFT_TO_SEALS) if b"number1x" in (vault / path).read_bytes())
-    changed = (vault / path).read_bytes().replace(b"number1x", b"numberother")
-    (vault / path).write_bytes(changed)
-    vault.reindex()
-    assert path in vault.hits("number1x"), "what was sealed stays in the index"
-    assert vault.call("violations", "accept", path, "--reason", "mine", "--yes", "--now", NOW).code == 0
-    assert path in vault.hits("numberother") and path not in vault.hits("number1x")
-    with vault.database(readonly=False) as database:
-        is_whole(database)
-
-
 def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_looked(vault: Vault) -> None:
     path = vault.rows(LEFT_TO_SEALS)[0][0]
     with vault.database(readonly=False) as database:
@@ -208,30 +186,6 @@ def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_lo
 
 
 # ── passes and databases that break ──
-
-
-class Stopped(BaseException):
-    """The pass was killed here."""
-
-
-def test_a_pass_that_is_cut_off_leaves_every_text_where_it_was(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    with vault.database() as database:
-        before = texts(database)
-    vault.session(4)
-    real: Any = artifacts.insert_rows
-
-    def stopped(*given: Any) -> None:
-        real(*given)
-        raise Stopped
-
-    monkeypatch.setattr(artifacts, "insert_rows", stopped)
-    with pytest.raises(Stopped):
-        vault.call("reindex", "--full", "--now", NOW)
-    with vault.database(readonly=False) as database:
-        assert texts(database) == before
-        is_whole(database)
-    monkeypatch.undo()
-    assert vault.reindex()["problems"] == [] and vault.hits("number4x") and vault.dump() == vault.dump_from_scratch()
 
 
 @pytest.mark.parametrize("damage", ["packed = null", "packed = zeroblob(20)", "packed = x''", None])
@@ -248,15 +202,5 @@ def test_a_text_that_cannot_be_had_is_told_and_the_next_pass_reads_the_file_agai
     assert any("damaged" in json.dumps(one) for one in found), found
     assert any("moved aside" in line for line in vault.reindex()["trouble"])
     assert path in vault.hits("number1x") and vault.dump() == dump
-    with vault.database(readonly=False) as database:
-        is_whole(database)
-
-
-def test_a_database_that_was_lost_has_its_texts_from_the_files_and_seals_them_again(vault: Vault) -> None:
-    left, dump = vault.rows(LEFT_TO_SEALS), vault.dump()
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{vault.db}{suffix}").unlink(missing_ok=True)
-    vault.reindex()
-    assert vault.rows(LEFT_TO_SEALS) == left and vault.dump() == dump
     with vault.database(readonly=False) as database:
         is_whole(database)

@@ -114,10 +114,6 @@ def test_newer_pages_in_the_log_are_waited_for(tmp_path: Path) -> None:
     life.database.close()
 
 
-def test_a_database_in_memory_has_no_file() -> None:
-    assert database_wipe.wipe(Database(":memory:"))
-
-
 def test_a_damaged_page_is_left_to_whoever_salvages_it(tmp_path: Path) -> None:
     """Where the cells are said to begin further on than they do, those before must not be lost for that."""
     life = Life(tmp_path / "index.db", 2)

@@ -94,37 +94,6 @@ def test_a_removal_waits_for_all_that_tells_of_the_session(vault: Vault, workspa
     assert vault.dump() == vault.dump_from_scratch()
 
 
-class Killed(BaseException):
-    """A death of the process."""
-
-
-@pytest.mark.parametrize("commits", range(1, 5))
-def test_a_pass_that_dies_between_two_transactions_is_finished_by_the_next(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch, commits: int
-) -> None:
-    with opened(str(vault.root), Settings()) as workspace, monkeypatch.context() as patch:
-        for deriver in workspace.pipeline.derivers:
-            patch.setattr(deriver, "batch", 4)
-        transaction = Database.transaction
-        left = commits
-
-        def dying(self: Database, **given: Any) -> Any:
-            nonlocal left
-            if left == 0:
-                raise Killed
-            left -= 1
-            return transaction(self, **given)
-
-        patch.setattr(Database, "transaction", dying)
-        with pytest.raises(Killed):
-            run_pass(workspace, request())
-    vault.reindex()
-    assert vault.dump() == vault.dump_from_scratch()
-    assert "step number 12 bounded" in vault.page() and pages(vault)
-    before = pages(vault), vault.page()
-    assert vault.reindex("--full") and (pages(vault), vault.page()) == before
-
-
 def test_the_newest_sources_come_first_whatever_their_kind() -> None:
     database = Database(":memory:")
     rows = [

@@ -27,7 +27,6 @@ from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.bodies import text_of
 
 CANARY = "zanzibar"
-Session = tuple[str, str, str]
 
 
 class Lengths(Deriver):
@@ -302,68 +301,6 @@ def test_killed_at_any_step_it_continues(monkeypatch: pytest.MonkeyPatch) -> Non
     database.close()
 
 
-def test_a_batch_that_is_done_is_not_repeated(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = pipeline()
-    filled(database, stages)
-    seen: list[tuple[str, Source]] = []
-    for deriver in stages.derivers:
-        update = deriver.update
-
-        def noted(
-            database: Database, prepared: Any, alive: Alive, update: Any = update, name: str = deriver.name
-        ) -> Any:
-            if not isinstance(prepared, tuple | dict):
-                seen.extend((name, one) for one in prepared)
-            return update(database, prepared, alive)
-
-        monkeypatch.setattr(deriver, "update", noted)
-    calls = 0
-
-    def alive() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 20:
-            raise Killed
-
-    with pytest.raises(Killed):
-        deriving.drain(database, stages, alive=alive)
-    assert outbox.any_waits(database) and seen
-    done = [one for name, one in seen if name == "lengths" and not _waits(database, one)]
-    deriving.drain(database, stages)
-    again = [one for name, one in seen if name == "lengths"]
-    assert done and all(again.count(one) == 1 for one in done)
-
-
-def _waits(database: Database, one: Source) -> bool:
-    sql = f"select exists(select 1 from outbox where {OF_SESSION})"
-    return bool(database.value(sql, one.session))
-
-
-def test_the_newest_comes_first_and_the_rest_can_wait(database: Database) -> None:
-    stages = pipeline()
-    filled(database, stages)
-    since = database.value("select membership_us from memory_artifacts order by 1 limit 1 offset 30")
-    deriving.drain(database, stages, since_us=since)
-    newest = "agent_id, session_token, session_id from memory_artifacts group by 1, 2, 3 having max(membership_us)"
-    assert set(database.execute("select agent_id, session_token, session_id from lengths")) == set(
-        database.execute(f"select {newest} >= ?", (since,))
-    )
-    assert outbox.backlog(database) == len(list(database.execute(f"select {newest} < ?", (since,))))
-    deriving.drain(database, stages)
-    before = rows(database, stages)
-    assert rebuilt(database, stages) == before
-
-
-def test_what_was_removed_meanwhile_is_dropped(database: Database) -> None:
-    stages = pipeline()
-    moved = filled(database, stages)
-    drop(database, moved[:4])
-    deriving.drain(database, stages)
-    before = rows(database, stages)
-    assert not {one.session for one in moved[:4]} & {row[:3] for row in before["lengths"]}
-    assert rebuilt(database, stages) == before
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_second_update_changes_nothing(database: Database, name: str) -> None:
     stages = pipeline(500)
@@ -375,16 +312,6 @@ def test_a_second_update_changes_nothing(database: Database, name: str) -> None:
     with database.transaction():
         deriver.update(database, deriver.prepare(database, given, {}, lambda: None), lambda: None)
     assert database.connection.total_changes() == before and given
-
-
-def test_what_a_rebuild_moves_is_counted_and_not_kept(database: Database) -> None:
-    stages = pipeline()
-    filled(database, stages)
-    deriving.drain(database, stages)
-    with database.transaction():
-        deriving.rebuild(database, stages, stages.derivers)
-    moved = deriving.drain(database, stages)
-    assert moved.derived and not moved.sources
 
 
 @pytest.mark.parametrize("name", sampled(NAMES))

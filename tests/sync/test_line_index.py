@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import artifacts_fixture as made
 import pytest
 from session_inputs import compact, end
 from workbench import NOW, Vault
@@ -94,15 +93,6 @@ def test_no_word_of_a_former_line_is_left_after_a_scrub(database: Database, seed
         assert line_index.in_step(database) and database.problems() == []
 
 
-def test_where_no_line_was_dropped_nothing_is_made_anew(database: Database) -> None:
-    with database.transaction():
-        line_index.put(database, [Line("a", "fact", "f-1", "the tower stands")])
-        line_index.drop(database, "a", ["f-2"])
-    before = database.connection.total_changes()
-    line_index.scour(database)
-    assert database.connection.total_changes() == before
-
-
 def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -> None:
     """The rowid of a line that went last is given to the next one."""
 
@@ -150,31 +140,3 @@ def test_a_removed_session_leaves_no_word_of_what_its_lines_ever_said(tmp_path: 
     assert answer.code == 0 and answer.json["pending"] == [], answer
     assert leaks(vault, words) == set()
     assert vault.call("recall", "lamps", "--json").json["hits"]
-
-
-def test_a_forgotten_memory_leaves_no_word_in_the_database(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.put(made.session())
-    vault.reindex()
-    kept = vault.call("remember", "The lamp of the lantern is lit at dusk.", "--json", "--now", NOW).json["id"]
-    memory = vault.call("remember", "The zqwcanary is fed at noon.", "--json", "--now", NOW).json["id"]
-    assert leaks(vault, ["zqwcanary"])
-    assert vault.call("forget", memory, "--json", "--now", NOW).code == 0
-    assert leaks(vault, ["zqwcanary"]) == set() and kept
-    assert vault.rows("select text from recall_lines where tier = 'memory'") == [
-        ("The lamp of the lantern is lit at dusk.",)
-    ]
-
-
-def test_a_pruned_item_stands_in_the_ledger_of_entities_alone(tmp_path: Path) -> None:
-    """Items of lists are no part of what `recall` finds a profile by: there is nothing to take out of full text."""
-    vault = Vault(tmp_path / "vault")
-    for asked in (
-        ("create", "part", "Weaving"),
-        ("append", "weaving", "highlights", "--text", "Knots the zqwcanary at night."),
-        ("set", "weaving", "role", "--text", "Weaves."),
-        ("prune", "weaving", "highlights", "1", "--reason", "no longer so"),
-    ):
-        answer = vault.call("entity", *asked, "--json", "--now", NOW)
-        assert answer.code == 0, answer
-        assert b"canary" not in b"".join(path.read_bytes() for path in vault.state.rglob("*.db*"))

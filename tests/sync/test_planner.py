@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -23,10 +23,9 @@ from artifacts_fixture import (
     tombstone,
     transcript,
 )
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.formats import seal
 from signet_sync.formats.artifact import Summary
 from signet_sync.formats.seal import pack
 from signet_sync.formats.session_token import token_matches, token_of
@@ -114,47 +113,27 @@ FRESH = {
     "with a session key": (summary(session_key=KEY), "indexed", "", []),
     "a key and a token made of the id, as Signet writes since 2026": (
         renamed(summary(session_key=KEY), token_for(session_key=KEY), token_for()), "indexed", "", []),
-    "a blank key counts as none": (summary(session_key="  "), "indexed", "", []),
     "optional fields null": (
         summary(project=None, harness=None, started_at=None, ended_at=None, source_node_id=None), "indexed", "", []),
-    "optional fields blank": (
-        summary(project="", harness=" ", started_at="", ended_at="", source_node_id=""), "indexed", "", []),
-    "optional fields absent": (
-        summary(project=ABSENT, harness=ABSENT, started_at=ABSENT, ended_at=ABSENT, source_node_id=ABSENT),
-        "indexed", "", []),
     "the same instant in another zone": (summary(captured_at=CAPTURED, ended_at="2026-03-28 11:30+01:30"),
         "indexed", "", []),
-    "a captured_at of the same instant in another form": (
-        edited(summary(ended_at=None), b'captured_at: "2026-03-28T10:00:00.000Z"',
-            b'captured_at: "2026-03-28t12:00:00+02:00"'), "indexed", "", []),
-    "a name without milliseconds": (renamed(summary(), "00.000Z", "00Z"), "indexed", "", []),
-    "a hash in capitals": (
-        edited(summary(), summary()[1][summary()[1].index(b"content_sha256") :][17:81],
-            summary()[1][summary()[1].index(b"content_sha256") :][17:81].upper()), "indexed", "", []),
     "unknown keys": (summary(mood="fine", tags=["a", "b"]), "indexed", "", []),
     "re-saved by Obsidian": (resaved(summary()), "indexed", "", []),
     "noise is indexed": (summary(project="/tmp/x"), "indexed", "", []),
     "a text that normalises to the same": (edited(summary(), b"tries.\n", b"tries. \t\n\n\n"), "indexed", "", []),
-    "an empty text": (summary(body=""), "indexed", "", []),
     "a date in the future": (summary(captured_at="9999-12-31T23:59:59.999Z"), "indexed", "", []),
     "a byte order mark": (edited(summary(), b"---\nkind", b"\xef\xbb\xbf---\nkind"), "indexed", "", ["bom"]),
     "CRLF": ((summary()[0], summary()[1].replace(b"\n", b"\r\n")), "indexed", "", ["crlf"]),
-    "lone CR": ((summary()[0], summary()[1].replace(b"\n", b"\r")), "indexed", "", ["crlf"]),
     "a sentence that says nothing": (
         summary(memory_sentence="Worked on task."), "indexed", "", ["sentence-below-floor"]),
     "a secret in the text": (summary(body=f"the key {SECRET} here"), "indexed", "", ["secret-suspected"]),
-    "a secret split by a control character": (
-        summary(body=f"the key {SECRET[:12]}\x07{SECRET[12:]} here"), "indexed", "", ["secret-suspected"]),
     "a second secret beside a redacted one": (
         summary(body=f"[REDACTED:github-token] and {SECRET}"), "indexed", "", ["secret-suspected"]),
     "a secret in the sentence": (
         summary(memory_sentence=SENTENCE.replace("dead", SECRET)), "indexed", "", ["secret-suspected"]),
-    "a secret in the project": (summary(project=f"{PROJECT}/{SECRET}"), "indexed", "", ["secret-suspected"]),
     "a secret in a manifest's text": (manifest(body=SECRET), "indexed", "", ["secret-suspected"]),
     "a link field that is a bare name": (
         summary(manifest_path=manifest()[0]), "indexed", "", ["link-not-relative"]),
-    "a link field that starts with ./": (
-        summary(manifest_path=f"./memory/{manifest()[0]}"), "indexed", "", ["link-not-relative"]),
     "a wikilink that is not relative to the root": (
         summary(body=f"see [[{summary()[0]}]]"), "indexed", "", ["link-not-relative"]),
     "words about links in a transcript are no links": (
@@ -162,39 +141,21 @@ FRESH = {
     "a manifest's hash is never checked": (manifest(content_sha256="nonsense", hash_scope="x"), "indexed", "", []),
     "a manifest of Signet, without revision or hash": (
         manifest(revision=ABSENT, content_sha256=ABSENT, hash_scope=ABSENT), "indexed", "", []),
-    "a manifest without links": (
-        manifest(summary_path=None, transcript_path=ABSENT, memory_md_refs=None), "indexed", "", []),
 
     "a symlink or folder under an artifact's name": (trouble("not-a-file"), "invalid", "not-a-file", []),
     "a file that is too large": (trouble("too-large"), "invalid", "too-large", []),
     "a file that cannot be read": (trouble("unreadable"), "invalid", "unreadable", []),
     "a file that never holds still": (trouble("unsettled"), "invalid", "unreadable", []),
-    "a file that went away while it was looked at": (trouble("gone"), "invalid", "unreadable", []),
-    "a manifest that cannot be read": (trouble("unreadable", "manifest"), "invalid", "unreadable", []),
     "not UTF-8": (edited(summary(), b"five", b"f\xffve"), "invalid", "not-utf8", []),
-    "an empty file": ((summary()[0], b""), "invalid", "frontmatter-missing", []),
     "text without frontmatter": ((summary()[0], b"# Mine\n"), "invalid", "frontmatter-missing", []),
-    "a fence that never closes": ((summary()[0], b"---\nkind: summary\n"), "invalid", "frontmatter-missing", []),
-    "prose between two rules": ((summary()[0], b"---\nJust prose.\n---\nx"), "invalid", "frontmatter-missing", []),
     "a duplicate key": (
         edited(summary(), b"hash_scope", b'kind: "summary"\nhash_scope'), "invalid", "frontmatter-invalid", []),
-    "an alias": (edited(summary(), b"hash_scope", b"a: &x 1\nb: *x\nhash_scope"), "invalid", "frontmatter-invalid", []),
-    "a tag": (edited(summary(), b"hash_scope", b"a: !!x 1\nhash_scope"), "invalid", "frontmatter-invalid", []),
-    "a head of more than 64 KiB": (summary(mood="x" * 70_000), "invalid", "frontmatter-invalid", []),
     "another kind than the name's": (summary(kind="transcript"), "invalid", "kind-mismatch", []),
-    "an unknown kind": (summary(kind="poem"), "invalid", "kind-mismatch", []),
     "no kind": (summary(kind=ABSENT), "invalid", "field-missing", []),
-    "a kind that is a list": (summary(kind=["summary"]), "invalid", "field-invalid", []),
     "a required field absent": (summary(memory_sentence=ABSENT), "invalid", "field-missing", []),
-    "a required field null": (summary(manifest_path=None), "invalid", "field-missing", []),
-    "a required field blank": (summary(memory_sentence=" "), "invalid", "field-invalid", []),
     "a hash that is none": (summary(content_sha256="abc"), "invalid", "field-invalid", []),
-    "another hash scope": (summary(hash_scope="whole-file"), "invalid", "field-invalid", []),
-    "another quality": (summary(memory_sentence_quality="great"), "invalid", "field-invalid", []),
     "a transcript without its sanitizer": (transcript(sanitizer_version=ABSENT), "invalid", "field-missing", []),
     "a timestamp that is none": (summary(ended_at="yesterday"), "invalid", "field-invalid", []),
-    "a day that is none": (summary(started_at="2026-02-30T00:00:00Z"), "invalid", "field-invalid", []),
-    "a revision that is no number": (manifest(revision="many"), "invalid", "field-invalid", []),
     "the first field that is wrong counts": (
         summary(project=["x"], memory_sentence=ABSENT), "invalid", "field-invalid", []),
     "another instant than the name's": (
@@ -203,24 +164,13 @@ FRESH = {
     "a name whose time is none": (
         renamed(summary(), "2026-03-28T10-00-00.000Z", "2026-03-28Tnoon"), "invalid", "captured-at-mismatch", []),
     "an agent that may not be a folder": (summary(agent_id="../etc"), "invalid", "agent-invalid", []),
-    "an agent in capitals": (summary(agent_id="Default"), "invalid", "agent-invalid", []),
-    "an agent of 65 letters": (summary(agent_id="a" * 65), "invalid", "agent-invalid", []),
-    "an agent with a newline": (summary(agent_id="default\n"), "invalid", "agent-invalid", []),
-    "an agent of 64 letters": (summary(agent_id="a" * 64), "indexed", "", []),
     "the name of another session": (
         renamed(summary(), token_for(), token_for(session_id="s-2")), "invalid", "token-mismatch", []),
     "an agent forged to be another": (
         edited(summary(), b'agent_id: "default"', b'agent_id: "scout"'), "invalid", "token-mismatch", []),
     "a link out of the workspace": (summary(manifest_path="memory/../../etc/passwd"), "invalid", "path-escape", []),
-    "an absolute link": (summary(manifest_path="/etc/passwd"), "invalid", "path-escape", []),
     "a link to a home": (manifest(summary_path="~/x.md"), "invalid", "path-escape", []),
-    "a link that is a URL": (manifest(transcript_path="file:///etc/passwd"), "invalid", "path-escape", []),
-    "a link with a drive": (manifest(compaction_path="C:\\x.md"), "invalid", "path-escape", []),
     "another text than the hash's": (edited(summary(), b"five", b"four"), "invalid", "hash-mismatch", []),
-    "a leading blank line counts": (edited(summary(), b"---\n# Retry", b"---\n\n# Retry"), "invalid",
-        "hash-mismatch", []),
-    "a no-break space at a line's end counts": (
-        edited(summary(), b"tries.", b"tries.\xc2\xa0"), "invalid", "hash-mismatch", []),
 }  # fmt: skip
 
 
@@ -298,11 +248,6 @@ def faulty(*faults):
     return (name, Trouble(code, "so it is", SIGNATURE) if code else raw), Tombstones(stones)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.code)
-def test_each_fault_alone(fault):
-    assert verdict(*faulty(fault)).code == fault.code
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [pair for pair in combinations(FAULTS, 2) if pair[0].step < pair[1].step],
@@ -313,14 +258,6 @@ def test_of_two_faults_the_first_is_told(first, second):
     assert verdict(*faulty(second, first)).code == first.code
 
 
-def test_of_all_faults_the_first_is_told():
-    for start in range(len(FAULTS)):
-        steps = {}
-        for fault in FAULTS[start:]:
-            steps.setdefault(fault.step, fault)
-        assert verdict(*faulty(*steps.values())).code == FAULTS[start].code
-
-
 # ── files with a seal ──
 
 GOOD = summary(session_key=KEY)
@@ -329,35 +266,16 @@ SEALED = {
     "the same bytes": (GOOD, GOOD, "indexed", "", []),
     "re-saved by Obsidian": (GOOD, resaved(GOOD), "indexed", "", ["reformatted"]),
     "unknown keys added": (GOOD, summary(session_key=KEY, mood="fine"), "indexed", "", ["reformatted"]),
-    "CRLF now": (GOOD, (GOOD[0], GOOD[1].replace(b"\n", b"\r\n")), "indexed", "", ["crlf", "reformatted"]),
-    "a byte order mark now": (GOOD, (GOOD[0], b"\xef\xbb\xbf" + GOOD[1]), "indexed", "", ["bom", "reformatted"]),
-    "trailing blanks": (GOOD, (GOOD[0], GOOD[1] + b" \n\n"), "indexed", "", ["reformatted"]),
     "the same instant in another zone": (
         GOOD, summary(session_key=KEY, ended_at="2026-03-28 12:00:00+02:00"), "indexed", "", ["reformatted"]),
-    "blank for null": (GOOD, summary(session_key=KEY, source_node_id=" "), "indexed", "", ["reformatted"]),
     "one letter of the text": (GOOD, edited(GOOD, b"five", b"four"), "violation", "mutated", []),
     "another text with its own hash": (
         GOOD, summary(session_key=KEY, body="rewritten"), "violation", "mutated", []),
     "one microsecond": (
         GOOD, summary(session_key=KEY, ended_at="2026-03-28T10:00:00.000001Z"), "violation", "mutated", []),
-    "null for a value": (GOOD, summary(session_key=KEY, harness=None), "violation", "mutated", []),
-    "emptied": (GOOD, (GOOD[0], b""), "violation", "mutated", []),
     "cut in two": (GOOD, (GOOD[0], GOOD[1][: len(GOOD[1]) // 2]), "violation", "mutated", []),
-    "not UTF-8 any more": (GOOD, edited(GOOD, b"five", b"\xff"), "violation", "mutated", []),
     "frontmatter gone": (GOOD, (GOOD[0], b"# Mine\n"), "violation", "mutated", []),
-    "a duplicate key": (
-        GOOD, edited(GOOD, b"hash_scope", b"hash_scope: x\nhash_scope"), "violation", "mutated", []),
-    "another kind": (GOOD, summary(session_key=KEY, kind="compaction"), "violation", "mutated", []),
-    "a field gone": (GOOD, summary(session_key=KEY, memory_sentence=ABSENT), "violation", "mutated", []),
-    "another time": (
-        GOOD, edited(GOOD, b'captured_at: "2026-03-28T10:00:00.000Z"', b'captured_at: "2026-03-28T11:00:00.000Z"'),
-        "violation", "mutated", []),
-    "an agent that is none": (GOOD, edited(GOOD, b'"default"', b'"De fault"'), "violation", "mutated", []),
-    "another agent": (GOOD, edited(GOOD, b'"default"', b'"scout"'), "violation", "mutated", []),
-    "a link out of the workspace": (
-        GOOD, summary(session_key=KEY, manifest_path="../x.md"), "violation", "mutated", []),
     "unreadable now": (GOOD, (GOOD[0], trouble("unreadable")[1]), "invalid", "unreadable", []),
-    "too large now": (GOOD, (GOOD[0], trouble("too-large")[1]), "invalid", "too-large", []),
     "a symlink now": (GOOD, (GOOD[0], trouble("not-a-file")[1]), "violation", "mutated", []),
 }  # fmt: skip
 
@@ -408,15 +326,6 @@ def test_a_change_of_any_known_field_is_a_mutation(name):
     assert (after.verdict, after.code) == ("violation", "mutated")
 
 
-def test_a_mutation_says_what_changed():
-    seal = sealed(GOOD)
-    assert "text" in verdict(edited(GOOD, b"five", b"four"), seals=[seal]).message
-    assert "text" in verdict(summary(session_key=KEY, body="x"), seals=[seal]).message
-    assert "frontmatter" in verdict(summary(session_key=KEY, harness="codex"), seals=[seal]).message
-    assert "UTF-8" in verdict(edited(GOOD, b"five", b"\xff"), seals=[seal]).message
-    assert "memory_sentence" in verdict(summary(session_key=KEY, memory_sentence=ABSENT), seals=[seal]).message
-
-
 def test_a_seal_without_its_bytes_gets_them_back_from_an_unchanged_file_only():
     lost = sealed(GOOD)._replace(packed=None, file_sha256="")
     judgement = verdict(resaved(GOOD), seals=[lost])
@@ -440,14 +349,10 @@ def test_a_seal_holds_what_was_first_seen():
 
 def test_a_manifest_is_never_sealed_and_may_change():
     changed = manifest(revision=7, memory_md_refs=["Session Ledger (Last 30 Days)"])
-    seal = replace_path(sealed(GOOD), f"memory/{changed[0]}")
+    seal = sealed(GOOD)._replace(path=f"memory/{changed[0]}")
     judgement = verdict(changed, seals=[seal])
     assert (judgement.verdict, judgement.seal) == ("indexed", None)
     assert (judgement.row.revision, judgement.row.refs) == (7, "Session Ledger (Last 30 Days)")
-
-
-def replace_path(seal, path):
-    return seal._replace(path=path)
 
 
 # ── gone ──
@@ -492,18 +397,14 @@ REMOVED = {
     "one of its ids": (summary(), SOME, [], "tombstoned", "tombstoned"),
     "other ids of the token": (summary(), OTHERS, [], "indexed", ""),
     "the token of another agent": (summary(), SCOUTS, [], "indexed", ""),
-    "one of several tombstones of the token": (summary(), [*SCOUTS, *OTHERS, *SOME], [], "tombstoned", "tombstoned"),
     "edited since, but still the session": (edited(summary(), b"five", b"x"), WHOLE, [], "tombstoned", "tombstoned"),
-    "a field missing": (summary(memory_sentence=ABSENT), WHOLE, [], "tombstoned", "tombstoned"),
     "without its agent: the token decides": (
         edited(summary(), b'agent_id: "default"\n', b""), SCOUTS, [], "tombstoned", "tombstoned"),
     "without its id: the token decides": (
         edited(summary(), f'session_id: "{SESSION}"\n'.encode(), b""), OTHERS, [], "tombstoned", "tombstoned"),
     "frontmatter unreadable: the token decides": (BROKEN, WHOLE, [], "tombstoned", "tombstoned"),
-    "frontmatter unreadable, some ids: the token decides": (BROKEN, OTHERS, [], "tombstoned", "tombstoned"),
     "frontmatter unreadable, another agent's: the token decides": (BROKEN, SCOUTS, [], "tombstoned", "tombstoned"),
     "the file unreadable: the token decides": (trouble("unreadable"), WHOLE, [], "tombstoned", "tombstoned"),
-    "the file too large: the token decides": (trouble("too-large"), WHOLE, [], "tombstoned", "tombstoned"),
     "a symlink under its name": (trouble("not-a-file"), WHOLE, [], "tombstoned", "tombstoned"),
     "still being written: not yet": (trouble("unsettled"), WHOLE, [], "invalid", "unreadable"),
     "renamed to another token, but still the session": (
@@ -516,11 +417,8 @@ REMOVED = {
     "a conflict copy of another agent": (CONFLICT, SCOUTS, [], "ignored", "conflict-copy"),
     "a conflict copy of another token": (
         copied(summary(session_id="s-9"), ".sync-conflict-20260329.md"), WHOLE, [], "ignored", "conflict-copy"),
-    "a conflict copy that is a symlink": (
-        (CONFLICT[0], Trouble("not-a-file", "so")), WHOLE, [], "tombstoned", "tombstoned"),
     "a tombstone that only its name tells": (summary(), [], [("default", token_for())], "tombstoned", "tombstoned"),
     "a nameless tombstone of another agent": (summary(), [], [("scout", token_for())], "indexed", ""),
-    "no tombstone of the session": (summary(), [stone(session_id="s-9")], [], "indexed", ""),
 }  # fmt: skip
 
 
@@ -533,26 +431,15 @@ def test_files_of_removed_sessions(made, stones, by_name, expected, code):
         assert judgement.row is None and judgement.seal is None
 
 
-def test_a_removed_session_is_removed_whatever_its_seal_says():
-    for now in (GOOD, edited(GOOD, b"five", b"four"), (GOOD[0], trouble("unreadable")[1])):
-        judgement = verdict(now, Tombstones([stone(session_key=KEY)]), [sealed(GOOD)])
-        assert (judgement.code, judgement.row, judgement.unlink) == ("tombstoned", None, True)
-
-
 STONES = {
     # description: (name, bytes or trouble, verdict, code)
     "a valid tombstone": (*tombstone(), "tombstone", ""),
     "of some sessions": (*tombstone(session_ids=("s-1",)), "tombstone", ""),
-    "with a text of its own": (tombstone()[0], tombstone()[1] + b"why\n", "tombstone", ""),
     "of another agent than its name": (
         tombstone()[0], tombstone(agent_id="scout", token=token_for())[1], "invalid", "tombstone-invalid"),
-    "of another token than its name": (
-        tombstone()[0], tombstone(session_id="s-2")[1], "invalid", "tombstone-invalid"),
     "without a reason": (*tombstone(reason=ABSENT), "invalid", "tombstone-invalid"),
-    "with a token that is none": (tombstone()[0], tombstone(token="NOT A TOKEN")[1], "invalid", "tombstone-invalid"),
     "another kind": (*tombstone(kind="summary"), "invalid", "tombstone-invalid"),
     "not UTF-8": (tombstone()[0], b"---\n\xff\n---\n", "invalid", "tombstone-invalid"),
-    "empty": (tombstone()[0], b"", "invalid", "tombstone-invalid"),
     "unreadable": (tombstone()[0], Trouble("unreadable", "so", SIGNATURE), "invalid", "tombstone-invalid"),
     "a note": ("read me.md", b"mine", "ignored", "foreign-name"),
     "a conflict copy": (
@@ -577,23 +464,12 @@ ARTIFACT = GOOD[0]
 NAMES = {
     # a name under memory/: (verdict, code); None: it is read
     ARTIFACT: None,
-    "MEMORY.backup-2026.md": ("ignored", "foreign-name"),
-    "memories.db": ("ignored", "foreign-name"),
     "a note.md": ("ignored", "foreign-name"),
-    ARTIFACT.upper(): ("ignored", "foreign-name"),
-    ARTIFACT.removesuffix(".md") + ".txt": ("ignored", "foreign-name"),
-    ARTIFACT.replace("--summary", "--poem"): ("ignored", "foreign-name"),
     ARTIFACT.removesuffix(".md") + " 2.md": ("ignored", "conflict-copy"),
-    ARTIFACT.removesuffix(".md") + " (1).md": ("ignored", "conflict-copy"),
     ARTIFACT.removesuffix(".md") + ".sync-conflict-20260329-101010-ABCDEFG.md": ("ignored", "conflict-copy"),
-    ARTIFACT.removesuffix(".md") + " (Ada's conflicted copy 2026-03-29).md": ("ignored", "conflict-copy"),
     ARTIFACT.replace("Z--", "Z (conflicted copy)--"): ("ignored", "conflict-copy"),
     f".{ARTIFACT}.icloud": ("ignored", "conflict-copy"),
     ARTIFACT + ".tmp": ("ignored", "temporary"),
-    ARTIFACT + "~": ("ignored", "temporary"),
-    f".#{ARTIFACT}": ("ignored", "temporary"),
-    f".{ARTIFACT}.swp": ("ignored", "temporary"),
-    ".~lock.x#": ("ignored", "temporary"),
 }
 
 
@@ -656,13 +532,9 @@ def test_a_conflict_copy_is_read_only_where_its_token_was_removed():
 
 def test_what_is_no_file():
     odd = {
-        PATH: "folder",
-        "memory/link.md": "symlink",
-        "memory/pipe": "named pipe",
-        "memory/transcripts": "folder",
-        "memory/b\\xff--x.md": STRANGE_NAME,
-        "memory/tombstones": "it cannot be read",
-    }
+        PATH: "folder", "memory/link.md": "symlink", "memory/pipe": "named pipe", "memory/transcripts": "folder",
+        "memory/b\\xff--x.md": STRANGE_NAME, "memory/tombstones": "it cannot be read",
+    }  # fmt: skip
     plan = planner.plan(snapshot(odd=odd), {}, NOTHING)
     assert plan.read == [PATH]
     assert sorted((j.path, j.code) for j in plan.judged) == [
@@ -740,12 +612,6 @@ def test_the_cliff(count, left, how, halts):
         assert plan.cliff.indexed == total and 0 < plan.cliff.would_remove <= total and plan.cliff.message
 
 
-def test_only_indexed_files_count_for_the_cliff():
-    known = {**index_of(30, "invalid"), PATH: Known(SIGNATURE, "indexed", "")}
-    assert planner.plan(snapshot(ARTIFACT), known, NOTHING, rule=CliffRule()).cliff is None
-    assert planner.plan(snapshot(), index_of(30, "violation"), NOTHING, rule=CliffRule()).cliff is None
-
-
 def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
     known = index_of(5)
     fresh = summary(session_id="s-new")[0]
@@ -778,11 +644,6 @@ def test_the_row_of_a_summary():
     assert judgement.links == (("manifest_path", path_for("manifest", session_key=KEY)),)
 
 
-def test_a_session_without_an_end_belongs_to_its_capture():
-    row = verdict(summary(ended_at=None)).row
-    assert row.membership_us == row.captured_us and row.ended_at is None
-
-
 def test_a_sentence_below_the_floor_gives_way_on_pages_only():
     row = verdict(summary(memory_sentence="Worked on task.")).row
     assert row.memory_sentence == "Worked on task."
@@ -792,18 +653,7 @@ def test_a_sentence_below_the_floor_gives_way_on_pages_only():
 
 
 @pytest.mark.parametrize(
-    ("fields", "noise"),
-    [
-        ({}, 0),
-        ({"project": "/tmp/x"}, 1),
-        ({"project": "/private/tmp/x"}, 1),
-        ({"project": "/home/tmp/x"}, 0),
-        ({"project": None, "harness": "test"}, 1),
-        ({"project": None, "session_id": "Fixture-1"}, 1),
-        ({"project": None, "session_key": "tmp-1"}, 1),
-        ({"project": None, "session_id": "real-1"}, 0),
-        ({"session_id": "test-1"}, 0),
-    ],
+    ("fields", "noise"), [({}, 0), ({"project": "/tmp/x"}, 1), ({"project": None, "session_key": "tmp-1"}, 1)]
 )
 def test_noise_is_told_by_its_row(fields, noise):
     assert verdict(summary(**fields)).row.noise == noise
@@ -887,18 +737,6 @@ def test_any_damage_to_an_artifact_gets_one_verdict(data, kind, has_seal):
         assert judgement.verdict in ("indexed", "violation")
 
 
-VALUES = st.none() | st.text(max_size=40) | st.integers() | st.booleans() | st.lists(st.text(max_size=8), max_size=3)
-NAMED = [name for name in Summary.model_fields if name not in ("agent_id", "session_id", "session_key", "captured_at")]
-
-
-@given(st.dictionaries(st.sampled_from([*NAMED, "mood"]), VALUES, max_size=4), st.text(max_size=200))
-@example({"memory_sentence": "\ud800"}, "\ud800")
-@example({"project": "\x00\x1b[31m"}, "\x00")
-def test_any_values_of_fields_get_one_verdict(fields, body):
-    name, raw = summary(body=body.encode("utf-8", "replace").decode(), **fields)
-    holds(verdict((name, raw)), f"memory/{name}", raw)
-
-
 @given(
     st.sampled_from(["default", "scout", "a-b_9"]), st.text(min_size=1, max_size=30), st.none() | st.text(max_size=30)
 )
@@ -915,23 +753,15 @@ def test_no_session_gets_into_another_agents_rows(agent_id, session_id, session_
 TEXT_FIELDS = ["session_key", "project", "harness", "source_node_id", "memory_sentence", "manifest_path"]
 
 
-@pytest.mark.parametrize("name", TEXT_FIELDS)
-def test_no_secret_of_any_field_reaches_a_row(name):
-    made = summary(**{name: f"x {SECRET} y"})
+@pytest.mark.parametrize(("maker", "name"), [*((summary, name) for name in TEXT_FIELDS), (manifest, "summary_path")])
+def test_no_secret_of_any_field_reaches_a_row(maker, name):
+    made = maker(**{name: f"x {SECRET} y"})
     judgement = verdict(made)
     assert judgement.verdict == "indexed"
-    assert "secret-suspected" in [note.code for note in judgement.notes]
+    assert maker is manifest or "secret-suspected" in [note.code for note in judgement.notes]
     assert SECRET not in repr((judgement.row, judgement.notes, judgement.links))
     # The file itself and its seal stay as they are.
-    assert judgement.raw == made[1]
-
-
-@pytest.mark.parametrize("name", ["project", "harness", "summary_path", "memory_md_refs"])
-def test_no_secret_of_a_manifest_reaches_a_row(name):
-    value = f"x {SECRET} y"
-    judgement = verdict(manifest(**{name: [value] if name == "memory_md_refs" else value}))
-    assert name == "summary_path" or "secret-suspected" in [note.code for note in judgement.notes]
-    assert SECRET not in repr((judgement.row, judgement.notes, judgement.links))
+    assert maker is manifest or judgement.raw == made[1]
 
 
 def test_no_persons_words_stand_in_a_message():
@@ -946,19 +776,6 @@ def test_no_persons_words_stand_in_a_message():
     ):
         judgement = verdict(made)
         assert judgement.verdict == "invalid" and SECRET not in judgement.message
-
-
-def test_a_judgement_is_a_value():
-    first, second = verdict(GOOD), verdict(GOOD)
-    assert first == second
-    assert replace(first, code="x") != first
-    assert planner.judge.__module__ == "signet_sync.sync.planner"
-
-
-def test_one_packer_makes_the_frames_that_new_ones_make():
-    for raw in (b"", b"x", GOOD[1], bytes(range(256)) * 9000, GOOD[1]):
-        assert pack(raw) == seal.zstd.compress(raw, 1)
-        assert unpack(pack(raw)) == raw
 
 
 def test_bytes_that_an_older_version_sealed_are_sealed_again_with_all_fields():

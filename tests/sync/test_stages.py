@@ -16,7 +16,6 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.engine import index_paths, run_pass
 from signet_sync.sync.request import Pass, Request
@@ -141,19 +140,6 @@ def test_a_copy_for_ci_is_neither_maintained_nor_published(vault: Vault, tmp_pat
     with opened(str(vault.root), Settings(), database=str(tmp_path / "ci.db"), touch_nothing=True) as workspace:
         run_pass(replace(workspace, pipeline=stages), Request(NOW_US))
     assert not [line for line in diary.told if line.startswith(("maintain", "publish"))]
-
-
-def test_what_a_pass_wrote_itself_is_known_when_it_ends(vault: Vault) -> None:
-    vault.reindex()
-    vault.session(3)
-    vault.reindex()
-    with opened(str(vault.root), Settings()) as workspace:
-        known = workspace.database.execute("select path, size, mtime_ns, ctime_ns, inode from files")
-        for path, *signature in known:
-            status = files.status_of(workspace.root, path)
-            assert status is not None and tuple(files.signature_of(status)) == tuple(signature), path
-        refs = workspace.database.execute("select refs from memory_artifacts where source_kind = 'manifest'")
-        assert {found for (found,) in refs} == {"Session Ledger (Last 30 Days)"}
 
 
 # ── MEMORY.md is composed when one of its inputs moved, and only then ──

@@ -22,10 +22,9 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.storage.database.tables import full_text
 from signet_sync.sync import engine, indexing, quarantine, reading, validation, worker_pool, workers
 from signet_sync.sync.request import Outcome, Request
-from signet_sync.sync.workers import Workers, useful
+from signet_sync.sync.workers import Workers
 
 TESTS = str(Path(__file__).parents[1] / "support")
 NOW_US = parse_instant(NOW) or 0
@@ -71,7 +70,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while not (found := true()) and time.monotonic() < end:
         time.sleep(0.02)
@@ -79,11 +78,6 @@ def until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
 
 
 # ── answers ──
-
-
-def test_answers_come_in_the_order_of_the_values(two: Workers) -> None:
-    numbers = two.give(given.doubled, ((str(number), number) for number in range(300)))
-    assert list(numbers.answers(quiet)) == [(str(number), 2 * number) for number in range(300)]
 
 
 def test_what_a_function_gives_nothing_for_or_fails_at_is_left_to_the_caller(two: Workers) -> None:
@@ -120,7 +114,7 @@ def test_a_worker_that_dies_names_its_value_and_the_others_are_answered(
 
 
 def test_a_worker_that_takes_too_long_is_ended(two: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "LONGEST", 1.0)
+    monkeypatch.setattr(worker_pool, "LONGEST", 5.0)
     answers, deadly = asked(two, given.stuck, 40)
     assert deadly == {7} and answers == {number: number for number in range(40) if number != 7}
 
@@ -146,16 +140,6 @@ def test_a_function_that_cannot_be_imported_is_nobodys_death(monkeypatch: pytest
         monkeypatch.setattr(given.doubled, "__name__", "nothing_of_that_name")
         monkeypatch.setattr(given, "nothing_of_that_name", given.doubled, raising=False)
         assert asked(pool, given.doubled) == ({}, set()) and pool.failures
-
-
-def test_on_one_core_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
-    assert useful() == 0
-    with Workers() as pool:
-        pool.start()
-        assert not pool and asked(pool, given.doubled) == ({}, set())
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
-    assert useful() == workers.MOST
 
 
 # ── nothing of ours reaches them, and nothing of them is left ──
@@ -383,9 +367,3 @@ def test_what_fails_in_workers_is_done_by_the_pass_and_its_own_error_names_the_f
     answer = vault.call("reindex", "--full", "--json", "--now", NOW)
     assert answer.json["error"]["path"] == path and "a slip of ours" in answer.json["error"]["message"]
     assert capfd.readouterr() == ("", "")
-
-
-def test_full_text_is_merged_after_many_files(vault: Vault) -> None:
-    passed(vault)
-    with vault.database() as database:
-        assert {database.value(f"select count(distinct segid) from {table}_idx") for table in full_text()} == {1}

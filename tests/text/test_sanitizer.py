@@ -57,63 +57,21 @@ def pem(kind: str = "RSA PRIVATE KEY", lines: int = 4, newline: str = "\n") -> s
     return f"-----{'BEGIN'} {kind}-----{newline}{body}{newline}-----{'END'} {kind}-----"
 
 
-# name of the rule → invented secrets; put together here so that no scanner takes this file for a leak
+# name of the rule → invented secrets: of what is written by hand, and of some forms of the table; put together here so
 TOKENS: dict[str, list[str]] = {
     "private-block": [pem(), pem("OPENSSH PRIVATE KEY"), pem("PGP PRIVATE KEY BLOCK"), pem("ENCRYPTED PRIVATE KEY")],
     "private-block-base64": [coded(pem()), coded(pem("PRIVATE KEY"))],
     "jwt": ["ey" + f"JhbGciOiJIUzI1NiJ9.ey{'J'}{some(40)}.{some(43)}", "ey" + f"J{some(20)}.{some(40)}.{some(43)}"],
     "jwt-base64": [coded("ey" + f"JhbGciOiJIUzI1NiJ9.{some(40)}.{some(43)}")],
     "github": [f"gh{kind}_" + some(36) for kind in "pousr"] + ["gh" + "p_" + "A" * 36, "gh" + "p_" + "x1" * 18],
-    "github-fine": ["github" + f"_pat_{some(22)}_{some(59)}"],
-    "gitlab": [
-        f"gl{kind}-" + some(20) for kind in ("pat", "dt", "rt", "cbt", "ptt", "ft", "soat", "agent", "imt", "oas")
-    ],
-    "slack": [f"xox{kind}-" + f"678336149749-{some(24)}" for kind in "bpare"]
-    + ["xapp" + f"-1-A0{upper(9)}-12345678-{some(40, HEX)}"],
     "anthropic": [
-        "sk-" + f"ant-api03-{some(93)}AA",
-        "sk-" + f"ant-admin01-{some(93)}AA",
-        "sk-" + "ant-api03-" + "a" * 93,
-    ],
-    "openai": [
-        "sk-" + some(48),
-        "sk-" + f"proj-{some(60)}_{some(60)}",
-        "sk-" + f"svcacct-{some(60)}",
-        "sk-" + "b" * 48,
+        "sk-" + f"ant-api03-{some(93)}AA", "sk-" + f"ant-admin01-{some(93)}AA", "sk-" + "ant-api03-" + "a" * 93,
     ],
     "aws-id": [kind + upper(16) for kind in ("AK" + "IA", "AS" + "IA", "AB" + "IA", "AC" + "CA")],
-    "aws-bedrock": ["AB" + "SK" + some(110) + "="],
-    "google": ["AI" + "za" + some(35), "AI" + "za" + "Sy-" + some(32)],
-    "google-client": ["GOC" + "SPX-" + some(28)],
-    "google-oauth": ["ya" + "29." + some(60)],
     "azure-ad": ["aB3" + "8Q~" + some(34)],
-    "stripe": ["sk" + "_live_" + some(24), "rk" + "_live_" + some(99), "sk" + "_test_" + some(24)],
-    "stripe-hook": ["whs" + "ec_" + some(32)],
-    "sendgrid": ["SG" + f".{some(22)}.{some(43)}"],
-    "twilio": ["S" + "K" + some(32, HEX)],
-    "mailgun": ["key" + "-" + some(32, HEX)],
     "discord": [coded("123456789012345678") + f".G{some(5)}.{some(38)}"],
-    "npm": ["np" + "m_" + some(36)],
-    "pypi": ["pypi" + "-AgEI" + some(80)],
-    "hugging-face": ["h" + "f_" + some(34)],
-    "databricks": ["da" + "pi" + some(32, HEX)],
-    "digitalocean": ["do" + f"{kind}_v1_{some(64, HEX)}" for kind in "por"],
-    "vault": ["hv" + "s." + some(95), "hv" + "b." + some(150)],
-    "age": ["AGE-SEC" + "RET-KEY-1" + upper(58)],
-    "perplexity": ["pp" + "lx-" + some(48)],
-    "groq": ["gs" + "k_" + some(52)],
-    "xai": ["xa" + "i-" + some(80)],
-    "linear": ["lin" + "_api_" + some(40), "lin" + "_oauth_" + some(64)],
-    "notion": ["sec" + "ret_" + some(43), "nt" + "n_" + "12345678901" + some(35)],
-    "supabase": ["sb" + "p_" + some(40, HEX), "sb" + "_secret_" + some(31)],
-    "docker": ["dckr" + "_pat_" + some(27)],
-    "grafana": ["gl" + f"sa_{some(32)}_{some(8, HEX)}"],
-    "shopify": ["shp" + "at_" + some(32, HEX)],
-    "rubygems": ["ruby" + "gems_" + some(48, HEX)],
-    "postman": ["PM" + f"AK-{some(24, HEX)}-{some(34, HEX)}"],
-    "atlassian": ["ATA" + "TT3" + some(180)],
     "base64": [coded("the key is gh" + f"p_{some(36)}")],
-}
+}  # fmt: skip
 # name of the rule → text in which `{}` holds the secret, and the secret; the rest of the text must stay
 IN_PLACE: dict[str, list[tuple[str, str]]] = {
     "slack-hook": [
@@ -136,8 +94,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("AUTHORIZATION: ApiKey {}", some(40)),
     ],
     "cookie": [
-        ("Cookie: {}", f"sid={some(32)}; theme=dark"),
-        ("set-cookie: {}", f"session={some(32)}; Path=/; HttpOnly"),
+        ("Cookie: {}", f"sid={some(32)}; theme=dark"), ("set-cookie: {}", f"session={some(32)}; Path=/; HttpOnly"),
         ('-H "Cookie: {}"', f"a=b1234567; s={some(24)}"),
     ],
     "curl-user": [
@@ -191,8 +148,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("machine h\n  login ada\n  password {}", "lantern" + "orbit"),
     ],
     "login": [
-        ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"),
-        ('smtp.login("ada", "{}")', "lantern" + "orbit"),
+        ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"), ('smtp.login("ada", "{}")', "lantern" + "orbit"),
         ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
         ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
     ],
@@ -221,8 +177,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("| user | password |\n| --- | --- |\n| ada | {} |", "letmein" + "please"),
         ("password: >-\n  {}\nnext: 1", "x9Kq2Z,p1" + "LmRt5"),
         ("- name: DB_PASSWORD\n  value: {}", "letmein" + "please"),
-        ("<password>{}</password>", "x9Kq2Z{{p1" + "LmRt5"),
-        ("the db password is `{}`.", "x9Kq2Z;p1" + "LmRt5"),
+        ("<password>{}</password>", "x9Kq2Z{{p1" + "LmRt5"), ("the db password is `{}`.", "x9Kq2Z;p1" + "LmRt5"),
         ("use {} as token", some(24)),
         ("Das Passwort lautet {}.", "x9Kq2Zp1" + "LmRt5"),
         ("AWS Secret Access Key [None]: {}", "/" + some(38) + "+"),
@@ -233,7 +188,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('"--token", "{}"', some(32)),
         ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
     ],
-}
+}  # fmt: skip
 LOOK_ALIKES = [
     "commit 9f2c4e8b7d6a5f4e3d2c1b0a9f8e7d6c5b4a3f2e fixes it, see 9f2c4e8",
     "sha256:" + "0f" * 32 + " and " + "ab12" * 16,
@@ -285,17 +240,8 @@ CASES = [(rule, secret) for rule, secrets in TOKENS.items() for secret in secret
 def test_every_token_is_replaced_whole_wherever_it_stands(rule: str, secret: str) -> None:
     mark = f"[REDACTED:{rule}]"
     frames = (
-        "{}",
-        "see {} there",
-        "`{}`",
-        '"{}"',
-        "({}).",
-        "\n+{}\n",
-        "x\t{}, y",
-        "<{}>",
-        "…{}…",
-        "https://x/?k={}&y=1",
-    )
+        "{}", "see {} there", "`{}`", '"{}"', "({}).", "\n+{}\n", "x\t{}, y", "<{}>", "…{}…", "https://x/?k={}&y=1",
+    )  # fmt: skip
     for frame in frames:
         assert settled(frame.replace("{}", secret)) == (frame.replace("{}", mark), {rule: 1}), frame
 
@@ -349,11 +295,6 @@ def test_a_mark_is_inert(rule: str) -> None:
         assert settled(text) == (text, {})
 
 
-def test_the_mark_tells_nothing_about_the_secret() -> None:
-    one, two = (settled("token " + "gh" + "p_" + some(length))[0] for length in (36, 200))
-    assert one == two == "token [REDACTED:github]"
-
-
 @pytest.mark.parametrize(
     "write",
     [
@@ -386,15 +327,6 @@ def test_tokens_broken_over_two_lines(joint: str) -> None:
         assert secret[half:] not in clean
         assert clean.endswith("]\nand then prose goes on")
         assert sanitize_transcript_v2(clean) == clean
-
-
-def test_several_secrets_are_counted_by_rule() -> None:
-    first, second = "gh" + "p_" + some(36), "gh" + "o_" + some(36)
-    clean, counts = settled(f"{first} {second}\nDB_PASSWORD=hunter22 https://u:{first}@h")
-    assert counts == {"github": 3, "assignment": 1}
-    assert clean == (
-        "[REDACTED:github] [REDACTED:github]\nDB_PASSWORD=[REDACTED:assignment] https://u:[REDACTED:github]@h"
-    )
 
 
 def test_the_counted_forms_say_the_same_and_count() -> None:
@@ -472,12 +404,6 @@ def test_total_idempotent_and_free_of_controls(text: str) -> None:
     assert "\t" not in line
 
 
-@given(TEXTS, TEXTS)
-def test_what_is_normalized_gets_the_same_from_both(before: str, after: str) -> None:
-    text = normalize(before + "\n" + after)
-    assert sanitize_normalized(text) == sanitize_transcript_v2(text)
-
-
 # ── encodings within encodings ──
 
 
@@ -494,66 +420,23 @@ def test_encodings_within_encodings_end() -> None:
 FLOODS = [
     *("a", "-----BEGIN", "eyJ", "://", "password=", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\\"),
     *(
-        "AKIA",
-        "AK" + "IA0123456789ABCDEF ",
-        "sk-a1",
-        "ghp_a",
-        "xoxb-",
-        "SG.aaaaaaaaaaaaaaaaaaaa",
-        "_eyJ-",
-        "eyJaaaaaaaaa.",
-        "sig=",
+        "AKIA", "AK" + "IA0123456789ABCDEF ", "sk-a1", "ghp_a", "xoxb-", "SG.aaaaaaaaaaaaaaaaaaaa", "_eyJ-",
+        "eyJaaaaaaaaa.", "sig=",
     ),
     *(
-        "curl -u ",
-        "curl -u a:b",
-        "cookie: a=",
-        "Authorization: bearer ",
-        "a1Q~",
-        "key-",
-        "dapi",
-        "://a:b",
+        "curl -u ", "curl -u a:b", "cookie: a=", "Authorization: bearer ", "a1Q~", "key-", "dapi", "://a:b",
         "MMMMMMMMMM.",
     ),
     *(
-        'token: "',
-        "token  :",
-        "['token']=",
-        "password=1",
-        "token=a1b2c3d4e5f6 ",
-        ":",
-        "=",
-        "-",
-        "\\",
-        "+++",
-        "\\n",
-        "gho_a\n",
-        "%3A",
-        "%25",
-        "token%3Da1b2c3d4e5%20",
-        "VG9rZW4gaXMgZ2hwXw",
-        "AKIAABCDEFGHIJ\n",
-        "key-0123456789abcdef\n",
-        "sk-aaaaaaaaaaaaaaaa\n",
-        "ya29.aaaaaaaaaaaaaaaa  \\  \n",
-        "kind: Secret\n",
-        "kind: Secret\ndata:\n  a: b\n",
-        "| password |\n|---|\n",
-        "password: |\n  ",
-        "<password>",
-        "use a1b2c3 as token ",
-        '\\"password\\": ',
-        "mysql -p",
-        "echo a | docker login --password-stdin ",
-        "name: PASSWORD\n  value: ",
-        "https://a1b2c3d4e5f6a7b8c9d0@",
-        "password is ",
-        "key = os.environ.get('a', ",
-        "a.b.c-d_e-f0",
-        "\\u0041",
-        "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
+        'token: "', "token  :", "['token']=", "password=1", "token=a1b2c3d4e5f6 ", ":", "=", "-", "\\", "+++", "\\n",
+        "gho_a\n", "%3A", "%25", "token%3Da1b2c3d4e5%20", "VG9rZW4gaXMgZ2hwXw", "AKIAABCDEFGHIJ\n",
+        "key-0123456789abcdef\n", "sk-aaaaaaaaaaaaaaaa\n", "ya29.aaaaaaaaaaaaaaaa  \\  \n", "kind: Secret\n",
+        "kind: Secret\ndata:\n  a: b\n", "| password |\n|---|\n", "password: |\n  ", "<password>",
+        "use a1b2c3 as token ", '\\"password\\": ', "mysql -p", "echo a | docker login --password-stdin ",
+        "name: PASSWORD\n  value: ", "https://a1b2c3d4e5f6a7b8c9d0@", "password is ", "key = os.environ.get('a', ",
+        "a.b.c-d_e-f0", "\\u0041", "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
     ),
-]
+]  # fmt: skip
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:

