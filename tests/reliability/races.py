@@ -128,6 +128,33 @@ class _Start:
         return verdicts.count(b"1")
 
 
+def takeovers(place: Path, rounds: int) -> dict[str, int]:
+    """kill -9 to a holder while another one keeps trying: as often that one holds the lock."""
+    folder = state_dir.StateFolder(str(place / "takeover"), "key")
+    taken = 0
+    for _ in range(rounds):
+        read_end, write_end = os.pipe()
+
+        def hold(write_end: int = write_end) -> None:
+            while True:
+                with suppress(AnotherAgent), state_dir.run_lock(folder):
+                    os.write(write_end, b"1")
+                    signal.pause()
+
+        first = forked(hold)
+        os.read(read_end, 1)
+        second = forked(hold)
+        time.sleep(0.02)
+        os.kill(first, signal.SIGKILL)
+        taken += os.read(read_end, 1) == b"1"
+        os.kill(second, signal.SIGKILL)
+        for pid in (first, second):
+            ended(pid)
+        os.close(read_end)
+        os.close(write_end)
+    return {"taken": taken}
+
+
 LOCKS: dict[str, Callable[[state_dir.StateFolder], AbstractContextManager[None]]] = {
     "run": state_dir.run_lock,
     "workspace": state_dir.workspace_lock,
@@ -524,6 +551,7 @@ def begin_edits(root: Path, what: str) -> None:
 
 KINDS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "starts": starts,
+    "takeovers": takeovers,
     "turns": turns,
     "vandal": lambda place, rounds: turns(place, rounds, vandal=True),
     "fences": fences,

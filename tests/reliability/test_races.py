@@ -100,6 +100,11 @@ def test_the_lease_of_a_machine_that_went_down_is_taken_at_once(vault: Vault) ->
         living.terminate()
 
 
+@pytest.mark.parametrize("rounds", [3, pytest.param(200, marks=pytest.mark.slow)])
+def test_whoever_waits_for_a_killed_agent_runs(tmp_path: Path, rounds: int) -> None:
+    assert raced("takeovers", tmp_path, rounds)["taken"] == rounds
+
+
 @pytest.mark.parametrize("rounds", [4, pytest.param(500, marks=pytest.mark.slow)])
 def test_nobody_is_inside_a_lock_twice(tmp_path: Path, rounds: int) -> None:
     """The agent's, the workspace's, a session's, the history's, the dream's, the spool's; four processes at each."""
