@@ -33,7 +33,6 @@ class Setup(TypedDict):
     dry_run: bool
     steps: list[SetupStep]
     signet: list[str]  # What to do about Signet, if it uses the workspace.
-    extras: list[str]  # Optional features that are not installed.
     models: list[str]  # Language models found on this machine; none is turned on.
     next: list[str]
 
@@ -136,13 +135,6 @@ class HooksInstall(TypedDict):
 HooksUninstall = HooksInstall
 
 
-class HooksStatusHarnessPrompts(TypedDict):
-    seen: int
-    injected: int
-    lines: int
-    used: int
-
-
 class HooksStatusHarnessProblem(TypedDict):
     code: str
     message: str
@@ -162,8 +154,6 @@ class HooksStatusHarness(TypedDict):
     signet: list[str]
     transcripts_read: int
     last_read: str | None
-    last_trouble: str | None
-    prompts: HooksStatusHarnessPrompts
     problems: list[HooksStatusHarnessProblem]
 
 
@@ -591,7 +581,6 @@ Dream = DreamSweep | DreamUndone
 class Render(TypedDict):
     agent_id: str
     memory_md: str
-    changed: bool
     sessions_in_window: int
     rows_rendered: int
     rows_clipped: int
@@ -671,7 +660,6 @@ EntitySet = EntityCreate
 EntityAppend = EntityCreate
 EntityPrune = EntityCreate
 EntityStatus = EntityCreate
-EntityRename = EntityCreate
 EntityPropose = EntityCreate
 
 
@@ -1149,17 +1137,12 @@ class FleetReport(TypedDict):
     unreachable: list[FleetReportUnreachable]
 
 
-class EjectPage(TypedDict):
-    path: str
-    change: Literal["unmarked", "emptied", "removed"]
-
-
 class EjectPlan(TypedDict):
     workspace: str
     dry_run: bool  # Whether nothing was changed.
     services: list[str]
     hooks: list[str]
-    pages: list[EjectPage]
+    pages: list[str]
     state: str | None
     only_here: dict[str, int]
     in_the_way: str | None
@@ -1170,7 +1153,7 @@ class EjectDone(TypedDict):
     dry_run: bool  # Whether nothing was changed.
     services: list[str]
     hooks: list[str]
-    pages: list[EjectPage]
+    pages: list[str]
     state_deleted: str | None
     by_hand: list[str]  # What is left to do, one line each.
     notes: list[str]

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
 
 import apsw
 
@@ -20,12 +19,12 @@ from signet_sync.capture import intake, spool
 from signet_sync.capture.worker import due
 from signet_sync.errors import AnotherAgent, DatabaseError, Halted, WorkspaceError
 from signet_sync.formats import managed_block
-from signet_sync.formats.paths import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_ID, dream_page, head_page, page_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_ID, head_page, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.host.service_manager import ServiceChange, ServiceState
-from signet_sync.pages import page_files, signet_daemon
+from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import Settings
@@ -40,12 +39,10 @@ from signet_sync.sync.workspace import Workspace
 _ENDING = 10.0  # seconds: a stopped agent ends within two, unless the machine is busy
 _ATTEMPTS = 5
 
-PageChange = Literal["unmarked", "emptied", "removed"]
-
 
 @dataclass(frozen=True, slots=True)
 class EjectPlan:
-    """What eject would do: units, harnesses with our hooks, pages and their changes, the state folder.
+    """What eject would do: units, harnesses with our hooks, pages that lose their markers, the state folder.
 
     `state` is None if there is none. `only_here` counts what exists only in it. `marked`: the vault contains the id by
     which it is found. `in_the_way` is a `run` that no service of ours would stop.
@@ -53,7 +50,7 @@ class EjectPlan:
 
     services: tuple[ServiceState, ...]
     harnesses: tuple[str, ...]
-    pages: tuple[tuple[str, PageChange], ...]
+    pages: tuple[str, ...]
     state: str | None
     only_here: Mapping[str, int]
     marked: bool
@@ -71,7 +68,7 @@ class Ejected:
 
     services: list[ServiceChange] = field(default_factory=list)
     hooks: list[hooks_install.HookOutcome] = field(default_factory=list)
-    pages: list[tuple[str, PageChange]] = field(default_factory=list)
+    pages: list[str] = field(default_factory=list)
     state: str | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -83,7 +80,7 @@ class Ejected:
         ]
 
 
-def plan(root: str, database: str, *, blank: bool = False) -> EjectPlan:
+def plan(root: str, database: str) -> EjectPlan:
     """Returns what `eject` would do. Writes nothing. Raises `WorkspaceError`."""
     require_root(root)
     folder = state_dir.locate(root)
@@ -92,7 +89,7 @@ def plan(root: str, database: str, *, blank: bool = False) -> EjectPlan:
     return EjectPlan(
         tuple(services),
         tuple(_plugged(root)),
-        tuple((path, _change(after, blank=blank)) for path, _, after in _pages(root, blank=blank)),
+        tuple(path for path, _, _ in _pages(root)),
         folder.path if there else None,
         _only_here(database, folder),
         files.status_of(root, OWN) is not None,
@@ -106,10 +103,9 @@ def eject(
     *,
     now_us: int,
     database: str | None = None,
-    blank: bool = False,
     keep_state: bool = False,
 ) -> Ejected:
-    """Uninstalls from a workspace; with `blank` no generated text stays, with `keep_state` its state folder does.
+    """Uninstalls from a workspace; with `keep_state` its state folder stays.
 
     Raises `AnotherAgent` while a `run` is active that no service of ours would stop, `Halted` while files are away,
     `WorkspaceError`, `DatabaseError`, `OSError`. What was done until then stays done.
@@ -132,7 +128,7 @@ def eject(
                 _last_pass(workspace, now_us)
         if os.path.isdir(folder.path):
             locks.enter_context(state_dir.workspace_lock(folder))
-        done.pages = [_rewrite(root, path, blank=blank) for path, _, _ in list(_pages(root, blank=blank))]
+        done.pages = [_rewrite(root, path) for path, _, _ in list(_pages(root))]
         if pid := signet_daemon.daemon_pid(root):
             done.notes.append(f"a Signet daemon (pid {pid}) runs on this workspace and may write MEMORY.md itself")
         if not keep_state:
@@ -218,21 +214,15 @@ def _heads(root: str) -> list[str]:
     return [path for path in pages if page_agent(path) is not None]
 
 
-def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None]]:
-    """Yields pages with a block of ours, their present and their future bytes; None: the page is deleted.
+def _pages(root: str) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yields the MEMORY.md pages with markers of ours, their present bytes and those without the markers.
 
-    Session log pages keep their markers unless deleted: users do not write there, and the markers identify them later.
+    Session log pages keep theirs: users do not write there, and the markers identify them later.
     """
-    paths = _heads(root)
-    if blank:
-        agents = [agent_id for path in paths if (agent_id := page_agent(path))]
-        paths += [path for agent_id in agents for path in (*page_files.on_disk(root, agent_id), dream_page(agent_id))]
-    for path in dict.fromkeys(paths):
+    for path in _heads(root):
         found = _read(root, path)
-        if found is None:
-            continue
-        after = managed_block.without_block(found.raw) if blank else managed_block.without_marks(found.raw)
-        if after != found.raw and found.raw.strip():
+        after = managed_block.without_marks(found.raw) if found is not None else b""
+        if found is not None and after != found.raw and found.raw.strip():
             yield path, found.raw, after
 
 
@@ -241,26 +231,12 @@ def _read(root: str, path: str) -> Found | None:
     return found if isinstance(found, Found) else None
 
 
-def _change(after: bytes | None, *, blank: bool) -> PageChange:
-    return "removed" if after is None else "emptied" if blank else "unmarked"
-
-
-def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, PageChange]:
-    """Writes one page without our part. Raises `WorkspaceError` if a program keeps writing to it."""
-    change: PageChange = "emptied" if blank else "unmarked"
+def _rewrite(root: str, wanted: str) -> str:
+    """Writes one page without our markers. Raises `WorkspaceError` if a program keeps writing to it."""
     for _ in range(_ATTEMPTS):
-        page = next((page for page in _pages(root, blank=blank) if page[0] == wanted), None)
-        if page is None:
-            return wanted, change
-        path, before, after = page
-        change = _change(after, blank=blank)
-        if after is None:
-            saved = not files.retract(root, path, before)
-            files.remove_empty_folders(root, path.rpartition("/")[0], "")
-        else:
-            saved = files.replace(root, path, after, before).displaced is not None
-        if not saved:
-            return path, change
+        page = next((page for page in _pages(root) if page[0] == wanted), None)
+        if page is None or files.replace(root, wanted, page[2], page[1]).displaced is None:
+            return wanted
     raise WorkspaceError(
         "the page kept changing while it was written", path=wanted, hint="close it in other programs, then eject again"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,7 +11,6 @@ from functools import partial
 import apsw
 
 from signet_sync.app.workspace import establish
-from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files, signet_entries
@@ -47,16 +45,13 @@ class HookOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """Whether a harness's hooks work: what arrived from them, and what failed last.
+    """Whether a harness's hooks work: what arrived from them.
 
-    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import. `prompts` counts
-    of the last 30 days those `seen`, those at which something was `injected`, its `lines`, and those `used` later.
+    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
     """
 
     transcripts_read: int
     last_read: str | None
-    last_trouble: str | None
-    prompts: dict[str, int]
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -157,19 +152,11 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
     """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
-    read, folder = _read_lately(database), state_dir.locate(root)
-    trouble, records = _last_trouble(folder), list(injections.every(folder))
+    read = _read_lately(database)
     found = {}
     for name in names:
-        own = [record for record in records if record.harness == name]
-        prompts = {
-            "seen": sum(record.prompts for record in own),
-            "injected": sum(record.answered for record in own),
-            "lines": sum(record.injected for record in own),
-            "used": sum(len(record.used) for record in own),
-        }
         transcripts, last_read = read.get(name, (0, None))
-        found[name] = Signs(transcripts, last_read, trouble.get(name), prompts)
+        found[name] = Signs(transcripts, last_read)
     return found
 
 
@@ -211,21 +198,6 @@ def _read_lately(path: str) -> dict[str, tuple[int, str]]:
         return {}
     finally:
         database.connection.close()
-
-
-def _last_trouble(folder: state_dir.StateFolder) -> dict[str, str]:
-    """Returns the last line of each harness in the hooks' log: the time and what went wrong."""
-    found = {}
-    try:
-        with open(os.path.join(folder.logs, "hook.log"), encoding="utf-8", errors="replace") as file:
-            for line in deque(file, maxlen=1000):
-                at, _, rest = line.rstrip("\n").partition(" ")
-                harness, separator, text = rest.partition(": ")
-                if separator:
-                    found[harness] = f"{at} {text}"
-    except OSError:
-        return {}
-    return found
 
 
 def _same(one: str, other: str) -> bool:

@@ -16,7 +16,6 @@ from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.hook import STARTS_AT_PROMPTS
-from signet_sync.capture.injection_use import record_use
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
@@ -131,7 +130,6 @@ def capture(
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         done.repository = repository_of(conversation.project, reported)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
-        record_use(workspace, done.agent_id, conversation)
         if done.compactions and source.harness in STARTS_AT_PROMPTS:  # no event reports a compaction there
             with suppress(OSError):
                 injections.mark_compacted(workspace.state, done.agent_id, conversation.session_id)

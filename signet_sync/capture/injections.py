@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
@@ -24,18 +24,14 @@ _WAIT = 1.0  # seconds for another hook of the same workspace; each holds the lo
 
 
 class Injections:
-    """What one session got: by hash of each line its id ("" if it has none); the ids given at prompts; ids used later.
+    """What one session got: by hash of each line its id ("" if it has none); the ids given at prompts.
 
-    `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `prompts` counts
-    the prompts that were looked at, `answered` those at which something was injected, `injected` the lines of these.
-    `due` is the source of a start whose context waits for a prompt, else "". `at` is the time of the last change in
-    seconds since 1970.
+    `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `due` is the
+    source of a start whose context waits for a prompt, else "". `at` is the time of the last change in seconds
+    since 1970.
     """
 
-    __slots__ = (
-        "agent_id", "answered", "at", "at_prompts", "due", "harness", "injected", "left_out", "lines", "prompts",
-        "used",
-    )  # fmt: skip
+    __slots__ = ("agent_id", "at", "at_prompts", "due", "harness", "left_out", "lines")
 
     def __init__(self, agent_id: str, harness: str) -> None:
         self.agent_id = agent_id
@@ -45,8 +41,6 @@ class Injections:
         self.lines: dict[str, str] = {}
         self.left_out: list[str] = []
         self.at_prompts: list[str] = []
-        self.used: list[str] = []
-        self.prompts = self.answered = self.injected = 0
 
     @property
     def ids(self) -> set[str]:
@@ -57,13 +51,6 @@ class Injections:
         """Adds lines, each with its id, and those for which there was no room."""
         self.lines.update((hash_of(text), line_id) for text, line_id in lines)
         self.left_out += (hash_of(text) for text in left_out)
-
-    def add_prompt(self, ids: Sequence[str]) -> None:
-        """Counts a prompt, and adds what was injected at it."""
-        self.prompts += 1
-        self.answered += bool(ids)
-        self.injected += len(ids)
-        self.at_prompts += ids
 
     def knows(self, text: str) -> bool:
         """Returns whether a line has not changed since the session got it, or since there was no room for it."""
@@ -85,10 +72,6 @@ class Injections:
             "lines": dict([*self.lines.items()][-_MOST_LINES:]),
             "left_out": self.left_out[-_MOST_LINES:],
             "at_prompts": self.at_prompts[-_MOST_IDS:],
-            "used": self.used[-_MOST_IDS:],
-            "prompts": self.prompts,
-            "answered": self.answered,
-            "injected": self.injected,
         }
 
 
@@ -100,14 +83,6 @@ def hash_of(text: str) -> str:
 def read(folder: StateFolder, agent_id: str, session_id: str) -> Injections | None:
     """Returns what a session of an agent got; None if nothing is recorded."""
     return _read(_place(folder, agent_id, session_id))
-
-
-def every(folder: StateFolder) -> Iterator[Injections]:
-    """Yields the records of all sessions."""
-    for name in _names(folder):
-        found = _read(os.path.join(folder.injected, name))
-        if found is not None:
-            yield found
 
 
 @contextmanager
@@ -124,12 +99,6 @@ def updating(folder: StateFolder, agent_id: str, harness: str, session_id: str) 
         if record.document() != before:
             record.at = time.time()
             os.close(publish(path, json.dumps(record.document()).encode(), durable=False))
-
-
-def mark_used(folder: StateFolder, agent_id: str, session_id: str, ids: Collection[str]) -> None:
-    """Adds ids given at prompts that the session used later. Raises `OSError`."""
-    with updating(folder, agent_id, "", session_id) as record:
-        record.used += sorted(set(ids).intersection(record.at_prompts).difference(record.used))
 
 
 def mark_compacted(folder: StateFolder, agent_id: str, session_id: str) -> None:
@@ -167,13 +136,6 @@ def _place(folder: StateFolder, agent_id: str, session_id: str) -> str:
     return os.path.join(folder.injected, f"{name}.json")
 
 
-def _names(folder: StateFolder) -> list[str]:
-    try:
-        return sorted(name for name in os.listdir(folder.injected) if name.endswith(".json"))
-    except OSError:
-        return []
-
-
 def _read(path: str) -> Injections | None:
     """Reads a record; what is damaged counts as missing."""
     found = read_json(path) or {}
@@ -185,9 +147,6 @@ def _read(path: str) -> Injections | None:
     if isinstance(lines, dict):
         record.lines = {hash_: one for hash_, one in lines.items() if isinstance(one, str)}
     record.left_out, record.at_prompts = _words(found.get("left_out")), _words(found.get("at_prompts"))
-    record.used = _words(found.get("used"))
-    record.prompts, record.answered = _count(found.get("prompts")), _count(found.get("answered"))
-    record.injected = _count(found.get("injected"))
     due = found.get("due")
     record.due = due if isinstance(due, str) else ""
     at = found.get("at")
@@ -197,10 +156,6 @@ def _read(path: str) -> Injections | None:
 
 def _words(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-
-
-def _count(value: object) -> int:
-    return value if type(value) is int else 0
 
 
 @contextmanager

@@ -5,14 +5,12 @@ A path or id that contains a secret is stored only as `storable_path` makes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import NamedTuple
 
 from signet_sync.formats.session_token import token_of
-from signet_sync.storage.database.batches import LISTED, listed
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import NODES
 from signet_sync.text.stored_names import storable_path
 
 # The outcome for a transcript whose session was removed.
@@ -125,14 +123,6 @@ def redact(database: Database) -> None:
 def forget_removed(database: Database) -> None:
     """Lets transcripts of removed sessions be read again after a removal was undone."""
     database.execute("delete from captures where outcome = ?", (REMOVED,))
-
-
-def injected(database: Database, agent_id: str, ids: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns by id the text of things that hooks injected, and the file of those that are artifacts."""
-    given = (agent_id, listed(ids))
-    texts = database.execute(f"select id, text from recall_lines where agent_id = ? and id {LISTED}", given)
-    paths = database.execute(f"select id, source_ref from {NODES} where agent_id = ? and id {LISTED}", given)
-    return dict(texts), {one: path for one, path in paths if path}
 
 
 def _of(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:

@@ -73,7 +73,6 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "advanced": {
         "obsidian": ("obsidian", "Set up the workspace as a vault of Obsidian."),
         "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
-        "completion": ("completion", "Print the completion script of a shell."),
     },
     # What harnesses and other programs call; `--help` leaves it out.
     HIDDEN: {
@@ -86,18 +85,6 @@ COMMANDS: dict[str, Listed] = {
     name: Listed(module, group, text) for group, listed in _GROUPS.items() for name, (module, text) in listed.items()
 }
 GROUPS: tuple[str, ...] = tuple(group for group in _GROUPS if group != HIDDEN)
-
-# Words that people type for what another command does; errors propose it.
-MEANT: dict[str, str] = {
-    "delete": "remove",
-    "undo": "remove --undo",
-    "blockers": "digest",
-    "decisions": "digest",
-    "today": "digest --day",
-    "sessions": "open",
-    "ask": "recall",
-    "why": "expand",
-}
 
 # Each stands for the first of its commands that the program, or a group such as `entity`, has.
 ALIASES: dict[str, tuple[str, ...]] = {

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -17,7 +16,6 @@ from signet_sync.admin.demo import entities, sessions
 from signet_sync.app.workspace import opened
 from signet_sync.cli.main import Context, confirm, json_option, pass_context, yes_option
 from signet_sync.cli.parsing import Command
-from signet_sync.cli.reindex import show as show_pass
 from signet_sync.formats.paths import display
 from signet_sync.integrity import report
 from signet_sync.settings.model import load
@@ -31,11 +29,10 @@ _WIDTH = 100
 
 @click.command(cls=Command)
 @click.argument("path", required=False, default="signet-demo")
-@click.option("--all", "show_all", is_flag=True, help="Print all of MEMORY.md and what the first pass found.")
 @yes_option
 @json_option
 @pass_context
-def demo(context: Context, path: str, show_all: bool, yes: bool) -> int:
+def demo(context: Context, path: str, yes: bool) -> int:
     """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show what to try.
 
     An earlier demo in PATH is deleted with everything in it, after you agree.
@@ -47,20 +44,17 @@ def demo(context: Context, path: str, show_all: bool, yes: bool) -> int:
     settings, _ = load(root)
     # In a separate index, as on another machine: our own index then sees all of it for the first time, damage included.
     with opened(root, settings, database=":memory:") as elsewhere:
-        made = sessions.write_sessions(elsewhere, context.now_us)
+        sessions.write_sessions(elsewhere, context.now_us)
     with opened(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=context.now_us))
         sessions.mark(workspace.state)
-        planted = entities.make_entities(workspace, context.now_us)
+        entities.make_entities(workspace, context.now_us)
         document = report.reindexed(workspace, outcome, context.now_us)
 
     def show() -> None:
         with open(os.path.join(root, "MEMORY.md"), encoding="utf-8") as handle:
             page = handle.read()
-        if show_all:
-            _show_all(root, page, len(made), planted, document)
-        else:
-            _show_start(root, page, document)
+        _show_start(root, page, document)
         _show_what_to_try(root, page)
 
     context.answer(document, show)
@@ -77,19 +71,6 @@ def _show_start(root: str, page: str, document: dict[str, Any]) -> None:
     width = min(shutil.get_terminal_size().columns, _WIDTH)
     for line in re.findall(r"^- (\*\*.*\): .*?)(?: \^\S+)*$", page, re.MULTILINE):
         click.echo(textwrap.fill(line.replace("**", ""), width, initial_indent="  ", subsequent_indent="    "))
-
-
-def _show_all(root: str, page: str, files: int, entities: Sequence[str], document: dict[str, Any]) -> None:
-    click.secho(f"{files} sample files in {root}; this is their MEMORY.md:", bold=True)
-    click.echo()
-    _show_page(page)
-    click.echo()
-    click.secho("Result of the first pass", bold=True)
-    show_pass(document)
-    click.echo()
-    click.secho(f"{len(entities)} entities, files to read and edit", bold=True)
-    for profile in entities:
-        click.echo(f"  {profile}")
 
 
 def _show_what_to_try(root: str, page: str) -> None:
@@ -123,14 +104,3 @@ def _program() -> list[str]:
         return ["signet-sync"]
     called = sys.argv[0]
     return [os.path.relpath(called)] if os.path.basename(called) == "signet-sync" else ["python", "-m", "signet_sync"]
-
-
-def _show_page(page: str) -> None:
-    """Prints the page for a person: headings highlighted, links dimmed, nothing cut."""
-    for line in page.split("\n"):
-        if line.startswith("#"):
-            click.secho(line, fg="cyan", bold=True)
-        elif line.startswith("<!--"):
-            click.secho(line, dim=True)
-        else:
-            click.echo(re.sub(r"\[\[[^\]]*\]\]", lambda m: click.style(m[0], dim=True), line))

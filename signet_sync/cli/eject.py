@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from signet_sync.admin import eject as ejection
-from signet_sync.admin.eject import Ejected, EjectPlan, PageChange
+from signet_sync.admin.eject import Ejected, EjectPlan
 from signet_sync.cli.main import (
     Context,
     confirm,
@@ -32,34 +31,29 @@ _ONLY_HERE = {
     "given_up": ("session that could not be captured", "sessions that could not be captured"),
     "originals": ("original of a changed or missing file", "originals of changed or missing files"),
 }
-_OUTCOMES = {
-    "unmarked": "its generated text stays, as ordinary markdown",
-    "emptied": "its generated text is removed, what people wrote stays",
-    "removed": "is deleted: all of it is generated",
-}
+
+_UNMARKED = "its generated text stays, as ordinary markdown"
 
 
 @click.command(cls=Command)
 @yes_option
 @click.option("--keep-state", is_flag=True, help="Keep the state folder: database, seals, backups, logs.")
-@click.option("--blank", is_flag=True, help="Remove generated text from all pages; what people wrote stays.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done.")
 @now_option
 @json_option
 @pass_context
-def eject(context: Context, yes: bool, keep_state: bool, blank: bool, dry_run: bool) -> int:
+def eject(context: Context, yes: bool, keep_state: bool, dry_run: bool) -> int:
     """Detach signet-sync from this workspace: service, hooks and state folder are removed, MEMORY.md stays.
 
     First the service is stopped and removed, hooks and MCP server are removed from every harness that has them for this
     workspace, and captured sessions that wait are written. Then MEMORY.md loses its two markers and becomes ordinary
-    markdown; with --blank it loses the generated text, and ledger/ and DREAMS.md are deleted. Last, the state folder is
-    deleted, unless you keep it: memories, pins and other native rows exist nowhere else (signet-sync backup create
-    FILE saves them).
+    markdown. Last, the state folder is deleted, unless you keep it: memories, pins and other native rows exist nowhere
+    else (signet-sync backup create FILE saves them).
 
     memory/ with its tombstones, entities/, a git history and your settings stay untouched. If it is interrupted, run
     the same command again. signet-sync reindex starts over, below the text that MEMORY.md then contains.
     """
-    plan = ejection.plan(context.root, context.database_path(), blank=blank)
+    plan = ejection.plan(context.root, context.database_path())
 
     def show_plan() -> None:
         _show_plan(context, plan, keep_state=keep_state)
@@ -85,7 +79,6 @@ def eject(context: Context, yes: bool, keep_state: bool, blank: bool, dry_run: b
         context.settings(),
         now_us=context.now_us,
         database=context.chosen_database,
-        blank=blank,
         keep_state=keep_state,
     )
     document = {"workspace": context.root, "dry_run": False, **_document(done)}
@@ -101,7 +94,8 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         click.echo(f"  service: {unit.name} is stopped and removed")
     for harness in plan.harnesses:
         click.echo(f"  hooks and MCP server: removed from {harness}'s settings")
-    _show_pages(plan.pages)
+    for path in plan.pages:
+        click.echo(f"  {path}: {_UNMARKED}")
     if plan.state:
         kept = "stays (--keep-state)" if keep_state else "is deleted, if you agree: database, seals, backups, logs"
         click.echo(f"  {display(plan.state)}: {kept}")
@@ -117,16 +111,6 @@ def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
         click.echo("  nothing of signet-sync is left")
 
 
-def _show_pages(pages: Sequence[tuple[str, PageChange]]) -> None:
-    """Lists MEMORY.md and other pages one by one, the many pages of the session log as one."""
-    ledger = [path for path, _ in pages if "ledger/" in path]
-    for path, change in pages:
-        if path not in ledger:
-            click.echo(f"  {path}: {_OUTCOMES[change]}")
-    if ledger:
-        click.echo(f"  ledger/: generated text is removed from {counted(len(ledger), 'page')}")
-
-
 def _counted(plan: EjectPlan) -> str:
     return ", ".join(counted(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
 
@@ -137,7 +121,8 @@ def _show(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool)
             click.echo(f"  {step}")
     for outcome in done.hooks:
         click.echo(f"  hooks and MCP server: removed from {outcome.harness}'s settings")
-    _show_pages(done.pages)
+    for path in done.pages:
+        click.echo(f"  {path}: {_UNMARKED}")
     if done.state:
         click.echo(f"  deleted {display(done.state)}")
     elif plan.state and keep_state:
@@ -155,7 +140,7 @@ def _plan_document(plan: EjectPlan) -> dict[str, Any]:
     return {
         "services": [unit.name for unit in plan.services],
         "hooks": list(plan.harnesses),
-        "pages": [{"path": path, "change": change} for path, change in plan.pages],
+        "pages": list(plan.pages),
         "state": plan.state,
         "only_here": dict(plan.only_here),
         "in_the_way": None if plan.in_the_way is None else plan.in_the_way.message,
@@ -166,7 +151,7 @@ def _document(done: Ejected) -> dict[str, Any]:
     return {
         "services": [unit.path for unit in done.services],
         "hooks": [outcome.harness for outcome in done.hooks],
-        "pages": [{"path": path, "change": change} for path, change in done.pages],
+        "pages": list(done.pages),
         "state_deleted": done.state,
         "by_hand": done.by_hand,
         "notes": list(done.notes),

@@ -212,11 +212,6 @@ def _show_condition(condition: Condition, signs: Signs) -> None:
     if condition.events or signs.transcripts_read:
         read = f"last {signs.last_read}, {signs.transcripts_read} in total" if signs.last_read else "none yet"
         click.echo(f"  transcripts read: {read}")
-    if (prompts := signs.prompts)["seen"]:
-        lines = f"{counted(prompts['lines'], 'line')} at {prompts['injected']} of {counted(prompts['seen'], 'prompt')}"
-        click.echo(f"  injected in 30 days: {lines}, {prompts['used']} used later")
-    if signs.last_trouble:
-        click.echo(display(f"  last error: {signs.last_trouble}"))
     if condition.asks:
         click.echo(f"  {condition.asks}")
     for problem in condition.problems:

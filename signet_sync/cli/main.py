@@ -15,7 +15,7 @@ import click
 
 from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, GROUPS
-from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand
+from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand, alike
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
@@ -355,8 +355,6 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
     if isinstance(error, click.BadParameter) and (wanted := _number_wanted(error)):
         return UsageError(wanted, hint=hint)
     if isinstance(error, click.NoSuchOption):
-        from signet_sync.cli.suggestions import alike  # only for this error
-
         meant = alike(error.option_name, error.possibilities or ())
         return proposing(UsageError(error.message.removesuffix("."), hint=hint), meant)
     # click lists choices on separate lines.

@@ -90,7 +90,7 @@ def signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept
 
     if dry_run:
         with _looking(context) as workspace:
-            found = operations.preview(workspace, path, context.now_us)
+            found = operations.migrate(workspace, path, context.now_us, write=False)
         out = signet_admin.TakenOut()
     else:
         if hooks:

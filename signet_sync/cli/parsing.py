@@ -9,12 +9,12 @@ import click
 from click.core import ParameterSource
 
 from signet_sync.cli.commands import ALIASES
-from signet_sync.errors import UsageError
+from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.clock import now_us
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _GIVEN = "signet_sync.cli.given"  # in `click.Context.meta`, which the contexts of one command line share
 
@@ -138,6 +138,10 @@ class Group(_Described, click.Group):
         """Returns the names of its commands."""
         return list(self.commands)
 
+    def _shown(self, ctx: click.Context) -> list[str]:
+        hidden = {one for one, command in self.commands.items() if command.hidden}  # none of the program, loaded on use
+        return [one for one in self.list_commands(ctx) if one not in hidden]
+
     def named(self, ctx: click.Context, name: str) -> str | None:
         """Returns the name of the command that a name or an alias stands for."""
         names = self.list_commands(ctx)
@@ -149,10 +153,18 @@ class Group(_Described, click.Group):
         """Returns the command that the first word stands for. Raises `UsageError` with what was perhaps meant."""
         name = self.named(ctx, args[0])
         if name is None and not ctx.resilient_parsing and not args[0].startswith("-"):
-            from signet_sync.cli import suggestions  # only for this error
-
-            raise UnknownCommand(suggestions.unknown_command(ctx, self, args[0]), ctx)
+            words = ctx.command_path.partition(" ")[2]
+            message = f"{words}{': ' if words else ''}no command {args[0][:60]!r}"
+            meant = [f"{words} {one}".strip() for one in alike(args[0], self._shown(ctx))]
+            raise UnknownCommand(proposing(UsageError(message, hint=f"see {ctx.command_path} --help"), meant), ctx)
         return super().resolve_command(ctx, args if name is None else [name, *args[1:]])
+
+
+def alike(word: str, known: Sequence[str]) -> list[str]:
+    """Returns those of some names that are spelled nearly like a word, the best first."""
+    from difflib import get_close_matches  # only for errors
+
+    return get_close_matches(word, known, 3, 0.7)
 
 
 class Moment(click.types.StringParamType):

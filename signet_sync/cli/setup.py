@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -28,7 +27,7 @@ from signet_sync.cli.main import (
 )
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import ConfigError, SignetSyncError, extra_hint
+from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, SIGNET_DATABASES, display
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import service as services
@@ -38,11 +37,6 @@ from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
-# Extras that most people want: what each is for, and a module that it installs.
-_OFFERED = {
-    "ui": ("the page in a browser (signet-sync ui)", "starlette"),
-    "mcp": ("memory as tools for agents (signet-sync mcp)", "mcp"),
-}
 _WIDTH = 11
 PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
 
@@ -79,7 +73,7 @@ def setup(
     """Set everything up: the workspace, hooks of the coding agents found here, past sessions, index and service.
 
     Asks at most three questions, Enter takes the recommended answer; what exists is kept, and a second run changes
-    nothing that is in place. Optional features and language models are offered at the end, none is turned on.
+    nothing that is in place. Language models are offered at the end, none is turned on.
 
     init, hooks install, import, reindex and service install do the same one by one.
     """
@@ -108,7 +102,6 @@ def setup(
         "dry_run": dry_run,
         "steps": [_document(step) for step in steps],
         "signet": signet,
-        "extras": [name for name, (_, module) in _OFFERED.items() if find_spec(module) is None],
         "models": [model.name for model in installed_models(os.environ)],
         "next": _next(context, steps),
     }
@@ -348,10 +341,6 @@ def _next(context: Context, steps: list[Step]) -> list[str]:
 
 def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) -> None:
     show_by_hand([display(line) for step in steps for line in step.left])
-    if document["extras"]:
-        click.secho("optional:", bold=True)
-        for name in document["extras"]:
-            click.echo(f"  {_OFFERED[name][0]}: {extra_hint(name)}")
     show_models(context.root)
     if document["dry_run"]:
         click.echo("nothing was done (--dry-run)")

@@ -21,7 +21,7 @@ _LOG = "change-log"
 # Operations that an entry counts, and their words in it. Daily summaries are not counted.
 _WORDS = {
     "create": "created", "set": "set", "append": "appended", "append_item": "item added", "prune_item": "item pruned",
-    "deprecate": "deprecated", "status": "status changed", "rename": "renamed", "pin": "pinned", "unpin": "unpinned",
+    "deprecate": "deprecated", "status": "status changed", "pin": "pinned", "unpin": "unpinned",
     "lock": "locked", "unlock": "unlocked", "propose": "proposed", "approve": "approved", "reject": "rejected",
     "schema": "schema changed", "human_edit": "edited by hand", "erase": "erased by a removal",
 }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Required, TypedDict
 
-from signet_sync.entities import observe, relation_items, rename, write_ahead
+from signet_sync.entities import observe, relation_items, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log.agent_log import new_ulid
 from signet_sync.entities.event_log.events import Actor, Event, key_of, replayed, request_sha256
@@ -24,7 +24,7 @@ from signet_sync.sync.workspace import Workspace
 
 _TRIES = 3
 # Operations on a part that change the items about patterns of relationships.
-_SHOWN = ("rename", "deprecate", "status")
+_SHOWN = ("deprecate", "status")
 
 
 class Caller(TypedDict, total=False):
@@ -110,8 +110,6 @@ def run_request(
                 event, entity = act(repo)
             except FileChanged:
                 continue
-            if event.op == "rename":
-                rename.relink(repo, entity)
             if entity.kind != "part" or event.op in _SHOWN:
                 relation_items.update_patterns_in(repo)
             return _finish(repo, request, event, before)

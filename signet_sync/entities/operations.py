@@ -14,12 +14,12 @@ from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
 from signet_sync.entities.execute import Caller, EntityRequest, Writer, edit_entity, run_request
-from signet_sync.entities.repository import Entity, EntityRepository, words
+from signet_sync.entities.repository import Entity, EntityRepository
 from signet_sync.entities.results import EntityResult
 from signet_sync.entities.section_edits import TargetSection
 from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import Kind, slug_of
+from signet_sync.formats.entity_paths import Kind
 from signet_sync.formats.timestamps import iso
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sentences import flatten
@@ -153,23 +153,6 @@ def set_status(
         after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
         line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "") if before != wanted else None
         return _plan_profile(repo, entity, request, "status", after, line, reason=why)
-
-    return edit_entity(workspace, agent_id, ref, request, plan)
-
-
-def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **caller: Unpack[Caller]) -> EntityResult:
-    """Changes an entity's title and its folder's slug; the id stays the same. Raises as `set_section`."""
-    title = section_edits.clean_line(name)
-    request = EntityRequest.of("rename", caller, {"ref": ref, "name": title.text}, title.redactions)
-
-    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        after = edits.with_title(entity.profile, title.text)
-        before = entity.profile.title
-        called = words(after.fields.get("aliases"))
-        if before in called:
-            after = edits.with_fields(after, {"aliases": [after.title if one == before else one for one in called]})
-        line = f"Renamed: {before} → {after.title}" if after.title != before else None
-        return _plan_profile(repo, entity, request, "rename", after, line, slug=slug_of(after.title))
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 

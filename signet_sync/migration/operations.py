@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from tempfile import TemporaryFile
 
 from signet_sync.errors import Halted
@@ -65,42 +66,35 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
 # ── Signet ──
 
 
-def preview(workspace: Workspace, path: str, now_us: int) -> Report:
-    """Reports what would be brought from Signet's database at a path; writes nothing. Raises `HarnessError`."""
-    report = Report(path, dry_run=True)
-    with signet_database.opened(path) as signet, TemporaryFile() as aside:
-        migration = SignetMigration(workspace, signet, report, now_us, aside)
-        _note_removed(report, _covered(workspace, migration.removals()))
-        migration.bring()
-    return report
-
-
 def migrate(
     workspace: Workspace,
     path: str,
     now_us: int,
     *,
+    write: bool = True,
     confirm: Callable[[int], None] = lambda removed: None,
     accept_removals: bool = False,
 ) -> Report:
-    """Brings what is not here yet from Signet's database at a path. Ended early, it is finished by the same call.
+    """Brings what is not here yet from Signet's database at a path; without `write` only reports what would come.
 
-    `confirm` is called if sessions that are here are about to be removed, with their number, and may raise.
-    Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
+    Ended early, it is finished by the same call. `confirm` is called if sessions that are here are about to be removed,
+    with their number, and may raise. Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
     """
-    report = Report(path, dry_run=False)
-    with signet_database.opened(path) as signet:
-        # What Signet removed is confirmed first.
-        _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
-        migration = SignetMigration(workspace, signet, report, now_us)
+    report = Report(path, dry_run=not write)
+    with signet_database.opened(path) as signet, nullcontext() if write else TemporaryFile() as aside:
+        if write:
+            # What Signet removed is confirmed first.
+            _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
+        migration = SignetMigration(workspace, signet, report, now_us, aside)
         tombstones = migration.removals()
         covered = _covered(workspace, tombstones)
-        if covered:
+        if write and covered:
             if not accept_removals:
                 _require_few(workspace, tombstones, path)
             confirm(covered)
-        _note_removed(report, covered)
-        if tombstones:
+        if covered:
+            report.notes.append(f"{'' if write else 'to be '}removed here, as in Signet: {counted(covered, 'session')}")
+        if write and tombstones:
             # Ended early, the next pass finishes what this has begun.
             with state_dir.workspace_lock(workspace.state):
                 for one in tombstones:
@@ -136,9 +130,3 @@ def _require_whole(outcome: Outcome) -> None:
             f"passes are halted: {outcome.cliff.message}; nothing was brought",
             hint="bring the files back, or first: signet-sync reindex --accept-removals",
         )
-
-
-def _note_removed(report: Report, covered: int) -> None:
-    if covered:
-        what = "to be removed" if report.dry_run else "removed"
-        report.notes.append(f"{what} here, as in Signet: {counted(covered, 'session')}")

@@ -93,7 +93,7 @@ def _found(session: HookSession, words: str) -> str:
     with _record(session) as record:
         known = record.ids
         text, kept = _fitted(session, [hit for hit in hits if hit.id not in known])
-        record.add_prompt([hit.id for hit in kept])
+        record.at_prompts += [hit.id for hit in kept]
     return context.wrapped(text, session.root)
 
 

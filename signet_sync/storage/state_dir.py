@@ -178,19 +178,6 @@ def run_lock_holder(folder: StateFolder) -> bool:
     return False
 
 
-def lock_holder(path: str) -> int | None:
-    """Returns the process that holds the kernel's lock on a file or folder; None if none does, or if unknown."""
-    try:
-        status = os.stat(path)
-        with open("/proc/locks", encoding="ascii", errors="replace") as handle:
-            lines = [line.split() for line in handle]
-    except OSError:
-        return None
-    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    holders = (int(words[4]) for words in lines if words[1] == "FLOCK" and words[5] == place)
-    return next((pid for pid in holders if pid > 0 and process_alive(pid)), None)
-
-
 @contextmanager
 def run_lock(folder: StateFolder) -> Iterator[None]:
     """Locks a workspace for its only `run`. Raises `AnotherAgent` at once if another process holds the lock."""

@@ -26,7 +26,7 @@ class _Batch(NamedTuple):
     place: int
     sources: list[Source]
     more: bool
-    given: Mapping[str, Given[Source, Any]]
+    given: Mapping[str, Given[Source, Any, Any]]
 
 
 def stale(database: Database, pipeline: Pipeline) -> list[Deriver]:

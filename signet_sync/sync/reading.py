@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from typing import Any
 
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats.paths import MEMORY
@@ -127,7 +128,7 @@ class _JudgementReader:
     ) -> Iterator[tuple[list[str], Iterator[tuple[str, Judgement | None]]]]:
         """Yields batches of paths with their judgements, None for a file that is unsettled."""
         seen = self._run.outcome.seen
-        ahead: deque[tuple[list[str], Given[str, Judgement]]] = deque()
+        ahead: deque[tuple[list[str], Given[str, Any, Judgement]]] = deque()
         for batch in _batches(paths, seen.files if seen is not None else {}):
             ahead.append((batch, self._given(batch)))
             if len(ahead) > self._ahead:
@@ -135,7 +136,7 @@ class _JudgementReader:
         while ahead:
             yield ahead[0][0], self._taken(*ahead.popleft(), alive)
 
-    def _given(self, batch: Sequence[str]) -> Given[str, Judgement]:
+    def _given(self, batch: Sequence[str]) -> Given[str, Any, Judgement]:
         """Gives a batch to the workers, without quarantined files."""
         seals = artifacts.seals_of(self._workspace.database, batch) if self._workers and self._any_seals else {}
         root = self._workspace.vault
@@ -143,7 +144,7 @@ class _JudgementReader:
         return self._workers.give(self._judge, asked)
 
     def _taken(
-        self, batch: Sequence[str], given: Given[str, Judgement], alive: Alive
+        self, batch: Sequence[str], given: Given[str, Any, Judgement], alive: Alive
     ) -> Iterator[tuple[str, Judgement | None]]:
         answers = dict(given.answers(alive))
         for path in batch:

@@ -2,35 +2,40 @@
 
 A worker gets a function of ours and values, and returns answers. No connection, lock or open file of the pass is passed
 to it. It ends with the pass, even if that was killed. What workers leave unanswered, for whatever reason, the caller
-does itself.
+does itself. The libraries for processes load slowly, so only a pass that has much to do imports them.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from signet_sync.errors import place_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from signet_sync.sync.stages import Alive
-    from signet_sync.sync.worker_pool import Reply, WorkerPool
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Answer = TypeVar("Answer")
+Reply = list[tuple[str, Any]]  # for each value: where the function failed, and its answer
 
 # More would wait for the one process that writes.
 MOST = 4
 # After so many deaths nothing is given to workers any more.
 _DEATHS = 8
-# Limits of one piece, and of what is queued in all; a larger value is sent alone.
-_VALUES = 32
-PIECE = 1 << 20
-WAITING = 32 << 20
+_VALUES = 16  # of one piece
+# Seconds for one piece. The largest possible file takes three.
+LONGEST = 60.0
+# Seconds between two calls of `alive` while the pass waits.
+_STEP = 0.2
 
 
 def useful() -> int:
@@ -47,8 +52,8 @@ class Workers:
 
     def __init__(self, count: int | None = None) -> None:
         self._count = useful() if count is None else count
-        self._pool: WorkerPool | None = None
-        self._single: WorkerPool | None = None  # for the values of a piece over which a worker died
+        self._pool: _Pool | None = None
+        self._single: _Pool | None = None  # for the values of a piece over which a worker died
         self._deaths = 0
         # Where functions failed, without the value, which may contain private text.
         self.failures: set[str] = set()
@@ -72,99 +77,177 @@ class Workers:
 
     def give(
         self, function: Callable[[Value], Answer | None], values: Iterable[tuple[Key, Value]]
-    ) -> Given[Key, Answer]:
-        """Queues values for a function that workers import; each value has a key for its answer.
-
-        Values beyond the limit of queued bytes are not sent.
-        """
-        given: Given[Key, Answer] = Given(self, pickle.dumps(function, pickle.HIGHEST_PROTOCOL) if self else b"")
-        for keys, packed in _pieces(values) if self else ():
+    ) -> Given[Key, Value, Answer]:
+        """Queues values for a function that workers import; each value has a key for its answer."""
+        given: Given[Key, Value, Answer] = Given(self, function)
+        rest = iter(values)
+        while self and (piece := list(islice(rest, _VALUES))):
             self.start()
-            if self._pool is None:
-                break
-            given.pieces.append((keys, packed, self._pool, self._pool.submit(given.function, packed)))
+            if self._pool is not None:
+                given.pieces.append((piece, self._pool, self._pool.submit(function, [value for _, value in piece])))
         return given
 
-    def reply(self, pool: WorkerPool, future: Future[Reply] | None, alive: Alive) -> Reply | None:
+    def reply(self, pool: _Pool, future: Future[Reply] | None, alive: Alive) -> Reply | None:
         """Waits for the answers to a piece; None if a worker died, or was killed because it took too long."""
-        found = pool.wait(future, alive)
+        found = pool.wait(future, alive, self.failures)
         if found is None and pool is self._pool:
             self._bury(pool)
             self._pool = None
         return found
 
-    def alone(self, function: bytes, value: bytes, alive: Alive) -> tuple[str, Any] | None:
+    def alone(self, function: Callable[[Any], Any], value: object, alive: Alive) -> Reply | None:
         """Returns the answer of a process that has nothing else to do; None if it died over this value, too."""
         if self._single is None:
             self._single = self._started(1)
-            if self._single is None or self._single.wait(self._single.submit(b"", []), alive) is None:
+            if self._single is None or self._single.wait(self._single.submit(len, []), alive, self.failures) is None:
                 self._count = 0  # one that does not even start did not die over a value
-                return "", None
-        found = self._single.wait(self._single.submit(function, [value]), alive)
+                return []
+        found = self._single.wait(self._single.submit(function, [value]), alive, self.failures)
         if found is None:
             self._bury(self._single)
             self._single = None
-        return found[0] if found else None
+        return found
 
-    def _started(self, count: int) -> WorkerPool | None:
+    def _started(self, count: int) -> _Pool | None:
         try:
-            from signet_sync.sync.worker_pool import WorkerPool  # slow import, needed for much work only
-
-            return WorkerPool(count)
+            return _Pool(count)
         except (OSError, ImportError, NotImplementedError):
             self._count = 0
             return None
 
-    def _bury(self, pool: WorkerPool) -> None:
+    def _bury(self, pool: _Pool) -> None:
         pool.end()
         self._deaths += 1
         if self._deaths >= _DEATHS:
             self._count = 0
 
 
-class Given(Generic[Key, Answer]):
-    """Collects the answers to values that workers were given."""
+class Given(Generic[Key, Value, Answer]):
+    """Collects the answers to values that workers were given; `deadly` are keys over which workers died twice."""
 
-    def __init__(self, workers: Workers, function: bytes) -> None:
+    def __init__(self, workers: Workers, function: Callable[[Value], Answer | None]) -> None:
         self._workers = workers
-        self.function = function
-        self.pieces: deque[tuple[list[Key], list[bytes], WorkerPool, Future[Reply] | None]] = deque()
-        # Keys of values over which workers died twice.
+        self._function = function
+        self.pieces: deque[tuple[list[tuple[Key, Value]], _Pool, Future[Reply] | None]] = deque()
         self.deadly: set[Key] = set()
 
     def answers(self, alive: Alive) -> Iterator[tuple[Key, Answer]]:
         """Yields keys and answers in the order of the values, without those left to the caller."""
         while self.pieces:
-            keys, values, pool, future = self.pieces.popleft()
+            piece, pool, future = self.pieces.popleft()
             reply = self._workers.reply(pool, future, alive)
-            for place, key in enumerate(keys):
+            for place, (key, value) in enumerate(piece):
                 if reply is None and not self._workers:
                     break
-                given = reply[place] if reply else self._workers.alone(self.function, values[place], alive)
-                if given is None:
+                one = reply[place : place + 1] if reply is not None else None
+                one = self._workers.alone(self._function, value, alive) if one is None else one
+                if one is None:
                     self.deadly.add(key)
-                    continue
-                failure, answer = given
-                if failure:
-                    self._workers.failures.add(failure)
-                elif answer is not None:
-                    yield key, answer
+                for failure, answer in one or ():
+                    if failure:
+                        self._workers.failures.add(failure)
+                    elif answer is not None:
+                        yield key, answer
 
 
-def _pieces(values: Iterable[tuple[Key, Value]]) -> Iterator[tuple[list[Key], list[bytes]]]:
-    """Packs values into pieces, up to the limit of queued bytes."""
-    keys: list[Key] = []
-    packed: list[bytes] = []
-    size = waiting = 0
-    for key, value in values:
-        keys.append(key)
-        packed.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-        size += len(packed[-1])
-        if len(keys) == _VALUES or size >= PIECE:
-            yield keys, packed
-            waiting += size
-            keys, packed, size = [], [], 0
-            if waiting >= WAITING:
-                return
-    if keys:
-        yield keys, packed
+class _Pool:
+    """Some processes. Raises `OSError`, `ImportError` or `NotImplementedError` where there can be none."""
+
+    def __init__(self, count: int) -> None:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        before = set(multiprocessing.active_children())
+        # Processes are started in the current folder: without this they would run code that lies in it.
+        safe = os.environ.get("PYTHONSAFEPATH")
+        os.environ["PYTHONSAFEPATH"] = "1"
+        try:
+            self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
+            for _ in range(count):
+                self.submit(len, [])  # each starts one, as none is idle yet
+        finally:
+            os.environ.pop("PYTHONSAFEPATH")
+            if safe is not None:
+                os.environ["PYTHONSAFEPATH"] = safe
+        self._processes = set(multiprocessing.active_children()) - before
+        # While we could write ourselves, the rest of an answer whose process was killed would be waited for.
+        self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
+
+    def submit(self, function: Callable[[Any], Any], values: list[Any]) -> Future[Reply] | None:
+        """Queues values for a function; returns None if a process has died."""
+        try:
+            # Pickled here: what a process cannot import would end it.
+            return self._pool.submit(_answers, pickle.dumps((function, values), pickle.HIGHEST_PROTOCOL))
+        except (RuntimeError, OSError):
+            return None
+
+    def wait(self, future: Future[Reply] | None, alive: Alive, failures: set[str]) -> Reply | None:
+        """Waits for the answers to a piece; returns None if a process died, or was killed as it took too long."""
+        from concurrent.futures import CancelledError
+        from concurrent.futures.process import BrokenProcessPool
+
+        end = time.monotonic() + LONGEST
+        while future is not None:
+            try:
+                return future.result(_STEP)
+            except (BrokenProcessPool, CancelledError):
+                return None
+            except TimeoutError:
+                alive()
+                if time.monotonic() > end:
+                    self.end()
+            except Exception as error:  # noqa: BLE001 - the caller does it, and raises its error
+                failures.add(place_of(error))
+                return []
+        return None
+
+    def end(self) -> None:
+        """Kills the processes, whatever they are at."""
+        for process in self._processes:
+            process.kill()
+        self._pool.shutdown(cancel_futures=True)
+
+
+# ── in the worker ──
+
+
+def _begin() -> None:
+    """Makes this worker silent, leaves Ctrl-C to the pass, and ends with it."""
+    import gc
+    import signal
+    import threading
+
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    os.chdir("/")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # it makes no cycles, and does not live long
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _answers(packed: bytes) -> Reply:
+    try:
+        function, values = pickle.loads(packed)  # noqa: S301 - written by the pass
+        return [_answer(function, value) for value in values]
+    except MemoryError:
+        os._exit(1)
+
+
+def _answer(function: Callable[[Any], Any], value: object) -> tuple[str, Any]:
+    """Returns where the function failed, and its answer; the caller repeats a failed call and raises its error."""
+    try:
+        return "", function(value)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the pass reports it
+        return place_of(error), None

@@ -12,7 +12,7 @@ from signet_sync.errors import UsageError
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.web.diff import Differing
-from signet_sync.web.markdown import MarkdownBlock
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
 
 LISTED = 40  # files
@@ -66,7 +66,7 @@ class PathList(NamedTuple):
 class ActionPlan:
     """What an action would do now: sentences, and the state it was computed from, as values of JSON.
 
-    `lists` are files that it is about, `blocks` a text, `differing` a change of one; `final`: it cannot be undone.
+    `lists` are files that it is about, `prose` a text, `differing` a change of one; `final`: it cannot be undone.
     `command` does the same at a terminal; `computed` is what `do` needs of the plan.
     """
 
@@ -78,7 +78,7 @@ class ActionPlan:
     command: str
     fields: Sequence[FormField] = ()
     lists: Sequence[PathList] = ()
-    blocks: Sequence[MarkdownBlock] = ()
+    prose: Prose | None = None
     differing: Differing | None = None
     difference: str = ""
     final: bool = False

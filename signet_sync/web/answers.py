@@ -9,7 +9,8 @@ from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.as_text import handle_of
 from signet_sync.recall.operations import RankedHit
 from signet_sync.storage.database.connection import Database
-from signet_sync.web.link_targets import LinkTarget, of_names
+from signet_sync.web.link_targets import of_names
+from signet_sync.web.links import LinkTarget
 from signet_sync.web.request import ViewRequest
 
 _ANSWERS = 20

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 from signet_sync.errors import UsageError
@@ -16,8 +15,8 @@ from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.recall.store import references
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
-from signet_sync.web.markdown import MarkdownBlock
-from signet_sync.web.markdown import targets as links_of
+from signet_sync.web.links import LinkTarget
+from signet_sync.web.markdown import Prose
 from signet_sync.web.page_lines import PageSection
 
 # The end of the path of a session log page.
@@ -26,16 +25,9 @@ _MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
 _LONGEST = 500  # characters
 
 
-class LinkTarget(NamedTuple):
-    """A view and its parameters."""
-
-    view: str
-    given: Mapping[str, str]
-
-
 def targets(database: Database, agent_id: str, page: Iterable[PageSection]) -> dict[str, LinkTarget]:
     """Returns the target of each link and handle of a page, by its text; links without a target are left out."""
-    named = {span.target for section in page for line in section.lines for span in line.spans if span.target}
+    named = {name for section in page for line in section.lines for name in line.prose.targets}
     return of_names(database, agent_id, named)
 
 
@@ -52,14 +44,14 @@ def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[st
     return found
 
 
-def of_blocks(database: Database, agent_id: str, shown: Iterable[MarkdownBlock]) -> dict[str, LinkTarget]:
+def of_prose(database: Database, agent_id: str, shown: Iterable[Prose]) -> dict[str, LinkTarget]:
     """Returns the targets of links in Markdown that stay within the workspace, if we have a view for them.
 
     All other links stay text: nothing outside the workspace is looked up because a file names it, and a browser looks
     up
     the host of every link that it shows.
     """
-    candidates = {target: _paths_of(target) for target in links_of(shown)}
+    candidates = {target: _paths_of(target) for prose in shown for target in prose.targets}
     known = of_names(database, agent_id, {path for paths in candidates.values() for path in paths})
     return {
         target: known[path]

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+
+
+class LinkTarget(NamedTuple):
+    """A view and its parameters."""
+
+    view: str
+    given: Mapping[str, str]
 
 
 class Links:

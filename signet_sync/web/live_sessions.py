@@ -10,8 +10,7 @@ from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
-from signet_sync.web import transcript
-from signet_sync.web.markdown import MarkdownBlock
+from signet_sync.web.markdown import Prose
 
 _CHARACTERS = 64_000
 
@@ -31,7 +30,7 @@ class RunningTurn(NamedTuple):
 
     role: str
     at: str
-    blocks: list[MarkdownBlock]
+    prose: Prose
     shortened: bool
 
 
@@ -71,6 +70,6 @@ def turns_of(database: Database, agent_id: str, of: Sequence[LiveSession]) -> li
         if room <= 0:
             break
         words = turn.content[:room]
-        found.append(RunningTurn(turn.role, turn.at, transcript.words(words), len(words) < len(turn.content)))
+        found.append(RunningTurn(turn.role, turn.at, Prose(words), len(words) < len(turn.content)))
         room -= max(len(words), 1)
     return found[::-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from signet_sync.web.markdown import MarkdownSpan, spans
+from signet_sync.web.markdown import Prose
 
 _MARKER = re.compile(r"- |> (?:\[!\w+\] )?")  # of an item, and of a note that Obsidian shows as a box
 
@@ -14,7 +14,7 @@ class PageLine(NamedTuple):
     """A line of a section; `item`: it is an item of a list."""
 
     item: bool
-    spans: tuple[MarkdownSpan, ...]
+    prose: Prose
 
 
 class PageSection(NamedTuple):
@@ -33,7 +33,7 @@ def sections(text: str) -> list[PageSection]:
         if heading is not None:
             found.append(PageSection(len(heading[1]), heading[2].strip(), []))
         elif line.strip() and not line.startswith("<!-- signet:"):
-            found[-1].lines.append(PageLine(line.startswith("- "), spans(_without_marker(line))))
+            found[-1].lines.append(PageLine(line.startswith("- "), Prose(_without_marker(line), inline=True)))
     return [section for section in found if section.level or section.lines]
 
 

@@ -1,4 +1,4 @@
-"""Splits a long text into parts at turns, and parses a part into turns of blocks. Pure."""
+"""Splits a long text into parts at turns, and parses a part into turns. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from signet_sync.text import chunking
 from signet_sync.text.chunking import ChunkSpan
-from signet_sync.text.digest.lines import Speaker, call_of, is_ours, turn_of
-from signet_sync.web.markdown import MarkdownBlock, blocks, numbered, open_fence
+from signet_sync.text.digest.lines import Speaker, is_ours, turn_of
+from signet_sync.web.markdown import Prose, open_fence
 
 PART = 8_000  # tokens: about ten screens
 
@@ -31,7 +31,7 @@ class TurnView(NamedTuple):
     at: int | None
     line: int
     goes_on: bool
-    blocks: list[MarkdownBlock]
+    prose: Prose
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,7 @@ def read(script: Script, part: int) -> list[TurnView]:
     """Returns the turns of a part, counted from 0; none if there is no such part."""
     if not 0 <= part < len(script.parts):
         return []
-    return [turn for turn in _turns(script, script.parts[part]) if turn.blocks or turn.label]
-
-
-def words(text: str) -> list[MarkdownBlock]:
-    """Returns the blocks of a text that is not in a file, such as a turn of a running session."""
-    return blocks(numbered(text, 1))
+    return [turn for turn in _turns(script, script.parts[part]) if turn.prose or turn.label]
 
 
 def _turns(script: Script, piece: ChunkSpan) -> Iterator[TurnView]:
@@ -85,7 +80,7 @@ def _turns(script: Script, piece: ChunkSpan) -> Iterator[TurnView]:
     line = script.line_at(piece.start)
     if not starts or starts[0].start > piece.start:
         end = starts[0].start if starts else piece.end
-        yield TurnView("other", "", None, 0, False, _blocks(script, piece.start, end, line))
+        yield TurnView("other", "", None, 0, False, Prose(script.text[piece.start : end], line))
         line += script.text.count("\n", piece.start, end)
     for place, turn in enumerate(starts):
         end = min(starts[place + 1].start if place + 1 < len(starts) else piece.end, piece.end)
@@ -103,23 +98,18 @@ def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: 
     opening = script.text[head : head_end if head_end >= 0 else min(end, head + 1_000)]
     heading = turn_of(opening, ours=script.ours)
     if heading is None:
-        return TurnView("other", "", turn.at, 0, begin > turn.start, _blocks(script, begin, end, line))
+        return TurnView("other", "", turn.at, 0, begin > turn.start, Prose(script.text[begin:end], line))
     speaker, said = heading
     label = speaker.capitalize() if speaker != "other" else _role(opening)
     if begin > turn.start:
         fence = open_fence(script.text[turn.start : begin].split("\n"))
-        return TurnView(speaker, label, turn.at, 0, True, _blocks(script, begin, end, line, fence))
+        return TurnView(speaker, label, turn.at, 0, True, Prose(script.text[begin:end], line, fence))
     # Words may follow the label on the same line.
     body = head + len(opening) - len(said)
     inner = line + script.text.count("\n", begin, body)
-    return TurnView(speaker, label, turn.at, 0 if said else inner, False, _blocks(script, body, end, inner))
+    return TurnView(speaker, label, turn.at, 0 if said else inner, False, Prose(script.text[body:end], inner))
 
 
 def _role(opening: str) -> str:
     found = _WORD.search(opening)
     return found[0].capitalize() if found else ""
-
-
-def _blocks(script: Script, begin: int, end: int, line: int, fence: str = "") -> list[MarkdownBlock]:
-    text = script.text[begin:end]
-    return blocks(numbered(text, line), fence=fence, call_of=call_of if script.ours else None)

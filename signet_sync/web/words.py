@@ -83,7 +83,6 @@ _DONE = {
     "prune_item": "removed an item from",
     "deprecate": "marked as outdated",
     "status": "changed the status of",
-    "rename": "renamed",
     "pin": "pinned",
     "unpin": "unpinned",
     "lock": "locked",

@@ -14,7 +14,7 @@ from agents import Agent, Session
 from workbench import Vault, spawn_ordinary, tree
 
 from signet_sync.admin import hooks_install
-from signet_sync.admin.doctor.checks import harness, machine, storage
+from signet_sync.admin.doctor.checks import harness, storage
 from signet_sync.admin.doctor.checks import vault as checks_vault
 from signet_sync.admin.doctor.finding import Finding
 from signet_sync.admin.doctor.installation import Installation
@@ -104,8 +104,8 @@ def test_what_was_given_up_and_what_is_not_finished_is_told(vault: Vault) -> Non
 
 
 def test_little_room_is_told_with_the_place_to_look_at(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LOW_SPACE", 1 << 62)
-    found = machine.room(installation(vault))
+    monkeypatch.setattr(storage, "LOW_SPACE", 1 << 62)
+    found = storage.room(installation(vault))
     assert {one.level for one in found} == {"problem"} and all("du -xh" in one.remedy for one in found)
 
 

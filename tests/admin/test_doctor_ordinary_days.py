@@ -13,8 +13,6 @@ from agents import Inside, Session, quick, until  # noqa: F401 - `quick` is a fi
 from test_doctor_findings import a_service, ailing, do, fixed, left_alone, look, told, vault  # noqa: F401 - a fixture
 from workbench import Vault, call
 
-from signet_sync.admin.doctor.checks import vault as checks_vault
-from signet_sync.admin.doctor.installation import Installation
 from signet_sync.host import service
 from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
@@ -107,14 +105,6 @@ def test_a_service_whose_program_is_gone(vault: Vault, tmp_path: Path, monkeypat
         script.chmod(0o700)
         unit.write_text(f"ExecStart=:{script} run\n")
         assert service.missing_program(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
-
-
-def test_a_command_of_root_in_a_persons_workspace(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    if os.geteuid() == 0:
-        os.chown(vault.root, 54321, -1)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    found = {one.name: one for one in checks_vault.workspace(Installation(str(vault.root), str(vault.db)))}
-    assert "you are root" in found["root"].message and found["root"].remedy.startswith("sudo -Hu ")
 
 
 @pytest.mark.usefixtures("quick")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from workbench import ROOT, Answer, Vault, call, contents
 
-from signet_sync.host.harness_settings import files, registry
+from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Edit
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
@@ -348,20 +348,6 @@ def test_dry_run_shows_a_diff_and_writes_nothing(home: Path, vault: Vault) -> No
     assert '-\t\t"SessionStart": [' in out
 
 
-def test_who_disables_hooks_is_named(home: Path, vault: Vault, tmp_path: Path, monkeypatch: Any) -> None:
-    managed = put(tmp_path / "managed.json", '{"allowManagedHooksOnly": true}')
-    monkeypatch.setattr(registry, "MANAGED", str(managed))
-    put(home / ".claude/settings.json", '{"disableAllHooks": true}')
-    put(home / ".codex/config.toml", "[features]\nhooks = false\n")
-    put(home / ".gemini/settings.json", '{"hooksConfig": {"enabled": false, "disabled": ["signet-sync"]}}')
-    good(call("hooks", "install", "auto"))
-    found = conditions()
-    assert codes(found["claude-code"]) == ["hooks-disabled", "hooks-disabled"]
-    assert codes(found["codex"]) == ["hooks-disabled"]
-    assert codes(found["gemini"]) == ["hooks-disabled", "hooks-disabled"]
-    assert str(managed) in good(call("hooks", "status", "claude-code")).out
-
-
 # ── Codex ──
 
 
@@ -433,11 +419,10 @@ def test_status_says_what_came_of_the_hooks(home: Path, vault: Vault) -> None:
     transcript = put(home / ".claude/projects/-w/s-1.jsonl", json.dumps(turn | said) + "\n")
     assert "to index them: signet-sync reindex" in good(call("import", "claude-code", str(transcript))).out
     assert "to index them" not in good(call("import", "claude-code", str(transcript))).out
-    put(vault.state / "logs" / "hook.log", "T1 claude-code: first\nT2 codex: other\nT3 claude-code: last: one\n")
     found = conditions()["claude-code"]
-    assert (found["transcripts_read"], found["last_trouble"]) == (1, "T3 last: one")
+    assert found["transcripts_read"] == 1
     told = call("hooks", "status", "claude-code").out
-    assert f"transcripts read: last {found['last_read']}, 1 in total" in told and "last error: T3 last: one" in told
+    assert f"transcripts read: last {found['last_read']}, 1 in total" in told
 
 
 def test_what_is_proposed_names_the_workspace_where_it_must(home: Path, vault: Vault, tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_hooks_at_once_inject_nothing_twice_and_tear_no_record(vault: Vault, cou
     shown = [line for text in texts for line in lines(text)]
     assert shown and len(shown) == len(set(shown))
     record = injections.read(state_dir.locate(str(vault.root)), "default", "s-1")
-    assert record is not None and record.prompts == count and len(record.at_prompts) == len(shown)
+    assert record is not None and len(record.at_prompts) == len(shown)
 
 
 # ── the record ──
@@ -354,13 +354,13 @@ def test_one_hook_at_a_time_changes_a_record(vault: Vault) -> None:
 
     def add() -> None:
         with injections.updating(folder, "default", "codex", "s-1") as record:
-            record.add_prompt(["f-second"])
+            record.at_prompts += ["f-second"]
 
     second = threading.Thread(target=add)
     with injections.updating(folder, "default", "codex", "s-1") as record:
         second.start()
         second.join(0.1)
-        record.add_prompt(["f-first"])
+        record.at_prompts += ["f-first"]
     second.join()
     found = injections.read(folder, "default", "s-1")
     assert found is not None and found.at_prompts == ["f-first", "f-second"]
@@ -393,7 +393,7 @@ def test_records_expire_and_are_bounded(vault: Vault, monkeypatch: pytest.Monkey
     folder = state_dir.locate(str(vault.root))
     for number in range(6):
         with injections.updating(folder, "default", "codex", f"s-{number}") as record:
-            record.add_prompt([f"f-abcdef{number}"])
+            record.at_prompts += [f"f-abcdef{number}"]
     old, *rest = records(vault)
     os.utime(old, (1_000, 1_000))
     now = rest[0].stat().st_mtime
@@ -443,34 +443,6 @@ CANARY = "The canary sings in C sharp"
 
 def injected(*, context: str = "") -> str:
     return f"{OPENING}\nBackground.\n- {CANARY} (a decision, 2026-03-28) ^f-abcdefgh2345\n{CLOSING}{context}"
-
-
-def test_hooks_status_counts_what_was_injected_and_used(vault: Vault, tmp_path: Path) -> None:
-    folder = tmp_path / "transcripts"
-    folder.mkdir()
-    session = "7a1b0c00-0000-4000-8000-000000000001"
-    given = prompt(vault, "claude-code", QUESTION, session)
-    prompt(vault, "claude-code", "Write a haiku about autumn leaves", session)
-    ids = [line.rpartition("^")[2] for line in lines(given)]
-    at = {"sessionId": session, "cwd": PROJECT, "isSidechain": False}
-    said = [
-        {"type": "user", "message": {"role": "user", "content": QUESTION}, "uuid": "u1", "parentUuid": None},
-        {
-            "type": "assistant",
-            "uuid": "u2",
-            "parentUuid": "u1",
-            "message": {"role": "assistant", "content": [{"type": "text", "text": f"As ^{ids[0]} says."}]},
-        },
-    ]
-    (folder / f"{session}.jsonl").write_text(
-        "".join(json.dumps({**at, **one, "timestamp": f"2026-03-29T10:00:0{n}Z"}) + "\n" for n, one in enumerate(said))
-    )
-    assert vault.call("import", "claude-code", str(folder / f"{session}.jsonl")).code == 0
-    (found,) = vault.call("hooks", "status", "claude-code", "--json").json["harnesses"]
-    assert found["prompts"] == {"seen": 2, "injected": 1, "lines": len(ids), "used": 1}
-    plural = "" if len(ids) == 1 else "s"
-    shown = vault.call("hooks", "status", "claude-code").out
-    assert f"injected in 30 days: {len(ids)} line{plural} at 1 of 2 prompts, 1 used later" in shown
 
 
 def test_nothing_that_hooks_injected_returns_to_the_vault(tmp_path: Path) -> None:

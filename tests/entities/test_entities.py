@@ -198,7 +198,7 @@ def test_a_name_that_may_mean_two_is_refused(work: Workspace) -> None:
     operations.deprecate(work, ME, one.id, reason="it was the same one", now_us=NOW_US)
     third = part(work)
     assert third.id not in (one.id, other.id), "an id is nobody's twice"
-    error = refused("ambiguous-entity", operations.rename, work, ME, "inner critic", "X", now_us=NOW_US)
+    error = refused("ambiguous-entity", operations.set_status, work, ME, "inner critic", "x", now_us=NOW_US)
     assert one.id in error.hint and third.id in error.hint
 
 
@@ -211,25 +211,6 @@ def test_deprecation_and_status_leave_a_reason_and_nothing_is_deleted(work: Work
     assert "Status: active → resting (a quiet summer)" in text and "Deprecated: it has left" in text
     operations.set_status(work, ME, made.id, "active", now_us=NOW_US)
     assert "deprecated_reason" not in text_of(work, made) and "Deprecated: it has left" in text_of(work, made)
-    in_step(work)
-
-
-def test_a_rename_moves_the_folder_and_links_follow(work: Workspace) -> None:
-    one, other = part(work), part(work, "Perfectionist")
-    edge = operations.create(
-        work, ME, "relationship", "Both", relation="protects", between=[one.id, other.id], now_us=NOW_US
-    )
-    done = operations.rename(work, ME, one.id, "The Judge", now_us=NOW_US)
-    assert done.id == one.id and done.path == f"entities/parts/the-judge--{one.id}/Inner Critic.md"
-    assert not (Path(work.root) / one.path).parent.exists()
-    assert f"[[{done.path}|The Judge]]" in text_of(work, edge) and "inner-critic" not in text_of(work, edge)
-    assert put(work, one, "role", "It judges.").path == done.path
-    folder = (Path(work.root) / done.path).parent
-    folder.with_name(f"old-one--{one.id}").mkdir()
-    assert operations.rename(work, ME, one.id, "Old One", now_us=NOW_US).path.split("/")[2] == f"old-one--{one.id}"
-    folder.write_text("no folder")
-    kept = operations.rename(work, ME, one.id, "The Judge", now_us=NOW_US)
-    assert kept.path.split("/")[2] == f"old-one--{one.id}" and text_of(work, one).count("# The Judge") == 1
     in_step(work)
 
 
@@ -278,7 +259,7 @@ def test_what_a_person_locked_or_pinned_refuses_an_agent(work: Workspace) -> Non
     put(work, made, "identity", "Free again.")
     protection.lock(work, ME, made.id, now_us=NOW_US)
     refused("section-locked", put, work, made, "role", "No.")
-    refused("section-locked", operations.rename, work, ME, made.id, "No", now_us=NOW_US)
+    refused("section-locked", operations.set_status, work, ME, made.id, "no", now_us=NOW_US)
     protection.unlock(work, ME, made.id, now_us=NOW_US)
     assert reports.show(work, ME, made.id, now_us=NOW_US).locks == ("open-questions", "notes/inbox")
     refused("actor-refused", protection.unlock, work, ME, made.id, actor="agent", now_us=NOW_US)

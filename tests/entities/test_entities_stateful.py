@@ -372,7 +372,7 @@ class EntityMachine(RuleBasedStateMachine):
 
     @rule(
         number=NUMBERS,
-        what=st.sampled_from(["deprecate", "status", "rename", "rename"]),
+        what=st.sampled_from(["deprecate", "status"]),
         name=NAMES,
         actor=ACTORS,
         how=HOW,
@@ -386,7 +386,6 @@ class EntityMachine(RuleBasedStateMachine):
             "status": lambda work, now: operations.set_status(
                 work, ME, ref, "resting", reason=text, actor=actor, now_us=now
             ),
-            "rename": lambda work, now: operations.rename(work, ME, ref, text, actor=actor, now_us=now),
         }
         self.carry_out(Request(acts[what], made), how, at)
 
@@ -583,19 +582,6 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_text_is_lost_and_files_are_what_their_events_tell() -> None:
     run(settings.default.max_examples // 3, 12)
-
-
-def test_a_folder_called_by_what_is_removed_gets_another_name_while_its_files_wait() -> None:
-    """Found by the one below: the next look had taken the name for a person's wish, and told it in the ledger again."""
-    machine = EntityMachine()
-    machine.start(kind="part")
-    machine.change(actor="person", at=5, how="whole", name="Mina", number=1, what="rename")
-    machine.edit(act="loses a section", file="profile", number=1, place=8, shape="{}")
-    machine.look()
-    assert entities_store.drift(machine.work.database, ME)
-    machine.erase(at=4, how="whole", number=2)
-    assert not any("mark0003x" in str(path) for path in machine.pages())
-    machine.teardown()
 
 
 def test_a_copy_of_an_entity_loses_what_is_removed_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

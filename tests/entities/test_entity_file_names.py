@@ -98,26 +98,18 @@ def test_a_persons_note_in_the_folder_is_no_profile_and_is_not_overwritten(work:
     assert profile.exists() and mine.read_text() == "---\nkind: part\n---\n# Mine\n" and look(work) == []
 
 
-def test_a_retitled_entity_keeps_its_file_and_gets_the_alias(work: Workspace) -> None:
-    profile = jo(work)
-    done = operations.rename(work, ME, "jo", "Johanna", now_us=NOW_US)
-    renamed = Path(work.root) / done.path
-    assert renamed.name == profile.name and renamed.parent.name.startswith("johanna--")
-    assert 'aliases:\n  - "Johanna"\n' in renamed.read_text()
-
-
 def test_a_removal_takes_its_words_out_of_the_names_of_files(work: Workspace) -> None:
     profile = jo(work, "The zzlantern")
     other = jo(work, "Jo")
     operations.append(work, ME, "jo", "highlights", f"[[{profile.relative_to(work.root)}]]", now_us=NOW_US)
-    operations.rename(work, ME, "the-zzlantern", "Wick", now_us=NOW_US)  # the folder has another name by now
-    (at,) = Path(work.root).glob("entities/parts/wick--*/The zzlantern.md")
+    (at,) = Path(work.root).glob("entities/parts/*/The zzlantern.md")
     assert at.name in other.read_text()
     with state_dir.workspace_lock(work.state):
         erase(work, ME, paths=(), needles=[b"zzlantern"], tombstone="memory/tombstones/x.md", now_us=NOW_US)
     for path in Path(work.root, "entities").rglob("*"):
         assert "zzlantern" not in path.name and (path.is_dir() or b"zzlantern" not in path.read_bytes())
-    assert names(at) == ["Part notes.md", "Part.md"]
+    (after,) = Path(work.root).glob("entities/parts/*/Part.md")
+    assert names(after) == ["Part notes.md", "Part.md"]
     assert look(work) == []
 
 

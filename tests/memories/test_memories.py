@@ -507,13 +507,12 @@ def test_only_ids_are_counted_and_nobody_waits(tmp_path: Path) -> None:
     database.close()
 
 
-def test_doctor_shows_the_counters_and_alone_resets_them_and_leaves_pins(vault: Vault) -> None:
+def test_doctor_alone_resets_the_counters_and_leaves_pins(vault: Vault) -> None:
     memory = remember(vault, TEXT)["id"]
     assert vault.call("pin", memory, "--now", NOW).code == 0
     with vault.database(readonly=False) as database:
         access_counts.count_ids(database, "default", [memory, "t-aaaaaaaaaaaa"], "2026-03-28")
         access_counts.count_ids(database, "scout", [memory], "2026-03-28")
-    assert "counters: 0 files of sessions and 3 handles were asked for, 3 times in all" in vault.call("doctor").out
     assert vault.call("doctor", "--reset-counters", "--fix").code == 2
     assert vault.rows("select count(*) from node_telemetry") == [(3,)]
     assert vault.call("doctor", "--reset-counters", "--json").json == {"reset": 3}

@@ -28,9 +28,9 @@ names the workspace, `SIGNET_DB` the database, `SIGNET_STATE` the folder with th
 **A broken `signet-sync.toml`** stops nothing. For a value that cannot be used, the last good one counts, else the
 default; `status`, `doctor`, the log and MEMORY.md report it.
 
-**A broken `config.toml`** or environment: `reindex`, `check`, `render`, `context` and commands that change data exit with
-2; most others that read still work. Hooks, the agent and the MCP server use the valid part, but ask no model, write no
-history and delete no kept data until it is corrected.
+**A broken `config.toml`** or environment: `reindex`, `check`, `render`, `context` and commands that change data exit
+with 2; most others that read still work. Hooks, the agent and the MCP server use the valid part, but ask no model, write
+no history and delete no kept data until it is corrected.
 
 """
 

@@ -113,10 +113,6 @@ def _edit(workspace: Workspace) -> None:
     operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
 
 
-def _rename(workspace: Workspace) -> None:
-    operations.rename(workspace, "default", "inner-critic", "The Guard", now_us=NOW_US, key=KEY)
-
-
 def _propose(workspace: Workspace) -> None:
     protection.propose(workspace, "default", "inner-critic", "role", "It sleeps.", now_us=NOW_US, key=KEY)
 
@@ -307,11 +303,7 @@ _ALL = (
     ),
     Operation(
         "entity edit", vaults.garden, lambda _: Scenario(done(_edit), tidies=True),
-        ("entity set", "entity append", "entity prune"),
-    ),
-    Operation(
-        "entity rename", vaults.garden, lambda _: Scenario(done(_rename), tidies=True),
-        ("entity rename", "entity status"),
+        ("entity set", "entity append", "entity prune", "entity status"),
     ),
     Operation("entity proposal", vaults.garden, lambda _: Scenario(done(_propose), tidies=True), ("entity propose",)),
 )  # fmt: skip

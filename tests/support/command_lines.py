@@ -122,7 +122,6 @@ COMMAND_LINES: dict[str, Line] = {
     "entity append": Line("{entity} highlights --text It-stops."),
     "entity prune": Line("{entity} highlights 1 --reason old"),
     "entity status": Line("{entity} resting"),
-    "entity rename": Line("{entity} Guard"),
     "entity protect": Line("lock {entity} role"),
     "entity propose": Line("{entity} role --text It-sleeps."),
     "entity review": Line("approve {proposal}"),
@@ -159,7 +158,6 @@ COMMAND_LINES: dict[str, Line] = {
     "doctor": Line(),
     "fleet index": Line("{folder}/vault --engine local --workers 1 --tables {folder}/tables"),
     "fleet search": SERVES,  # needs tables: tests/fleet/test_fleet_search.py
-    "completion": reads("bash"),
 }
 
 

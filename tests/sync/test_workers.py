@@ -22,7 +22,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.sync import engine, indexing, quarantine, reading, validation, worker_pool, workers
+from signet_sync.sync import engine, indexing, quarantine, reading, validation, workers
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers
 
@@ -91,16 +91,6 @@ def test_what_is_printed_gets_into_no_answer_and_reaches_nobody(two: Workers, ca
     assert capfd.readouterr() == ("", "")
 
 
-def test_values_of_many_bytes_are_given_only_as_far_as_there_is_room(
-    two: Workers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workers, "WAITING", 1000)
-    monkeypatch.setattr(workers, "PIECE", 300)
-    texts = two.give(len, ((number, "x" * 100) for number in range(100)))  # type: ignore[arg-type]
-    answers = dict(texts.answers(quiet))
-    assert answers == dict.fromkeys(range(len(answers)), 100) and 5 <= len(answers) <= 12
-
-
 # ── deaths ──
 
 
@@ -114,7 +104,7 @@ def test_a_worker_that_dies_names_its_value_and_the_others_are_answered(
 
 
 def test_a_worker_that_takes_too_long_is_ended(two: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "LONGEST", 5.0)
+    monkeypatch.setattr(workers, "LONGEST", 5.0)
     answers, deadly = asked(two, given.stuck, 40)
     assert deadly == {7} and answers == {number: number for number in range(40) if number != 7}
 

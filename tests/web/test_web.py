@@ -417,7 +417,7 @@ def test_links_of_memory_md_lead_to_our_pages_and_never_to_another_agents(vault:
     theirs = vault / "agents/other/MEMORY.md"
     theirs.write_text(f"[[{path}|summary]]\n\n{theirs.read_text()}")
     found = overview.page(asked(vault.root, "other")).data
-    assert found["sections"][0].lines[0].spans[0].target == path
+    assert found["sections"][0].lines[0].prose.targets == {path}
     assert path not in found["targets"] and any(name.startswith("memory/") for name in found["targets"])
 
 
@@ -425,15 +425,11 @@ def test_a_line_of_a_page_is_split_into_words_links_and_handles() -> None:
     page = sections("person\n# A\n- **x** y [[memory/a.md|summary]] ^t-abc\n\n<!-- signet:end 00 -->\nno [[open ^T-1")
     assert [(one.level, one.heading) for one in page] == [(0, ""), (1, "A")]
     item, plain = page[1].lines
-    assert [(span.kind, span.text, span.target) for span in item.spans if span.text.strip()] == [
-        ("strong", "x", ""), ("text", " y ", ""), ("link", "summary", "memory/a.md"), ("handle", "^t-abc", "t-abc"),
-    ]  # fmt: skip
-    assert (item.item, plain.item, plain.spans[0].text) == (True, False, "no [[open ^T-1")
+    assert item.prose.targets == {"memory/a.md", "t-abc"} and "<strong>x</strong> y" in item.prose.html(None)
+    assert (item.item, plain.item, str(plain.prose.html(None))) == (True, False, "no [[open ^T-1")
     warned, risen = sections("> [!warning] 1 file changed\n- a _b_ _(score=0.7)_ ^m-abc")[0].lines
-    assert [span.text for span in warned.spans] == ["1 file changed"]
-    assert [(span.kind, span.text) for span in risen.spans if span.text.strip()] == [
-        ("text", "a "), ("em", "b"), ("em", "(score=0.7)"), ("handle", "^m-abc"),
-    ]  # fmt: skip
+    assert str(warned.prose.html(None)) == "1 file changed"
+    assert str(risen.prose.html(None)) == "a <em>b</em> <em>(score=0.7)</em> ^m-abc"
     for hostile in ("[[", "[[a|", "**", "**a", " ^", " ^t-a", "_(", " _(a"):
         assert sections(hostile * 50_000)  # each would take minutes if a mark looked for its end again and again
 

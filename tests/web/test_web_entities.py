@@ -119,10 +119,8 @@ def test_a_proposal_stands_there_until_its_command_answers_it(vault: Vault) -> N
     assert waiting.proposal.text == "Tables, not prose." and run(vault, waiting.approve).code == 0
     data = jo(vault)
     assert data["proposals"] == [] and data["log"].rows[0].event.op == "approve"
-    text = (
-        next(section for section in data["sections"] if section.name == "preferences").blocks[0].lines[0].spans[0].text
-    )
-    assert text == "Tables, not prose."
+    section = next(section for section in data["sections"] if section.name == "preferences")
+    assert "Tables, not prose." in section.prose.html(None)
 
 
 def test_of_many_entities_a_page_shows_some_and_leads_to_the_rest(
@@ -154,8 +152,8 @@ def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> No
     profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
     profile.write_text(profile.read_text("utf-8").replace("**short**", "**long**"), "utf-8")
     before = contents(vault.root), contents(vault.state, but=BESIDE)
-    spans = next(section for section in jo(vault)["sections"] if section.name == "overview").blocks[0].lines[0].spans
-    assert [span.text for span in spans if span.kind == "strong"] == ["long"]
+    section = next(section for section in jo(vault)["sections"] if section.name == "overview")
+    assert "<strong>long</strong>" in section.prose.html(None)
     entities.entities(asked(vault.root))
     assert visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").status_code == 200
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before

@@ -25,9 +25,10 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions.store import live, outcomes
-from signet_sync.web import markdown, transcript
+from signet_sync.web import transcript
 from signet_sync.web.app import collected, make
-from signet_sync.web.links import Links
+from signet_sync.web.links import Links, LinkTarget
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.views import session, sessions
 
@@ -239,12 +240,8 @@ def test_turns_tools_and_code_are_told_apart(vault: Vault) -> None:
     transcript = opened(vault, RESUMED).data["shown"][-1]
     user, assistant = transcript.turns
     assert (user.label, assistant.label) == ("User", "Assistant")
-    tools = [block for block in assistant.blocks if block.kind == "tool"]
-    assert [(tool.call.name, tool.call.failed, len(tool.lines)) for tool in tools] == [
-        ("Read", False, 1),
-        ("Bash", True, 1),
-    ]
-    assert [block.kind for block in assistant.blocks[2:]] == ["list", "code"]
+    shown = html_of(assistant.prose)
+    assert [tag in shown for tag in ("<code>Read</code>", "<code>Bash</code>", "<ul>", "<pre")] == [True] * 4
 
 
 def test_a_line_of_evidence_is_where_the_link_leads(vault: Vault, browser: TestClient) -> None:
@@ -265,7 +262,7 @@ def test_a_long_transcript_is_shown_in_parts_that_hold_all_of_it(vault: Vault) -
     shown = ""
     for part in range(1, first.parts + 1):
         artifact = opened(vault, LONG, path=path, part=str(part)).data["shown"][0]
-        text = " ".join(words_of(turn.blocks) for turn in artifact.turns)
+        text = " ".join(words_of(turn.prose) for turn in artifact.turns)
         assert len(text) < 140_000
         shown += text
     assert all(shown.count(f"word{turn} ") >= 300 for turn in range(40))
@@ -416,34 +413,27 @@ def test_any_query_is_answered_soon(vault: Vault, browser: TestClient, query: st
 # ── Markdown ──
 
 
-def words_of(blocks: list[markdown.MarkdownBlock]) -> str:
-    """All that some blocks show."""
-    shown: list[str] = []
-    for block in blocks:
-        lines = [line.spans for line in block.lines] + [line.spans for item in block.items for line in item.lines]
-        lines += [cell for row in block.rows for cell in row.cells]
-        if block.call is not None:
-            shown.append(block.call.name)
-            lines.append(block.call.detail)
-        shown.append(block.label)
-        shown += [f"{span.text} {span.target}" for line in lines for span in line]
-    return " ".join(shown)
+URL = Links({"session": "/sessions/{token}/{session:path}"}, "main", "main")
 
 
-def numbers_of(blocks: list[markdown.MarkdownBlock]) -> list[int]:
-    found = []
-    for block in blocks:
-        found += [block.call.number] if block.call else []
-        found += [line.number for line in block.lines] + [row.number for row in block.rows]
-        found += [line.number for item in block.items for line in item.lines]
-    return found
+def html_of(prose: Prose) -> str:
+    return str(prose.html(URL))
+
+
+def words_of(prose: Prose) -> str:
+    """All that a text shows."""
+    return re.sub(r"<[^>]*>", " ", html_of(prose))
+
+
+def numbers_of(prose: Prose) -> list[int]:
+    return [int(number) for number in re.findall(r'id="L(\d+)"', html_of(prose))]
 
 
 def test_no_line_keeps_the_reader_busy() -> None:
     """Such lines need seconds, or years, where a pattern can cut blanks in two ways or a list grows by copies."""
     begun = process_time()
     for text in (f"a|b\n-{'|   ' * 13}x", f"a|b\n{' ' * 1999}x|", "- a" + "\n  b" * 8_000):
-        assert words_of(markdown.blocks(markdown.numbered(text, 1)))
+        assert words_of(Prose(text))
     assert process_time() - begun < 2
 
 
@@ -456,30 +446,30 @@ PIECES = [
 def test_blocks_are_those_of_commonmark_and_lines_keep_their_numbers() -> None:
     text = "1. a *b*\n   - [x] c\n\n     ```py\n     d\n     ```\n2. e\n\n   f\n> g\n> - h\n\n\u00a0\ni <b>\n---\n"
     text += "| j |\n|---|\n| k | l |"
-    found = markdown.blocks(markdown.numbered(text, 1))
-    assert [(block.kind, numbers_of([block])) for block in found] == [
-        ("list", [1, 2]), ("code", [5]), ("list", [7, 9]), ("quote", [10]), ("list", [11]), ("paragraph", [14]),
-        ("rule", [15]), ("table", [16, 18]),
+    found = Prose(text)
+    assert numbers_of(found) == [1, 2, 5, 7, 9, 10, 11, 14, 15, 16, 18]
+    shown = html_of(found)
+    assert re.findall(r"<(ol|ul|pre|blockquote|hr|table)", shown) == [
+        "ol", "ul", "pre", "blockquote", "ul", "hr", "table",
     ]  # fmt: skip
-    assert [(item.level, item.marker) for block in found for item in block.items] == [
-        (0, "1."), (1, "☑"), (0, "2."), (0, ""), (0, "•"),
-    ]  # fmt: skip
-    assert (found[1].label, found[5].lines[0].spans) == ("py", (markdown.MarkdownSpan("text", "i <b>"),))
-    assert [len(row.cells) for row in found[-1].rows] == [1, 2]
+    assert '<p class="label">py</p>' in shown and "i &lt;b&gt;" in shown
 
 
 @pytest.mark.parametrize("mark", ["> ", "- ", "1. "])
 def test_what_is_nested_too_deep_is_shown_as_it_stands(mark: str) -> None:
-    found = markdown.blocks(markdown.numbered(f"{mark * 900}word\n\nword", 1))
-    assert (numbers_of(found), words_of(found).count("word")) == ([1, 3], 2)
+    found = Prose(f"{mark * 900}word\n\nword")
+    assert (numbers_of(found), words_of(found).count("word")) == ([1, 2, 3], 2)
 
 
-def test_links_lead_where_they_say() -> None:
-    text = r"[[a|b *c*]] [d](javascript:x%20y) ![e](f) \*g\* **h `i` \* j** [k *l*](m)"
-    assert [span for span in markdown.spans(text) if span.text.strip()] == [
-        ("link", "b *c*", "a"), ("link", "d", "javascript:x%20y"), ("image", "e", "f"), ("text", " *g* ", ""),
-        ("strong", "h ", ""), ("code", "i", ""), ("strong", " * j", ""), ("link", "k l", "m"),
-    ]  # fmt: skip
+def test_only_links_to_our_pages_have_an_address() -> None:
+    text = r"[[a|b *c*]] [d](javascript:x%20y) \*g\* **h `i` \* j** [k *l*](m) <img src=x onerror=y> &lt;b&gt;"
+    prose = Prose(text)
+    assert prose.targets == {"a", "javascript:x%20y", "m"}
+    target = LinkTarget("session", {"token": "t", "session": 's"><script>'})
+    shown = str(prose.html(URL, {"a": target, "nowhere": target}))
+    assert re.findall("<a [^>]*>", shown) == ['<a href="/sessions/t/s%22%3E%3Cscript%3E">']
+    assert re.findall("<(?!/)([^ >]+)", shown) == ["p", "span", "a", "span", "strong", "code", "em", "span"]
+    assert "(javascript:x%20y)" in shown and "&lt;img" in shown and "&amp;lt;b" in shown
 
 
 def test_code_that_goes_on_in_the_next_part_is_code_there() -> None:
@@ -488,19 +478,19 @@ def test_code_that_goes_on_in_the_next_part_is_code_there() -> None:
     turns = [turn for part in range(len(script.parts)) for turn in transcript.read(script, part)]
     assert len(script.parts) > 1
     assert [turn.goes_on for turn in turns] == [place > 0 for place in range(len(turns))]
-    assert {block.kind for turn in turns[1:] for block in turn.blocks} == {"code", "paragraph"}
+    assert all("<pre" in html_of(turn.prose) for turn in turns[1:])
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_no_word_is_lost_and_no_line_shown_twice(text: str) -> None:
-    found = markdown.blocks(markdown.numbered(text, 1), call_of=transcript.call_of)
+    found = Prose(text)
     numbers = numbers_of(found)
     assert numbers == sorted(set(numbers))
     assert words_of(found).count("word") == text.count("word")
     script = transcript.cut(text, 7, spoken=True)
     for part in range(len(script.parts)):
         for turn in transcript.read(script, part):
-            assert all(7 <= number <= 7 + text.count("\n") for number in numbers_of(turn.blocks))
+            assert all(7 <= number <= 7 + text.count("\n") for number in numbers_of(turn.prose))
 
 
 @pytest.mark.parametrize("line", ["  x", "", "- x", "  - x", "> x", "x", "|x|y|", "***", "  `x`"])
@@ -508,6 +498,5 @@ def test_a_list_item_of_any_number_of_lines_is_shown_a_part_at_a_time(line: str)
     script = transcript.cut(f"User: look\n\n- a\n{f'{line}{chr(10)}' * 30_000}", spoken=True)
     assert len(script.parts) > 1
     for part in (0, len(script.parts) // 2, len(script.parts) - 1):
-        blocks = [block for turn in transcript.read(script, part) for block in turn.blocks]
-        lines = sum(len(one.lines) + len(one.rows) + sum(len(item.lines) for item in one.items) for one in blocks)
+        lines = sum(len(numbers_of(turn.prose)) for turn in transcript.read(script, part))
         assert lines <= 2 * transcript.PART

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor.checks import agent, harness, storage
 from signet_sync.admin.doctor.installation import Installation
-from signet_sync.app.workspace import establish, opened
+from signet_sync.app.workspace import opened
 from signet_sync.capture import intake
 from signet_sync.capture.worker import due
 from signet_sync.errors import Halted, SignetSyncError, WorkspaceError, reason
@@ -73,11 +73,6 @@ def _modes(target: Installation) -> Iterator[str]:
         if storage.is_open(path):
             os.chmod(path, 0o600)
             yield f"{path} can no longer be read by others"
-
-
-def _place(target: Installation) -> Iterator[str]:
-    folder = establish(target.root)
-    yield f"the state folder {folder.path} now names its workspace, {os.path.realpath(target.root)}"
 
 
 def _heartbeat(target: Installation) -> Iterator[str]:
@@ -160,7 +155,6 @@ def _service(target: Installation) -> Iterator[str]:
 
 _FIXES: tuple[tuple[frozenset[str], Callable[[Installation], Iterator[str]]], ...] = (
     (frozenset({"state-mode", "database-mode"}), _modes),
-    (frozenset({"moved", "copied"}), _place),
     (frozenset({"stale-heartbeat"}), _heartbeat),
     (frozenset({"database"}), _database),
     (frozenset({"database-behind", "full-text", "page", "spool", "unfinished"}), _run_pass),

@@ -9,23 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from signet_sync.admin.doctor.checks import agent, harness, index, machine, pages, service, settings, storage, vault
+from signet_sync.admin.doctor.checks import agent, harness, index, settings, storage, vault
 from signet_sync.admin.doctor.finding import Finding as Finding
 from signet_sync.admin.doctor.finding import problem
 from signet_sync.admin.doctor.installation import Installation
 from signet_sync.errors import reason
 
 # Checks that need no workspace, and then those that need one.
-_ALWAYS = (machine.room, vault.workspace, vault.settings)
+_ALWAYS = (storage.room, vault.workspace, vault.settings)
 _CHECKS = (
-    vault.location,
     vault.file_system,
     storage.modes,
     index.index,
-    pages.pages,
-    machine.watches,
+    vault.pages,
     agent.agent,
-    service.service,
+    agent.service,
     vault.signet,
     storage.waiting,
     harness.harness,
@@ -40,11 +38,7 @@ def examine(root: str, database: str) -> list[Finding]:
     """Runs every check in order; none of them changes anything."""
     target = Installation(root, database)
     checks = (*_ALWAYS, *_CHECKS) if os.path.isdir(root) else _ALWAYS
-    return [
-        machine.python(),
-        machine.sqlite(),
-        *(finding for check in checks for finding in _findings_of(check, target)),
-    ]
+    return [finding for check in checks for finding in _findings_of(check, target)]
 
 
 def _findings_of(check: Callable[[Installation], list[Finding]], target: Installation) -> list[Finding]:

@@ -32,7 +32,6 @@ for _command in (
     write.append,
     write.prune,
     write.status,
-    write.rename,
     write.protect,
     write.propose,
     write.review,

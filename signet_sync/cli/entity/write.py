@@ -132,17 +132,6 @@ def status(call: EntityCall, ref: str, status: str, reason: str | None) -> None:
     call.run(f"status is now {status}", operations.set_status, ref, status, reason=reason)
 
 
-@click.command(cls=Command, short_help="Rename an entity.")
-@_entity
-@click.argument("name")
-@writing("agent")
-def rename(call: EntityCall, ref: str, name: str) -> None:
-    """Rename an entity and its folder; its id stays."""
-    from signet_sync.entities import operations
-
-    call.run("renamed", operations.rename, ref, name)
-
-
 # ── for people ──
 
 

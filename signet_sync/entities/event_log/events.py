@@ -20,7 +20,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 
 Actor = Literal["agent", "person", "maintainer", "observer"]
 Operation = Literal[
-    "create", "set", "append", "append_item", "prune_item", "deprecate", "status", "rename", "pin", "unpin", "lock",
+    "create", "set", "append", "append_item", "prune_item", "deprecate", "status", "pin", "unpin", "lock",
     "unlock", "propose", "approve", "reject", "schema", "human_edit", "erase",
 ]  # fmt: skip
 State = Literal["pending", "written", "committed", "failed"]

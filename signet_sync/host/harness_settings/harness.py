@@ -24,22 +24,12 @@ _OUTDATED = "the hooks were written by another version; what they do at prompts 
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
-    """A setting with which a person keeps all hooks, or our server, from running: a value that `off` accepts."""
-
-    way: tuple[str, ...]
-    off: Callable[[Any], bool]
-    of_server: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Harness:
     """Where one harness has what, and what we write there.
 
     `events` have the fields of their handler beside the command, in the file `hooks`; a harness without such a file
-    runs `scripts`: their places below the folder, the main one first, and what is shipped for them. `switched` are the
-    files in which `switches` count. `by_hand` is what a person has to do after an installation, `left` after a removal,
-    `asks` what the harness itself will ask.
+    runs `scripts`: their places below the folder, the main one first, and what is shipped for them. `by_hand` is
+    what a person has to do after an installation, `left` after a removal, `asks` what the harness itself will ask.
     """
 
     name: str
@@ -48,8 +38,6 @@ class Harness:
     hooks: str = ""
     scripts: Mapping[str, str] = field(default_factory=dict)
     servers: ServerList | None = None
-    switches: tuple[Switch, ...] = ()
-    switched: Callable[[Environ], tuple[str, ...]] = lambda environ: ()
     by_hand: Callable[[Program, Flags], tuple[str, ...]] = lambda program, flags: ()
     left: Callable[[Environ], tuple[str, ...]] = lambda environ: ()
     asks: str = ""
@@ -89,18 +77,13 @@ class Harness:
     def condition(self, program: Program, environ: Environ) -> Condition:
         """Reports the state; never raises for damaged settings."""
         problems: list[HarnessProblem] = []
-        path, switched = self.path(environ), self.switched(environ)
-        data = {one: _data(one, problems) for one in dict.fromkeys((*([path] if self.hooks else ()), *switched))}
+        path = self.path(environ)
+        data = {path: _data(path, problems)} if self.hooks else {}
         if self.servers and (listed := self.servers.path(environ)) not in data:
             data[listed] = _data(listed, problems, NAME)
         called = self._called(program, data[path]) if self.hooks else self._scripted(program, environ, problems)
         events, words, wrong = called
         server = self._server(program, environ, data, wrong)
-        for switch, place in ((switch, place) for place in switched for switch in self.switches):
-            value = found(data[place], switch.way)
-            if value is not None and switch.off(value) and (server or not switch.of_server):
-                message = f'"{".".join(switch.way)}" in {place}'
-                problems.append(_off(message) if switch.of_server else _disabled(message))
         missing = tuple(event for event in self.events if event not in events)
         if events and missing:
             message = f"not installed for: {', '.join(missing)}"
@@ -149,8 +132,6 @@ class Harness:
         words = mcp_server.words_of(entry)
         if not mcp_server.is_ours(words):
             return None
-        if entry.get("enabled") is False or entry.get("disabled") is True:
-            wrong.append(_off(f'"{".".join(way)}" in {path}'))
         wrong += mcp_server.problems(words, program, self.name, environ)
         return Server(path, tuple(words))
 
@@ -192,12 +173,3 @@ def _data(path: str, problems: list[HarnessProblem], needle: str = "") -> Data:
     hint = "until this is corrected, nothing of ours can be added there or taken out"
     problems.append(HarnessProblem("settings-unparsable", f"{path}: {message}", hint))
     return {}
-
-
-def _disabled(what: str) -> HarnessProblem:
-    return HarnessProblem("hooks-disabled", f"{what} keeps the hooks from running", "change that to have them run")
-
-
-def _off(what: str) -> HarnessProblem:
-    message = f"{what} keeps the MCP server from being started"
-    return HarnessProblem("server-off", message, "change that to have its tools")

@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.harness import Environ, Flags, Harness, Switch
+from signet_sync.host.harness_settings.harness import Environ, Flags, Harness
 from signet_sync.host.harness_settings.mcp_server import NAME, ServerList, split
 from signet_sync.host.harness_settings.program import Program
 
-# An administrator's settings override the user's.
-MANAGED = (
-    "/Library/Application Support/ClaudeCode/managed-settings.json"
-    if sys.platform == "darwin"
-    else "/etc/claude-code/managed-settings.json"
-)
 # Codex passes hardly any of its environment to a server, which would otherwise use other paths than a hook.
 _PASSED = ("SIGNET_CONFIG", "SIGNET_DB", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _CODEX_ASKS = (
@@ -98,10 +91,6 @@ def _bare(*events: str) -> dict[str, dict[str, Any]]:
     return {event: {} for event in events}
 
 
-def _names_us(value: object) -> bool:
-    return isinstance(value, list) and NAME in value
-
-
 _ALL = (
     # In seconds; at a prompt the person waits, for what memory holds on it.
     Harness(
@@ -118,11 +107,6 @@ _ALL = (
         servers=ServerList(
             _claude_servers, lambda data: ("mcpServers",), lambda words: {"type": "stdio", **split(words)}
         ),
-        switches=(
-            Switch(("disableAllHooks",), lambda value: value is True),
-            Switch(("allowManagedHooksOnly",), lambda value: value is True),
-        ),
-        switched=lambda environ: (os.path.join(_claude_folder(environ), "settings.json"), MANAGED),
     ),
     Harness(
         "codex",
@@ -138,8 +122,6 @@ _ALL = (
         },
         hooks="hooks.json",
         servers=ServerList(_codex_config, lambda data: ("mcp_servers",), split, _codex_fresh),
-        switches=(Switch(("features", "hooks"), lambda value: value is False),),
-        switched=lambda environ: (_codex_config(environ),),
         asks=_CODEX_ASKS,
     ),
     # In milliseconds. PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
@@ -154,14 +136,6 @@ _ALL = (
         },
         hooks="settings.json",
         servers=ServerList(_gemini_settings, lambda data: ("mcpServers",), split),
-        switches=(
-            # Older versions have these beside the events.
-            *(Switch((key, "enabled"), lambda value: value is False) for key in ("hooksConfig", "hooks")),
-            *(Switch((key, "disabled"), _names_us) for key in ("hooksConfig", "hooks")),
-            Switch(("mcp", "allowed"), lambda value: isinstance(value, list) and NAME not in value, of_server=True),
-            Switch(("mcp", "excluded"), _names_us, of_server=True),
-        ),
-        switched=lambda environ: (_gemini_settings(environ),),
     ),
     # A plug-in is loaded from its folder. `opencode.json` is read whether or not `opencode.jsonc` is beside it.
     Harness(

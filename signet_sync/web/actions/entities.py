@@ -8,10 +8,10 @@ from signet_sync.entities import proposals, protection, queries
 from signet_sync.entities.protection import Guard
 from signet_sync.entities.results import EntityResult, EntityView, Proposal
 from signet_sync.errors import UsageError
-from signet_sync.web import markdown
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink, digest
 from signet_sync.web.commands import command_line
 from signet_sync.web.diff import differing
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
 
 
@@ -52,7 +52,7 @@ def _approve(request: ViewRequest) -> ActionPlan:
             "The event log records it; the previous text stays there." if sets else "The event log records it.",
             *why,
         ],
-        blocks=() if sets else markdown.blocks(markdown.numbered(proposal.text, 1)),
+        prose=None if sets else Prose(proposal.text),
         difference="What changes in the section",
         differing=differing(asked.present.strip("\n"), proposal.text.strip("\n")) if sets else None,
         back=_back(asked),
@@ -70,7 +70,7 @@ def _reject(request: ViewRequest) -> ActionPlan:
             f"The section {asked.heading} of {asked.entity.title} stays as it is.",
             "The proposal waits no longer; its text and your reason stay in the event log.",
         ],
-        blocks=markdown.blocks(markdown.numbered(asked.proposal.text, 1)),
+        prose=Prose(asked.proposal.text),
         fields=(FormField("reason", "Reason", hint="may be left empty"),),
         back=_back(asked),
         state=_state(asked),
@@ -144,7 +144,7 @@ def _guard(request: ViewRequest) -> ActionPlan:
     return ActionPlan(
         title=title,
         button=button,
-        blocks=markdown.blocks(markdown.numbered(entity.title, 1)),
+        prose=Prose(entity.title),
         sentences=[said, "Pins and locks of single sections stay. The event log records it."],
         back=ViewLink("The entity", "entity", {"entity": entity.id}),
         state=[entity.id, sorted(entity.pins), sorted(entity.locks), entity.drifted],

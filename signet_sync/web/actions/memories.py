@@ -16,10 +16,10 @@ from signet_sync.recall import pinning
 from signet_sync.recall.store import references
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
-from signet_sync.web import markdown
 from signet_sync.web.action import Action, ActionCall, ActionPlan, ActionResult, FormField, ViewLink
 from signet_sync.web.commands import WORDS, command_line, history_remedy
 from signet_sync.web.formatting import counted
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
 
 _RECALL = ViewLink("Recall", "recall")
@@ -86,7 +86,7 @@ def _forget(request: ViewRequest) -> ActionPlan:
             "It cannot be brought back.",
             "What files of sessions say stays; to delete it, remove the session.",
         ],
-        blocks=markdown.blocks(markdown.numbered(found.content, 1)),
+        prose=Prose(found.content),
         back=_view_of(found.id),
         state=found.id,
         command=command_line(request, "forget", found.id),
@@ -125,7 +125,7 @@ def _pinned(request: ViewRequest, *, pin: bool) -> ActionPlan:
     return ActionPlan(
         title="Pin this to the top of MEMORY.md?" if pin else "Remove this pin?",
         button="Pin it" if pin else "Remove the pin",
-        blocks=markdown.blocks(markdown.numbered(label, 1)),
+        prose=Prose(label),
         sentences=[said if pin else "Age and room decide again whether MEMORY.md shows it."],
         back=_view_of(found),
         state=[found, is_pinned],
@@ -184,7 +184,7 @@ def _promotion(request: ViewRequest, *, undo: bool) -> ActionPlan:
             if undo
             else "MEMORY.md shows it under Dreamed while there is room."
         ],
-        blocks=markdown.blocks(markdown.numbered(found.content, 1)),
+        prose=Prose(found.content),
         back=_view_of(found.id),
         state=[found.id, risen],
         command=command_line(request, "dream", "--undo" if undo else "--redo", found.id),

@@ -11,10 +11,10 @@ from signet_sync.privacy.remove import RemoveResult, SessionRemoval
 from signet_sync.recall import open_session
 from signet_sync.sync.read_only import require_index
 from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.web import markdown
 from signet_sync.web.action import REASON, Action, ActionCall, ActionPlan, ActionResult, FormField, PathList, ViewLink
 from signet_sync.web.commands import WORDS, command_line, history_remedy
 from signet_sync.web.formatting import counted
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest
 
 _BACK = ViewLink("Sessions", "sessions")
@@ -60,7 +60,7 @@ def _remove(request: ViewRequest) -> ActionPlan:
         title="Remove this session for good?",
         button="Remove it for good",
         sentences=said,
-        blocks=markdown.blocks(markdown.numbered((about and about["sentence"]) or session_id, 1)),
+        prose=Prose((about and about["sentence"]) or session_id),
         fields=(*((_QUOTING,) if quoted.places else ()), REASON),
         back=ViewLink("The session", "session", {"token": plans[0].session_token, "session": session_id}),
         state=[[one.session_token, one.session_ids, one.paths] for one in plans] + [quoted.places],

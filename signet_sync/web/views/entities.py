@@ -27,10 +27,9 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
-from signet_sync.web import markdown
 from signet_sync.web.commands import command_line
 from signet_sync.web.link_targets import of_names
-from signet_sync.web.markdown import MarkdownBlock, MarkdownSpan
+from signet_sync.web.markdown import Prose
 from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
 from signet_sync.web.words import KINDS, done
@@ -47,7 +46,7 @@ class Card(NamedTuple):
     """An entity in the list, its number of open proposals, and whether one of its files has drifted."""
 
     entity: EntitySummary
-    line: Sequence[MarkdownSpan]
+    line: Prose
     proposals: int
     drifted: bool
 
@@ -61,14 +60,14 @@ class EvidenceLink(NamedTuple):
 
 
 class ShownItem(NamedTuple):
-    """An item of a list; evidence has a quote and the reason it matters, any other item its words as spans.
+    """An item of a list; evidence has a quote and the reason it matters, any other item its words.
 
     `at` is when it was written, if the item contains that.
     """
 
     number: int
     at: str
-    spans: Sequence[MarkdownSpan]
+    prose: Prose | None
     quote: str
     why: str
     source: EvidenceLink | None
@@ -76,12 +75,12 @@ class ShownItem(NamedTuple):
 
 
 class ShownSection(NamedTuple):
-    """A section for display: a narrative has blocks, a list items. `raw` is a file that could not be parsed."""
+    """A section for display: a narrative has prose, a list items. `raw` is a file that could not be parsed."""
 
     name: str
     heading: str
     notes: bool
-    blocks: Sequence[MarkdownBlock]
+    prose: Prose | None
     items: Sequence[ShownItem] | None
     pinned: bool
     locked: bool
@@ -93,7 +92,7 @@ class ProposalView(NamedTuple):
     """A proposal with the commands that answer it."""
 
     proposal: Proposal
-    blocks: Sequence[MarkdownBlock]
+    prose: Prose
     source: EvidenceLink | None
     approve: str
     reject: str
@@ -147,7 +146,7 @@ def entities(request: ViewRequest) -> WebPage:
 
 
 def _card(one: EntitySummary, proposed: Mapping[str, int], drifted: Collection[str]) -> Card:
-    return Card(one, markdown.spans(one.line), proposed.get(one.id, 0), one.id in drifted)
+    return Card(one, Prose(one.line, inline=True), proposed.get(one.id, 0), one.id in drifted)
 
 
 def entity(request: ViewRequest) -> WebPage:
@@ -212,13 +211,11 @@ def _title(database: Database, agent_id: str, entity_id: str) -> str:
 
 def _targets(sections: Iterable[ShownSection], proposals: Iterable[ProposalView]) -> set[str]:
     """Returns the destinations of all links on the page."""
-    found = set()
+    shown = [one.prose for one in proposals]
     for section in sections:
-        found |= markdown.targets(section.blocks)
-        found |= {span.target for item in section.items or () for span in item.spans if span.kind == "link"}
-    for proposal in proposals:
-        found |= markdown.targets(proposal.blocks)
-    return found
+        shown += [section.prose] if section.prose is not None else []
+        shown += [item.prose for item in section.items or () if item.prose is not None]
+    return {target for prose in shown for target in prose.targets}
 
 
 class _EntityReader:
@@ -237,13 +234,13 @@ class _EntityReader:
         """Returns a section with its items parsed."""
         raw = one.text[:RAW] if not one.name else ""
         items = None if one.items is None else [self._item(item) for item in one.items]
-        blocks = [] if raw or items else markdown.blocks(markdown.numbered(one.text, 1))
+        prose = None if raw or items else Prose(one.text)
         name = anchor_of(one.name)
         return ShownSection(
             one.name,
             one.heading,
             one.name.startswith("notes/"),
-            blocks,
+            prose,
             items,
             name in self._pins,
             name in self._locks,
@@ -258,20 +255,19 @@ class _EntityReader:
         if evidence is None:
             at, dash, words = item.text.partition(" — ")
             dated = bool(dash) and parse_instant(at) is not None
-            return ShownItem(
-                item.number, at if dated else "", markdown.spans(words if dated else item.text), "", "", None, event
-            )
+            prose = Prose(words if dated else item.text, inline=True)
+            return ShownItem(item.number, at if dated else "", prose, "", "", None, event)
         source = self._source(event.evidence[0]) if event is not None and event.evidence else None
         if source is None and evidence.path is not None:
             source = self._source(evidence.path)
-        return ShownItem(item.number, "", (), evidence.quote, evidence.why, source, event)
+        return ShownItem(item.number, "", None, evidence.quote, evidence.why, source, event)
 
     def proposal(self, request: ViewRequest, one: Proposal) -> ProposalView:
         """Returns a proposal with the commands that answer it."""
-        blocks = markdown.blocks(markdown.numbered(one.text, 1))
+        prose = Prose(one.text)
         source = self._source(one.source) if one.source else None
         approve, reject = (command_line(request, "entity", "review", word, one.id) for word in ("approve", "reject"))
-        return ProposalView(one, blocks, source, approve, reject)
+        return ProposalView(one, prose, source, approve, reject)
 
     def event(self, one: LoggedEvent) -> EventView:
         """Returns an event as a line of the log."""

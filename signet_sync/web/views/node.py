@@ -9,10 +9,10 @@ from signet_sync.graph.store import passages, thread_list
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
-from signet_sync.web import markdown
 from signet_sync.web.commands import command_line
-from signet_sync.web.link_targets import LinkTarget, of_blocks
-from signet_sync.web.markdown import MarkdownBlock
+from signet_sync.web.link_targets import of_prose
+from signet_sync.web.links import LinkTarget
+from signet_sync.web.markdown import Prose
 from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
 from signet_sync.web.words import level, plain
@@ -42,11 +42,11 @@ def node(request: ViewRequest) -> WebPage:
         thread: str | None = about["id"] if is_thread else about.get("thread")
         around = [*(one for name in _GROUPS for one in found[name]), *([thread] if thread else [])]
         labels = passages.labels(database, request.agent, dict.fromkeys(around))
-        blocks, links = _text_and_links(database, request.agent, about)
+        prose, links = _text_and_links(database, request.agent, about)
         data = {
             "node": about,
             "named": level(about.get("level", about["kind"])),
-            "blocks": blocks,
+            "prose": prose,
             "links": links,
             "groups": {name: [Link(one, plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
             "left_out": found.get("children_left_out", 0),
@@ -63,15 +63,13 @@ def node(request: ViewRequest) -> WebPage:
     return WebPage("node", plain(about["label"] or about["id"]), data)
 
 
-def _text_and_links(
-    database: Database, agent_id: str, about: dict[str, Any]
-) -> tuple[list[MarkdownBlock], dict[str, LinkTarget]]:
+def _text_and_links(database: Database, agent_id: str, about: dict[str, Any]) -> tuple[Prose, dict[str, LinkTarget]]:
     """Returns a node's text as Markdown, and the targets of its links; node ids in our own texts are links, too."""
     text: str = about["text"]
     named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
     linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
-    blocks = markdown.blocks(markdown.numbered(linked, 1))
-    return blocks, of_blocks(database, agent_id, blocks) | {one: LinkTarget("node", {"node": one}) for one in named}
+    prose = Prose(linked)
+    return prose, of_prose(database, agent_id, [prose]) | {one: LinkTarget("node", {"node": one}) for one in named}
 
 
 VIEWS: list[tuple[str, str, View]] = [("/threads/{node}", "node", node)]

@@ -18,7 +18,8 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
 from signet_sync.web.day_bars import DayBar, day_bars
 from signet_sync.web.layout import tone_of
-from signet_sync.web.link_targets import LinkTarget, targets
+from signet_sync.web.link_targets import targets
+from signet_sync.web.links import LinkTarget
 from signet_sync.web.live_sessions import Running, every
 from signet_sync.web.page_lines import PageSection, sections
 from signet_sync.web.request import View, ViewRequest, WebPage

@@ -18,9 +18,9 @@ from signet_sync.text.sentences import basename
 from signet_sync.web import commands
 from signet_sync.web.artifact_page import ArtifactView, PartRequest, opened
 from signet_sync.web.graph_context import NOWHERE, lineage_of
-from signet_sync.web.link_targets import of_blocks
+from signet_sync.web.link_targets import of_prose
 from signet_sync.web.live_sessions import buffers, turns_of
-from signet_sync.web.markdown import MarkdownBlock
+from signet_sync.web.markdown import Prose
 from signet_sync.web.request import View, ViewRequest, WebPage
 
 _TROUBLE = ("violation", "invalid")
@@ -199,10 +199,10 @@ def _manifest(
     )
 
 
-def _every_block(data: dict[str, Any]) -> Iterable[MarkdownBlock]:
+def _every_text(data: dict[str, Any]) -> Iterable[Prose]:
     read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
     for turn in (*(turn for artifact in read for turn in artifact.turns), *data["live"]):
-        yield from turn.blocks
+        yield turn.prose
 
 
 def _only_running(request: ViewRequest, database: Database, token: str, live: Sequence[LiveSession]) -> WebPage:
@@ -214,7 +214,7 @@ def _only_running(request: ViewRequest, database: Database, token: str, live: Se
 
 
 def _page(request: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:
-    links = of_blocks(database, request.agent, _every_block(data))
+    links = of_prose(database, request.agent, _every_text(data))
     return WebPage("session", title, data | {"links": links})
 
 

@@ -1,13 +1,17 @@
-"""Checks the running agent: whether there is one, is ours, responds, and is of this version."""
+"""Checks the running agent: that there is one, it responds and is of this version; and the service that starts it."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
+from collections.abc import Iterator
 
 from signet_sync import __version__
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.installation import Installation
+from signet_sync.host import service as host_service
+from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
 from signet_sync.storage.durable import unlink
 
@@ -18,9 +22,10 @@ def agent(target: Installation) -> list[Finding]:
         return []  # unknown; another finding names the reason
     if not target.alive:
         return [_missing_agent(target)]
-    other_holder = _other_holder(target)
-    if other_holder is not None:
-        return [other_holder]
+    if target.pid is None:
+        held = shlex.quote(os.path.join(target.folder.locks, "run.lock"))
+        words = "the lock of the agent is held, but no agent sends a heartbeat"
+        return [problem("stale-lock", words, f"fuser -v {held}  # shows who holds it; end that")]
     name = f"{target.heartbeat.get('state')} (pid {target.heartbeat.get('pid')})"
     if target.heartbeat_age is None or target.heartbeat_age > state_dir.SILENCE:
         age = "none" if target.heartbeat_age is None else f"{target.heartbeat_age:.0f} s old"
@@ -40,20 +45,6 @@ def _missing_agent(target: Installation) -> Finding:
     return warning("agent", "no agent runs on this workspace", target.start_command())
 
 
-def _other_holder(target: Installation) -> Finding | None:
-    """Reports a process that holds the workspace's lock and is not the agent of the heartbeat."""
-    if target.pid is not None:
-        return None
-    path = os.path.join(target.folder.locks, "run.lock")
-    for place in (path, target.folder.path):
-        holder = state_dir.lock_holder(place)
-        if holder is not None:
-            words = f"the lock of the agent is held by process {holder}, which is no agent"
-            return problem("stale-lock", words, f"ps -p {holder} -o args=; kill {holder}")
-    words = "the lock of the agent is held, but no agent sends a heartbeat"
-    return problem("stale-lock", words, f"fuser -v {shlex.quote(path)}  # shows who holds it; end that")
-
-
 def _version_skew(target: Installation) -> list[Finding]:
     version = target.heartbeat.get("version")
     if version == __version__:
@@ -66,3 +57,41 @@ def delete_heartbeat(target: Installation) -> bool:
     """Deletes the heartbeat that a dead agent left. Raises `AnotherAgent` if an agent has started meanwhile."""
     with state_dir.run_lock(target.folder):
         return unlink(target.folder.heartbeat)
+
+
+# ── the service of the system ──
+
+
+def service(target: Installation) -> list[Finding]:
+    """Reports the unit of this workspace: that it runs, and outlives the login."""
+    unit = target.unit
+    return [_own(target, unit)] if unit is not None else list(_none(target))
+
+
+def _none(target: Installation) -> Iterator[Finding]:
+    if not host_service.is_here(target.environ):
+        yield fine("service", "there is neither systemd nor launchd here; signet-sync run is started by hand")
+    elif target.alive and target.chosen is None:  # otherwise another finding reports that none runs, with this remedy
+        words = "no service is installed for this workspace: after the next start of the machine no agent runs"
+        yield warning("service", words, target.command("service install"))
+
+
+def _own(target: Installation, unit: ServiceState) -> Finding:
+    gone = host_service.missing_program(unit, target.environ)
+    if gone is not None:
+        words = f"{unit.name} starts {gone}, which no longer exists"
+        return problem("service-program", words, target.command("service install"))
+    if unit.active is False:
+        why = target.command("service install")
+        return problem(
+            "service", f"{unit.name} is not running", f"{host_service.restart_command(unit)}  # or {why}", fix=True
+        )
+    if unit.active is None:
+        return warning("service", f"{unit.name}: it is unknown whether it runs", target.command("service status"))
+    if unit.enabled is False:
+        words = f"{unit.name} runs, and will not after the next start of the machine"
+        return warning("service", words, target.command("service install"))
+    if "SSH_CONNECTION" in target.environ and host_service.lingering(target.environ) is False:
+        words = f"{unit.name} ends when you log out"
+        return warning("service", words, f"loginctl enable-linger {shlex.quote(getpass.getuser())}")
+    return fine("service", unit.name)

@@ -15,16 +15,14 @@ from signet_sync.formats.paths import display
 from signet_sync.pages import conflict_copies
 from signet_sync.storage.database import row_checks
 from signet_sync.storage.database.connection import (
-    LARGE_LOG,
     Database,
     is_odd,
     list_set_aside,
-    log_size,
     mark_suspect,
     note_damage,
 )
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync.store import access_counts, artifacts, line_index, passes
+from signet_sync.sync.store import artifacts, line_index, passes
 from signet_sync.sync.store import counts as counts_store
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitizer_stamp
@@ -51,8 +49,7 @@ def index(target: Installation) -> list[Finding]:
     except DatabaseError as error:
         return [_unusable(target, error), *_set_aside(path)]
     try:
-        found = [*_bytes(target, database), *_rows(target, database), *_counters(database)]
-        return [*found, *_log(path), *_set_aside(path)]
+        return [*_bytes(target, database), *_rows(target, database), *_set_aside(path)]
     except (apsw.Error, DatabaseError) as error:
         return [_unusable(target, error), *_set_aside(path)]
     finally:
@@ -131,24 +128,6 @@ def _copies(target: Installation, database: Database) -> list[Finding]:
     words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"
     remedy = f"{target.command('reindex')}  # lists them; compare each with its original and delete one"
     return [warning("copies", words, remedy)]
-
-
-def _counters(database: Database) -> list[Finding]:
-    """Shows how much was asked for; `doctor --reset-counters` forgets it."""
-    files, handles, times = access_counts.totals(database)
-    if not times:
-        return []
-    words = f"{counted(files, 'file')} of sessions and {counted(handles, 'handle')} were asked for"
-    return [fine("counters", f"{words}, {counted(times, 'time')} in all")]
-
-
-def _log(path: str) -> list[Finding]:
-    """Reports a write-ahead log that cannot be emptied because a reader still uses its older part."""
-    size = log_size(path)
-    if size <= LARGE_LOG:
-        return []
-    words = f"its log has grown to {size // 1_000_000} MB: a program keeps a read transaction open"
-    return [warning("database-log", words, f"fuser -v {shlex.quote(path)}  # shows the program; close it")]
 
 
 def _set_aside(path: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Checks our state folder: who has access to it, and what waits in it to be processed."""
+"""Checks disk space, and our state folder: who has access to it, and what waits in it to be processed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from signet_sync.text.phrases import counted
 MOMENT = 60.0
 # Seconds in which a running agent has tried several times.
 LONG = 3600.0
-FULL_JOBS, FULL_BYTES = 1000, 64 * 1024 * 1024
+LOW_SPACE = 100 * 1024 * 1024
+LOW_INODES = 1000
 
 
 def modes(target: Installation) -> list[Finding]:
@@ -108,16 +109,13 @@ def waiting(target: Installation) -> list[Finding]:
 
 def _spool(target: Installation) -> Iterator[Finding]:
     folder = target.folder.spool
-    count, size = spool.size(folder)
-    count -= len(spool.markers(folder))
+    count = spool.size(folder)[0] - len(spool.markers(folder))
     age = target.now - (spool.oldest(folder) or target.now)
     words = f"jobs of hooks that wait in the spool: {count}, the oldest for {span(age)}"
     if count and not target.alive and age > MOMENT:
         yield warning("spool", f"{words}, and no agent runs to process them", target.command("reindex"), fix=True)
     elif count and age > LONG:
         yield warning("spool", f"{words}, although an agent runs", target.command("logs intake"))
-    elif count > FULL_JOBS or size > FULL_BYTES:
-        yield warning("spool", f"{words}: {size / 1_000_000:.0f} MB in all", target.command("logs intake"))
     else:
         yield fine("spool", "nothing waits too long")
     lost = spool.given_up(folder)
@@ -154,3 +152,31 @@ def _live(target: Installation) -> Iterator[Finding]:
         words = f"live turns that cannot be read: lines of {counted(len(found), 'file')}"
         remedy = f"open {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
         yield warning("live", words, remedy)
+
+
+# ── disk space ──
+
+
+def room(target: Installation) -> list[Finding]:
+    """Checks free bytes and inodes on the disks of workspace and database."""
+    found = []
+    for what, path in (("workspace", target.root), ("state folder", os.path.dirname(target.database))):
+        try:
+            place = _existing(path)
+            left = os.statvfs(place)
+        except OSError:
+            continue
+        remedy = f"du -xh --max-depth=1 {shlex.quote(place)} | sort -h  # shows what is large; make room"
+        free = left.f_bavail * left.f_frsize
+        if free < LOW_SPACE:
+            found.append(problem("disk-space", f"{free // 1_000_000} MB left for the {what}", remedy))
+        elif left.f_files and left.f_favail < LOW_INODES:
+            words = f"only {left.f_favail} more files can be made on the disk of the {what}"
+            found.append(problem("disk-space", words, remedy.replace("du -xh", "du -x --inodes")))
+    return found or [fine("disk-space", "enough")]
+
+
+def _existing(path: str) -> str:
+    while path and not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path or "/"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import pwd
 import shlex
 import stat
 import sys
@@ -14,16 +13,16 @@ from collections.abc import Iterator
 from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.admin.doctor.installation import Installation, access_command
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats.paths import MEMORY, SETTINGS, display
+from signet_sync.formats.paths import MEMORY, SETTINGS, display, head_page
 from signet_sync.formats.snapshot import Found
 from signet_sync.host import obsidian_settings
 from signet_sync.host.obsidian_settings import APP
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
 from signet_sync.pages.store import beside_signet
 from signet_sync.settings import model
-from signet_sync.storage import files, state_dir
-from signet_sync.storage.locations import base, identified, read_id, user_file
-from signet_sync.sync.store import counts
+from signet_sync.storage import files
+from signet_sync.storage.locations import user_file
+from signet_sync.sync.store import counts, passes
 
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
 _OBSIDIAN_LIMIT = 1 << 20  # bytes
@@ -44,7 +43,7 @@ def workspace(target: Installation) -> list[Finding]:
     if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
         words = "the workspace cannot be written; check works where it can be read"
         found.append(problem("permissions", words, access_command(root, "u+rwx")))
-    return [*found, *_as_root(target), *_memory(target, quoted)]
+    return [*found, *_memory(target, quoted)]
 
 
 def _memory(target: Installation, quoted: str) -> Iterator[Finding]:
@@ -65,20 +64,6 @@ def _memory(target: Installation, quoted: str) -> Iterator[Finding]:
         else:
             remedy = f"ls -ld {shlex.quote(memory)}  # move it away and put the folder itself in its place"
             yield problem("memory", "memory/ is not a real folder", remedy)
-
-
-def _as_root(target: Installation) -> Iterator[Finding]:
-    """Reports running as root in a user's workspace: the user could not change the files written."""
-    owner = os.stat(target.root).st_uid
-    if os.geteuid() != 0 or owner == 0:
-        return
-    try:
-        name = pwd.getpwuid(owner).pw_name
-    except KeyError:
-        name = f"#{owner}"
-    words = f"the workspace belongs to {name}, and you are root: files written now will not belong to {name}"
-    command = shlex.join(["sudo", "-Hu", name, "signet-sync", "--workspace", target.root, "doctor"])
-    yield warning("root", words, command)
 
 
 def _reading(memory: str) -> Iterator[Finding]:
@@ -134,11 +119,7 @@ def file_system(target: Installation) -> list[Finding]:
         found.append(warning("file-system", words, "keep the vault on APFS, ext4, btrfs or XFS"))
     if found:
         return found
-    features = [kind or "local"]
-    if able is not None:
-        features += [] if able.cases else ["upper and lower case are one"]
-        features += [] if able.links else ["no hard links, and none are needed"]
-    return [fine("file-system", ", ".join(features))]
+    return [fine("file-system", kind or "local")]
 
 
 def kind_of(path: str) -> str:
@@ -155,34 +136,6 @@ def kind_of(path: str) -> str:
     except OSError:
         return ""
     return best[1]
-
-
-# ── its location ──
-
-
-def location(target: Installation) -> list[Finding]:
-    """Checks whether the workspace was moved, or is a copy of another one on this machine."""
-    real = os.path.realpath(target.root)
-    key = read_id(real)
-    if key is None:
-        return []
-    where = base(target.environ)
-    own = identified(where, real)
-    recorded = (state_dir.read_json(os.path.join(where, key, "workspace.json")) or {}).get("path")
-    if own is None:
-        words = f"it has the id of {recorded}, of which it is a copy; the next command that writes gives it its own"
-        return [warning("copied", words, target.command("reindex"), fix=True)]
-    if not isinstance(recorded, str) or recorded == real or _same(recorded, real):
-        return []
-    words = f"it was moved here from {recorded}, and its state folder does not know yet"
-    return [warning("moved", words, target.command("reindex"), fix=True)]
-
-
-def _same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except (OSError, ValueError):
-        return False
 
 
 # ── settings and other programs ──
@@ -279,3 +232,35 @@ def _app_settings(place: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return {}
     return app if isinstance(app, dict) else {}
+
+
+# ── pages ──
+
+
+def pages(target: Installation) -> list[Finding]:
+    """Reports what prevents a MEMORY.md from being read or written."""
+    heads = target.query(lambda index: [] if passes.is_halted(index) else counts.agents(index)) or []
+    return [found for agent_id in heads for found in _page(target, head_page(agent_id))]
+
+
+def _page(target: Installation, page: str) -> Iterator[Finding]:
+    path = os.path.join(target.root, page)
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        # A running agent writes it within moments, or, if held back by Signet's daemon, when that has gone.
+        if not target.alive and daemon_pid(target.root) is None:
+            yield warning("page", f"{display(page)} is not there", target.command("reindex"), fix=True)
+        return
+    if not stat.S_ISREG(status.st_mode):
+        yield _no_file(target, page, status)
+    elif not os.access(path, os.R_OK):
+        words = f"{display(page)} cannot be read, so it is no longer written"
+        yield problem("page", words, access_command(path, "u+rw"))
+
+
+def _no_file(target: Installation, page: str, status: os.stat_result) -> Finding:
+    kind = "a link" if stat.S_ISLNK(status.st_mode) else "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
+    words = f"{display(page)} is {kind}, so it is no longer written"
+    quoted = shlex.quote(os.path.join(target.root, page))
+    return problem("page", words, f"mv {quoted} {quoted}.aside && {target.command('reindex')}")
