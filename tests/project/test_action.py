@@ -323,22 +323,11 @@ def test_a_wrong_setting_of_ones_own_is_still_an_error(checkout, monkeypatch):
 
 
 EVIL = [
-    "a|b",
-    "`x`",
-    "<script>alert(1)</script>",
-    "![x](http://e.example/x.png)",
-    "[x](javascript:alert(1))",
-    "http://e.example",
-    "www.e.example",
-    "a@e.example",
-    "**b** __c__ ~~d~~",
-    "\n::error::x\n| y |",
-    "\r\n##[stop-commands]x",
-    "%0A::error::x",
-    "&lt;b&gt; \\| $x$",
-    "<!-- signet:begin -->",
+    "a|b", "`x`", "<script>alert(1)</script>", "![x](http://e.example/x.png)", "[x](javascript:alert(1))",
+    "http://e.example", "www.e.example", "a@e.example", "**b** __c__ ~~d~~", "\n::error::x\n| y |",
+    "\r\n##[stop-commands]x", "%0A::error::x", "&lt;b&gt; \\| $x$", "<!-- signet:begin -->",
     "]]> & \x00\x0b\ufffe \udcff",
-]
+]  # fmt: skip
 
 
 def test_nothing_that_a_file_says_is_more_than_text():
@@ -365,17 +354,6 @@ def test_a_link_in_the_place_of_a_report_is_not_followed(checkout, tmp_path):
         answer = checkout.call("check", option, str(link), "--json")
         assert answer.code == 2 and "symlink" in answer.json["error"]["message"] and answer.json["error"]["hint"]
     assert outside.read_text() == "mine\n"
-
-
-def test_one_run_speaks_in_every_form(checkout, tmp_path):
-    with (checkout / checkout.paths[1]["summary"]).open("ab") as file:
-        file.write(b"torn\n")
-    sarif = tmp_path / "memory.sarif"
-    sarif.write_text("of an earlier run, and longer than this one is\n" * 99)
-    answer = checkout.call("check", "--sarif", str(sarif))
-    assert answer.code == 1 and "hash-mismatch" in answer.out
-    (result,) = json.loads(sarif.read_text())["runs"][0]["results"]
-    assert result["ruleId"] == "hash-mismatch"
 
 
 def test_what_stops_a_check_is_an_annotation_too(checkout):
@@ -413,40 +391,3 @@ def test_a_cached_index_follows_the_files_and_nothing_else_is_written(tmp_path):
     assert not (second.state / "last-pass.json").exists()  # `status` speaks of the workspace's own index
     second.reindex()
     assert found(second, "--db", str(place)) == found(second) != []
-
-
-TAMPERED = {
-    "a trigger": ("create trigger evil after insert on memory_artifacts begin delete from seals; end", 0),
-    "a view": ("drop table files; create view files as with recursive t(x) as (select 1 union all select x + 1 from t)"
-               " select x as path from t", 0),
-    "a check that loads": ("create table evil(x check (x > load_extension('x')))", 0),
-    "a newer schema": ("pragma user_version = 99", 3),
-    "another program's": ("pragma application_id = 7; drop table seals", 3),
-}  # fmt: skip
-
-
-def test_a_cached_index_that_was_tampered_with(tmp_path):
-    import sqlite3
-
-    vault, place, whole = Vault(tmp_path / "vault"), tmp_path / "index.db", tmp_path / "whole.db"
-    vault.session(1)
-    assert vault.call("--db", whole, "reindex", "--index-only").code == 0
-    vault.session(2)
-    for name, (script, code) in TAMPERED.items():
-        shutil.copy(whole, place)
-        connection = sqlite3.connect(place)
-        connection.executescript(script)
-        connection.close()
-        spoilt = place.read_bytes()
-        answer = vault.call("--db", place, "reindex", "--index-only", "--json")
-        assert answer.code == code, (name, answer)
-        if code == 0:
-            assert answer.json["counts"]["indexed"] == 6
-            connection = sqlite3.connect(place)
-            assert connection.execute("select count(*) from seals").fetchone() == (4,), name
-            connection.close()
-            assert vault.call("--db", place, "search", "--json", "lantern").json["hits"], name
-        else:
-            assert place.read_bytes() == spoilt and answer.json["error"]["hint"], name
-        for left in tmp_path.glob("index.db*"):
-            left.unlink()

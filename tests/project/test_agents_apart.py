@@ -6,14 +6,12 @@ import io
 import json
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from session_inputs import say
 from workbench import NOW, Vault
 
 from signet_sync.storage.database.tables import TABLES
@@ -189,130 +187,6 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
 
 
 # ── nothing changes ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Life:
-    """What an agent does in a vault: the same steps for the same seed, chosen among what is its own."""
-
-    def __init__(self, vault: Vault, agent: str) -> None:
-        self.vault, self.agent = vault, agent
-        self.steps = [
-            self.end, self.end, self.compact, self.arrive, self.remember, self.remember_of, self.forget, self.pin,
-            self.unpin, self.expand, self.recall, self.stream, self.remove, self.vanish,
-        ]  # fmt: skip
-        self.answers: list[Any] = []
-
-    def step(self, seed: int) -> None:
-        random = Random(seed)
-        random.choice(self.steps)(random)
-
-    def ask(self, *arguments: str) -> None:
-        self.answers.append(own(self.vault, self.agent, *arguments))
-
-    def who(self, random: Random) -> dict[str, Any]:
-        return {
-            "session_id": f"5e5510{random.randint(0, 7):02d}-0000-4000-8000-000000000000",
-            "session_key": random.choice(KEYS),
-            "captured_at": f"2026-03-{random.randint(1, 28):02d}T{random.randint(0, 23):02d}:00:00.000Z",
-        }
-
-    def arrive(self, random: Random) -> None:
-        files = files_of(self.agent, self.who(random), random.randint(0, 9), random.choice(PROJECTS))
-        self.vault.put(files)
-        self.vault.reindex()
-
-    def end(self, random: Random) -> None:
-        word, number = MINE[self.agent], random.randint(0, 9)
-        more: dict[str, Any] = {"project": random.choice(PROJECTS), "harness": "codex", "agent_id": self.agent}
-        turns = f"## User\n\nWhat does {word} say of run {number}?\n\n## Assistant\n\nRun {number} ends.\n"
-        say(self.vault, **self.who(random), **more, summary=summary(self.agent, number), transcript=turns)
-
-    def compact(self, random: Random) -> None:
-        more: dict[str, Any] = {"project": random.choice(PROJECTS), "harness": "codex", "agent_id": self.agent}
-        say(self.vault, "compact", **self.who(random), **more, compaction=summary(self.agent, random.randint(0, 9)))
-
-    def remember(self, random: Random) -> None:
-        kind = random.choice(("note", "decision", "preference"))
-        self.ask("remember", f"Ask {MINE[self.agent]} {random.randint(0, 3)}.", "--type", kind, "--now", NOW)
-
-    def remember_of(self, random: Random) -> None:
-        text = f"Ask {MINE[self.agent]} {random.randint(0, 3)}."
-        self.ask("remember", text, "--session", self.who(random)["session_id"], "--now", NOW)
-
-    def one(self, random: Random, letters: str = "") -> str:
-        ids = [one for one in ids_of(self.vault, self.agent) if not letters or one[0] in letters]
-        return random.choice(ids or ["x"])
-
-    def forget(self, random: Random) -> None:
-        self.ask("forget", self.one(random, "m"), "--now", NOW)
-
-    def pin(self, random: Random) -> None:
-        self.ask("pin", self.one(random), "--now", NOW)
-
-    def unpin(self, random: Random) -> None:
-        self.ask("pin", "--remove", self.one(random), "--now", NOW)
-
-    def expand(self, random: Random) -> None:
-        self.ask("expand", self.one(random))
-
-    def recall(self, random: Random) -> None:
-        query = random.choice(("lantern queue", "what keeps src/queue.py", "run 3", "ask first"))
-        self.ask("recall", query, "--now", NOW)
-
-    def stream(self, random: Random) -> None:
-        options = random.choice(([], ["--session-id", self.who(random)["session_id"]]))
-        self.answers.append(stream(self.vault, self.agent, "shared-key", *options, turn=random.randint(0, 3)))
-
-    def remove(self, random: Random) -> None:
-        who = self.who(random)
-        name = who["session_key"] if random.random() < 0.3 and who["session_key"] else who["session_id"]
-        self.ask("remove", name, "--reason", "asked", "--yes", "--now", NOW)
-
-    def vanish(self, random: Random) -> None:
-        """A file goes without a removal."""
-        held = self.vault.rows(
-            "select source_path from memory_artifacts where agent_id = ? and source_kind = 'summary' order by 1",
-            self.agent,
-        )
-        if held:
-            (self.vault / random.choice(held)[0]).unlink(missing_ok=True)
-            self.vault.reindex()
-
-
-def lives(vault: Vault, seeds: Mapping[str, list[int]]) -> dict[str, Life]:
-    """A vault in which each agent takes its steps, in turns."""
-    found = {agent: Life(vault, agent) for agent in seeds}
-    vault.reindex()
-    for step in range(max(map(len, seeds.values()))):
-        for agent, own_seeds in seeds.items():
-            if step < len(own_seeds):
-                found[agent].step(own_seeds[step])
-    vault.reindex()
-    return found
-
-
-def check_apart(root: Path, seed: int, steps: int) -> None:
-    """An agent's rows, pages and answers are those of a vault in which it is alone."""
-    random = Random(seed)
-    seeds = {agent: [random.getrandbits(32) for _ in range(steps)] for agent in MINE}
-    together = lives(Vault(root / "together"), seeds)
-    for agent, own_seeds in seeds.items():
-        alone = lives(Vault(root / agent), {agent: own_seeds})[agent]
-        life = together[agent]
-        assert life.answers == alone.answers
-        assert rows_of(life.vault, agent) == rows_of(alone.vault, agent)
-        assert pages(life.vault, agent) == pages(alone.vault, agent)
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_an_agent_lives_as_if_it_were_alone(tmp_path: Path, seed: int) -> None:
-    check_apart(tmp_path, seed, 8 if seed == 0 else 12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 130))
-def test_an_agent_lives_long_as_if_it_were_alone(tmp_path: Path, seed: int) -> None:
-    check_apart(tmp_path, seed, 40)
 
 
 @pytest.mark.parametrize(("key", "vanished"), [(None, False), ("agent:main:main", True)])

@@ -6,7 +6,6 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -14,7 +13,7 @@ import artifacts_fixture as made
 import pytest
 from agents import Agent, until
 from invented_secrets import some
-from session_inputs import FIRST, compact, document, end, refuse, say
+from session_inputs import FIRST, compact, document, end, say
 from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened
@@ -343,129 +342,12 @@ def test_a_database_set_aside_while_the_scrub_was_pending_goes_with_it(scene: Sc
 # ── nothing brings it back ──
 
 
-def put_back(scene: Scene, rename: Callable[[str], str]) -> None:
-    scene.vault.put({rename(name): raw for name, raw in scene.removed.items()})  # type: ignore[attr-defined]
-
-
-def lose_database(scene: Scene, backups: bool) -> None:
-    for path in scene.vault.state.glob("*.db*"):
-        path.unlink()
-    if backups:
-        for path in scene.vault.state.glob("backups/*"):
-            path.unlink()
-
-
-def lose_tombstone(scene: Scene) -> None:
-    (scene.vault.memory / f"tombstones/default--{TOKEN}.md").unlink()
-
-
-def import_again(scene: Scene) -> None:
-    answer = scene.vault.call("import", "claude-code", str(scene.transcript), "--again", "--json")
-    assert answer.code == 1 and answer.json["segments"] == [] and "was removed" in answer.json["failed"][0]
-
-
-def import_more(scene: Scene) -> None:
-    """The session went on in the harness."""
-    scene.stranger(
-        str(scene.transcript), claude(*(line(place) for place in ("transcript", "tail", "left", "live"))).encode()
-    )
-    import_again(scene)
-
-
-def spool_late(scene: Scene) -> None:
-    folder = str(scene.vault.state / "spool")
-    for event in ("compact", "end", "stop"):
-        job = scene.job()
-        job.event = event
-        if event == "compact":
-            job.transcript_path = str(scene.home / "gone.jsonl")  # what would be tried again, for days
-        spool.put(folder, job)
-    os.utime(scene.transcript, ns=(10**18, 10**18))
-    fed = {"claude-code": {"since": "2001-01-01T00:00:00.000Z"}}
-    (scene.vault.state / "harnesses.json").write_text(json.dumps(fed))
-    assert scene.vault.call("session", "take-spool", "--sweep").code == 0
-    assert spool.size(folder) == (0, 0), "done with, not put off"
-
-
-def go_on(scene: Scene) -> None:
-    """The session is at work, and its harness both streams it and writes it down."""
-    os.utime(scene.transcript)
-    scene.job_at_work()
-    assert scene.vault.call("session", "take-spool").code == 0
-    assert spool.size(str(scene.vault.state / "spool")) == (0, 0)
-    scene.stranger(str(scene.transcript), scene.transcript.read_bytes())
-    raw = json.dumps({"turn": 9, "role": "user", "text": line("live"), "at": NOW}).encode()
-    for names in (["--session-key", ID], ["--session-key", "agent:main:main", "--session-id", ID]):
-        answer = scene.vault.spawn("transcript", "append", "--json", *names, input=raw)
-        assert answer.code == 2 and answer.json["error"]["code"] == "removed-session", answer
-
-
-def end_again(scene: Scene) -> None:
-    refuse(scene.vault, "removed-session", **scene.ending())
-    refuse(scene.vault, "removed-session", kind="compact", session_id=ID, session_key=ID, compaction=line("compaction"))
-
-
-def end_under_a_key(scene: Scene) -> None:
-    """The same session, by its other identity."""
-    refuse(scene.vault, "removed-session", **scene.ending() | {"session_key": "agent:main:main"})
-
-
-WAYS: dict[str, Callable[[Scene], None]] = {
-    "same name": lambda scene: put_back(scene, lambda name: name),
-    "conflict name": lambda scene: put_back(scene, lambda name: name.replace(".md", " (Ada's conflicted copy).md")),
-    "other stamp": lambda scene: put_back(scene, lambda name: name.replace("2026-03-28", "2026-03-27")),
-    "other token": lambda scene: put_back(scene, lambda name: name.replace(TOKEN, "a" * 16)),
-    "import again": import_again,
-    "import more": import_more,
-    "spooled late": spool_late,
-    "at work again": go_on,
-    "ended again": end_again,
-    "ended under a key": end_under_a_key,
-    "database lost": lambda scene: (lose_database(scene, False), put_back(scene, str))[0],
-    "database and backups lost": lambda scene: (lose_database(scene, True), put_back(scene, str))[0],
-    "tombstone lost": lambda scene: (lose_tombstone(scene), put_back(scene, str))[0],
-    "tombstone and database lost": lambda scene: (lose_tombstone(scene), lose_database(scene, False))[0],
-}
-
-
-@pytest.mark.slow
-def test_nothing_brings_it_back(scene: Scene) -> None:
-    names = [path for path in scene.vault.memory.glob("*") if TOKEN in path.name and " " not in path.name]
-    scene.removed = {path.name: path.read_bytes() for path in names if path.name.count(".") == 2}  # type: ignore[attr-defined]
-    assert len(scene.removed) == 6, sorted(scene.removed)  # type: ignore[attr-defined]
-    remove(scene)
-    for way, resurrect in WAYS.items():
-        resurrect(scene)
-        scene.vault.reindex()
-        assert scene.leaks() == [], way
-        scene.gone()
-        answer = scene.vault.call("check", "--json")
-        assert answer.code == 0 and answer.json["counts"]["tombstones"] == 1, (way, answer.out)
-
-
 def test_a_name_in_other_case_is_a_file_of_somebody_else(scene: Scene) -> None:
     """Where names differ by case it is not the artifact: it is not indexed, and the next removal names it."""
     raw = next(scene.vault.memory.glob(f"2026-03-28T11*{TOKEN}--summary.md")).read_bytes()
     remove(scene)
     name = f"2026-03-28T11-00-00.000Z--{TOKEN.upper()}--SUMMARY.MD"
     scene.stranger(f"memory/{name}", raw)
-    scene.vault.reindex()
-    scene.gone()
-
-
-def test_an_ending_that_is_under_way_when_its_session_is_removed_is_refused(scene: Scene) -> None:
-    """The model answers after the removal: what it said, and what it was asked about, is nowhere."""
-
-    def meanwhile(*_: object, **__: object) -> None:
-        document = remove(scene)
-        assert document["removed_rows"]
-        assert scene.leaks() == []
-
-    given = scene.ending() | {"captured_at": "2026-03-28T14:00:00.000Z", "transcript": line("torn")}
-    with opened(str(scene.vault.root), Settings()) as workspace:
-        ending = session_input(document(**given), now_us=time.time_ns() // 1000)
-        with pytest.raises(Exception, match="was removed"):
-            sessions_operations.end(workspace, ending, now_us=time.time_ns() // 1000, propose=meanwhile)  # type: ignore[arg-type]
     scene.vault.reindex()
     scene.gone()
 

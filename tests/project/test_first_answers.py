@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
-import artifacts_fixture as made
 import pytest
 from workbench import Vault, call
 
@@ -44,44 +42,6 @@ def test_without_a_workspace_the_remedy_is_to_make_one(tmp_path: Path, words: li
     root.mkdir()
     answer = call("--workspace", root, *words)
     assert answer.code == 3 and f"signet-sync --workspace '{root}' reindex" in answer.err
-
-
-def test_a_memory_is_shown_with_its_tags(vault: Vault) -> None:
-    told = vault.call("remember", "Ada wants short answers", "--type", "preference", "--tag", "style", "--private").out
-    memory = re.findall(r"\^(m-\w+)", told)[0]
-    title, about, _, text = vault.call("expand", memory).out.splitlines()
-    assert title.startswith("memory · preference, remembered ") and title.endswith(f"^{memory}")
-    assert (about, text) == ("  #style · private", "Ada wants short answers")
-
-
-def test_what_the_budget_leaves_no_line_for_is_named(vault: Vault) -> None:
-    items = {
-        heading: [f"- {heading} {n} holds.\n" for n in range(3)] for heading in ("Decisions", "Constraints", "Next")
-    }
-    vault.put(made.summary(body="\n".join(f"## {heading}\n\n{''.join(some)}" for heading, some in items.items())))
-    vault.reindex()
-    node = vault.rows("select id from session_summaries where source_type = 'summary'")[0][0]
-    document = vault.call("expand", node, "--budget", "1", "--json").json
-    assert len(document["memories"]) == 9
-    shown = vault.call("expand", node, "--budget", "1").out
-    assert f"    {' '.join('^' + one for one in document['memories'][:4])} and 5 more: --json lists them\n" in shown
-
-
-def test_what_a_memory_lacks_to_rise_is_told_and_that_it_rose(vault: Vault) -> None:
-    memory = vault.call("remember", "the zanzibar tariff lives in tariffs.yaml", "--json").json["id"]
-    vault.call("recall", "zanzibar")
-    vault.call("recall", "zanzibar")
-    assert "lacks 1 more hit, 1 more query" in vault.call("dream", "--dry-run").out
-    told = vault.call("dream", "--json").json
-    assert (told["promoted"], told["near"][0]["memory_id"]) == ([], memory)
-    assert told["near"][0]["lacks"] == ["1 more hit", "1 more query"]
-    assert "found 2 times by 1 query on 1 day, last " in vault.call("expand", memory).out
-    vault.call("recall", "the tariff")
-    after = vault.call("dream", "--json").json
-    assert ([one["memory_id"] for one in after["promoted"]], after["near"]) == ([memory], [])
-    document = vault.call("expand", memory, "--json").json
-    assert document["recalled"]["hits"] == 3 and document["risen"]["score"] == after["promoted"][0]["score"]
-    assert "promoted into MEMORY.md " in vault.call("expand", memory).out
 
 
 def test_a_slip_in_the_name_of_an_agent_leaves_no_diary(vault: Vault) -> None:

@@ -67,43 +67,15 @@ def signet_reads(raw: bytes) -> tuple[dict[str, Any], str]:
 
 
 CONTENT = [
-    "kind",
-    "agent_id",
-    "session_id",
-    "session_key",
-    "project",
-    "harness",
-    "captured_at",
-    "started_at",
-    "ended_at",
-    "manifest_path",
-    "source_node_id",
-    "content_sha256",
-    "hash_scope",
-    "memory_sentence",
-    "memory_sentence_version",
-    "memory_sentence_quality",
-    "memory_sentence_generated_at",
-]
+    "kind", "agent_id", "session_id", "session_key", "project", "harness", "captured_at", "started_at", "ended_at",
+    "manifest_path", "source_node_id", "content_sha256", "hash_scope", "memory_sentence", "memory_sentence_version",
+    "memory_sentence_quality", "memory_sentence_generated_at",
+]  # fmt: skip
 MANIFEST = [
-    "kind",
-    "agent_id",
-    "session_id",
-    "session_key",
-    "project",
-    "harness",
-    "captured_at",
-    "started_at",
-    "ended_at",
-    "summary_path",
-    "transcript_path",
-    "compaction_path",
-    "memory_md_refs",
-    "updated_at",
-    "revision",
-    "content_sha256",
-    "hash_scope",
-]
+    "kind", "agent_id", "session_id", "session_key", "project", "harness", "captured_at", "started_at", "ended_at",
+    "summary_path", "transcript_path", "compaction_path", "memory_md_refs", "updated_at", "revision",
+    "content_sha256", "hash_scope",
+]  # fmt: skip
 
 
 def held_to_its_order(path: str, found: dict[str, Any]) -> None:
@@ -117,32 +89,11 @@ def held_to_its_order(path: str, found: dict[str, Any]) -> None:
 
 # What Signet's shell, YAML and people's eyes stumble over.
 HOSTILE = [
-    'a "quoted" word',
-    "back\\slash \\n \\u0041 \\",
-    "---",
-    "- item",
-    "key: value",
-    "# comment",
-    "'single'",
-    "null",
-    "007",
-    "true",
-    "[]",
-    "{a: 1}",
-    "> folded",
-    "| block",
-    "&anchor *alias !tag",
-    "%directive @at `tick`",
-    "🦉 é 漢字 ע",
-    "\u00a0nbsp\u00a0",
-    "\ufeffbom\ufeff",
-    "\u202eover\u202c",
-    "\uffff\ufffe",
-    "x" * 5_000,
-    '"' * 5_000,
-    "\\" * 5_000,
-    "🦉" * 1_000,
-]
+    'a "quoted" word', "back\\slash \\n \\u0041 \\", "---", "- item", "key: value", "# comment", "'single'", "null",
+    "007", "true", "[]", "{a: 1}", "> folded", "| block", "&anchor *alias !tag", "%directive @at `tick`", "🦉 é 漢字 ע",
+    "\u00a0nbsp\u00a0", "\ufeffbom\ufeff", "\u202eover\u202c", "\uffff\ufffe", "x" * 5_000, '"' * 5_000,
+    "\\" * 5_000, "🦉" * 1_000,
+]  # fmt: skip
 # No NUL, which is refused, and no half of a character, which nobody can write (tests/sessions/test_session_input.py).
 KEYS = st.sampled_from(HOSTILE) | st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=200

@@ -29,7 +29,7 @@ def on_windows(*words: str) -> tuple[int, str, str]:
         input="{}",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr

@@ -14,11 +14,11 @@ import os
 import random
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from hashlib import sha256
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -194,10 +194,6 @@ class Crashes(Sweep):
             now = invariants.artifacts(self.ground.root)
             both = {path: found | now.get(path, frozenset()) for path, found in self.standing.artifacts.items()}
             self.standing = replace(self.standing, artifacts=both)
-        if self.scenario.takes:
-            left = invariants.artifacts(self.ground.root)
-            staying = {path: found for path, found in self.standing.artifacts.items() if path in left}
-            self.standing = replace(self.standing, artifacts=staying)
         self.know()
         judge = self.judge()
         forked(spoken, lambda: judge.recover(may_be_nothing=False))
@@ -324,64 +320,34 @@ def prepared(name: str, folder: Path) -> Crashes:
     return Crashes(operations.prepare(name, ground), ground)
 
 
-def visited(name: str, folder: Path, faults: Iterable[str]) -> dict[str, Any]:
-    """What became of an operation at each of its steps under each of these faults; run in a fork."""
+def visited(name: str, folder: Path, faults: Iterable[str], every: int = 1) -> dict[str, Any]:
+    """What became of an operation at each of its steps (or some) under each of these faults; run in a fork."""
     crashes = prepared(name, folder).looked()
     results = {}
     for fault in faults:
         steps = len(crashes.under(fault).moments())
         # Whoever asks again finds the same in each case: that is tried at our own steps.
         ways = 3 if fault == "kill" else 1
-        results[fault] = {"steps": steps, "lines": list(crashes.at(range(1, steps + 2), ways))}
+        results[fault] = {"steps": steps, "lines": list(crashes.at(range(1, steps + 2, every), ways))}
     return results
 
 
 def apart(folder: Path, jobs: dict[str, Callable[[Path], Any]], at_once: int = 1) -> dict[str, Any]:
     """Runs jobs, each in a fork with a folder of its own, so many at once; gives their results, by their names."""
-    running: dict[int, str] = {}
-    waiting = list(jobs)
-    while waiting or running:
-        if waiting and len(running) < at_once:
-            name = waiting.pop(0)
-            place = folder / name.replace(" ", "-").replace("/", "-")
-            place.mkdir()
-            running[_begun(jobs[name], place)] = name
-            continue
-        pid, status = _ended(running)
-        name = running.pop(pid)
-        assert status == 0, f"{name} ended with {os.waitstatus_to_exitcode(status)}"
-    return {name: json.loads(_result(folder / name.replace(" ", "-").replace("/", "-"))) for name in jobs}
+    context, running = get_context("fork"), []
+    places = {name: folder / name.replace(" ", "-").replace("/", "-") for name in jobs}
+    for name, place in places.items():
+        place.mkdir()
+        running.append(context.Process(target=_job, args=(jobs[name], place)))
+        running[-1].start()
+        if len(running) >= at_once:
+            running.pop(0).join()
+    for process in running:
+        process.join()
+    return {name: json.loads((place / "result.json").read_text()) for name, place in places.items()}
 
 
-def _ended(running: Iterable[int]) -> tuple[int, int]:
-    """The next of these processes that ends, and how; a child of somebody else is his to wait for."""
-    while True:
-        for pid in running:
-            found, status = os.waitpid(pid, os.WNOHANG)
-            if found:
-                return pid, status
-        time.sleep(0.01)
-
-
-def _result(place: Path) -> str:
-    return (place / "result.json").read_text()
-
-
-def _begun(job: Callable[[Path], Any], place: Path) -> int:
-    """The process of a job."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 99
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = spoken(lambda: _write_result(job, place))
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def _write_result(job: Callable[[Path], Any], place: Path) -> int:
+def _job(job: Callable[[Path], Any], place: Path) -> None:
+    """Leaves a job's result; where it raises there is none."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     (place / "result.json").write_text(json.dumps(job(place)))
-    return 0

@@ -28,17 +28,14 @@ class Standing:
     """What stood before the fault, and must be there after it.
 
     `artifacts`: digests that each immutable file may have, by path. `removed`: words that no file may hold any more.
-    `mine`: words of a person that MEMORY.md holds, or a copy kept of it. `invalid`: paths that were invalid already.
-    `pages`: pages as they stood, a person's slips in them included.
-    `beside`: what lies beside workspace and state. `others`: files of theirs that may hold removed words all the same.
+    `invalid`: paths that were invalid already. `beside`: what lies beside workspace and state. `pages`: pages as they
+    stood, a person's slips in them included.
     """
 
     artifacts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     removed: tuple[bytes, ...] = ()
-    mine: tuple[bytes, ...] = ()
     invalid: frozenset[str] = frozenset()
     beside: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    others: tuple[str, ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -68,12 +65,11 @@ def beside(vault: Vault) -> dict[str, tuple[object, ...]]:
     }
 
 
-def standing(vault: Vault, *, removed: Iterable[bytes] = (), mine: Iterable[bytes] = ()) -> Standing:
+def standing(vault: Vault, *, removed: Iterable[bytes] = ()) -> Standing:
     """What a vault holds now, as it must be found after a fault."""
     invalid = {problem["path"] for problem in vault.call("check", "--json").json["problems"]}
     found = {str(page.relative_to(vault.root)): digest(page) for page in pages(vault.root)}
-    stood = artifacts(vault.root)
-    return Standing(stood, tuple(removed), tuple(mine), frozenset(invalid), beside(vault), pages=found)
+    return Standing(artifacts(vault.root), tuple(removed), frozenset(invalid), beside(vault), found)
 
 
 def pages(root: Path) -> list[Path]:
@@ -94,10 +90,8 @@ def torn(vault: Vault, before: Standing) -> list[str]:
     for page in pages(vault.root):
         data, name = page.read_bytes(), str(page.relative_to(vault.root))
         ours = data.count(managed_block.BEGIN) and digest(page) != before.pages.get(name)
-        if ours and managed_block.generated(data) is None and not before.mine:
+        if ours and managed_block.generated(data) is None:
             wrong.append(f"I2 torn {name}")
-    texts = [path.read_bytes() for path in (*vault.root.glob("MEMORY*.md"), *vault.root.glob(f"{TEMPORARY}/*"))]
-    wrong += [f"a person's words are gone: {word!r}" for word in before.mine if not any(word in t for t in texts)]
     problems = vault.call("check", "--json").json["problems"]
     wrong += [
         f"I2 {entry['path']}: {entry['code']}"
@@ -107,14 +101,13 @@ def torn(vault: Vault, before: Standing) -> list[str]:
     return wrong
 
 
-def holding(vault: Vault, words: Iterable[bytes], others: Iterable[str] = ()) -> list[str]:
+def holding(vault: Vault, words: Iterable[bytes]) -> list[str]:
     """Files of workspace and state that hold one of these words, in whatever case."""
     wanted = [word.lower() for word in words]
-    left_out = set(others)
     found = []
     for place in (vault.root, vault.state.parent):
         for path in place.rglob("*"):
-            if path.is_file() and not path.is_symlink() and path.name not in left_out:
+            if path.is_file() and not path.is_symlink():
                 data = path.read_bytes().lower()
                 found += [f"{word.decode()} in {path.name}" for word in wanted if word in data]
     return found
@@ -158,7 +151,7 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
 
 def restless(vault: Vault, before: Standing, *, now: str = NOW) -> tuple[list[str], dict[str, object]]:
     """What equal files and rows do not show: I5, I6, I7; and the document of the second pass."""
-    wrong = [f"I5 {place}" for place in holding(vault, before.removed, before.others)]
+    wrong = [f"I5 {place}" for place in holding(vault, before.removed)]
     if before.beside and beside(vault) != before.beside:
         wrong.append("I6 something beside the workspace was written")
     strays = [str(path) for path in vault.root.glob(f"{TEMPORARY}/*")]

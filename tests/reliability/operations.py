@@ -1,20 +1,16 @@
 """The operations that are ended early at every step, each on a vault of few sessions: one table for all faults.
 
-`python operations.py NAME FOLDER` runs one of them on FOLDER/vault, put there from FOLDER/before, with SIGNET_STATE as
-it was for `prepare`. It ends with 0 where it is done; who asked finds `answer.json` in the working folder.
+Each ends with 0 where it is done; who asked finds `answer.json` in the working folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.extend(map(str, Path(__file__).resolve().parents[1].iterdir()))
 
 import artifacts_fixture as made
 import operation_vaults as vaults
@@ -54,13 +50,12 @@ ROLE = "Keeps the queue of lantern from retrying for ever, and says so when it g
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: what it is, how its vault is made, what is run, and what may be left where it is ended early.
+    """One operation: how its vault is made, what is run, and what may be left where it is ended early.
 
     `commands` are those of the command line that do the same.
     """
 
     name: str
-    what: str
     prepare: Callable[[Path], None]
     scenario: Callable[[Prepared], Scenario]
     commands: tuple[str, ...] = ()
@@ -70,10 +65,6 @@ class Operation:
         found = json.loads((folder / "prepared.json").read_text())
         assert isinstance(found, dict)
         return found
-
-    def run(self, folder: Path) -> int:
-        """Runs it on FOLDER/vault; 0 when it answered."""
-        return self.scenario(self.prepared(folder)).work(folder / "vault")
 
 
 def prepare(name: str, folder: Path) -> Operation:
@@ -154,20 +145,13 @@ def _remove_quoted(prepared: Prepared) -> Callable[[Workspace], object]:
     return ask
 
 
-def _pin(prepared: Prepared) -> Callable[[Workspace], object]:
-    return lambda workspace: pinning.pin(workspace, "default", str(prepared["pin"]), NOW_US)
+def _on(ask: Callable[..., object], name: str) -> Callable[[Prepared], Callable[[Workspace], object]]:
+    """Something that is asked of a memory that was prepared."""
+    return lambda prepared: lambda workspace: ask(workspace, "default", str(prepared[name]), NOW_US)
 
 
-def _unpin(prepared: Prepared) -> Callable[[Workspace], object]:
-    return lambda workspace: pinning.unpin(workspace, "default", str(prepared["forget"]), NOW_US)
-
-
-def _undo_promotion(prepared: Prepared) -> Callable[[Workspace], object]:
-    return lambda workspace: promotion.undo(workspace, "default", str(prepared["pin"]), NOW_US)
-
-
-def _forget(prepared: Prepared) -> Callable[[Workspace], object]:
-    return lambda workspace: privacy_forget.forget(workspace, "default", str(prepared["forget"]), NOW_US)
+_pin, _unpin = _on(pinning.pin, "pin"), _on(pinning.unpin, "forget")
+_undo_promotion, _forget = _on(promotion.undo, "pin"), _on(privacy_forget.forget, "forget")
 
 
 def _ending(name: str, **given: bool) -> Callable[[Prepared], Scenario]:
@@ -198,209 +182,129 @@ _ACCEPT = ("violations", "accept")
 _WHY = ("--reason", "mine", "--yes", "--now", NOW)
 _ALL = (
     # ── passes ──
-    Operation(
-        "publish", "one new artifact, and the pass that indexes it", vaults.plain,
-        lambda _: Scenario(done(_publish), tidies=True), ("reindex",),
-    ),
-    Operation("first index", "a vault that nobody has indexed", vaults.new, _reindex(), ("reindex",)),
-    Operation(
-        "backlog", "what follows from older sessions, batch by batch in idle time", vaults.backlog,
-        lambda _: Scenario(done(_work_off, answers=False), flow=False), ("run",),
-    ),
-    Operation(
-        "manifest update",
-        "a manifest that is missing is rebuilt, and the references of the others moved by a month that passed",
-        vaults.without_a_manifest, _reindex(LATER), ("reindex",),
-    ),
-    Operation(
-        "projection", "MEMORY.md with a person's words around it, and a ledger page that was lost",
-        vaults.written_around, _reindex(), ("reindex", "render"),
-    ),
-    Operation("migration", "a database of another version", vaults.of_another_version, _reindex()),
-    Operation("other rules", "rows that another version of the rules derived", vaults.of_other_rules, _reindex()),
-    Operation(
-        "rebuild", "the database is lost: files and the backup give it back", vaults.without_a_database,
-        _reindex(NOW, "--full"), ("reindex",),
-    ),
-    Operation(
-        "rebuild in place", "the database is there and written from the start", vaults.plain,
-        _reindex(NOW, "--full"), ("reindex",),
-    ),
-    Operation(
-        "repair", "the database is damaged: moved aside, rebuilt, its native rows brought back", vaults.damaged,
-        _reindex(),
-    ),
-    Operation(
-        "tombstone", "a tombstone that another machine wrote is enforced", vaults.with_a_stone,
-        _reindex(gone=REMOVED_WORDS),
-    ),
-    Operation(
-        "removal of Signet", "what Signet's database names as removed is removed", vaults.with_a_removal_of_signet,
-        _reindex(gone=REMOVED_WORDS), ("reindex",),
-    ),
+    Operation("publish", vaults.plain, lambda _: Scenario(done(_publish), tidies=True), ("reindex",)),
+    Operation("first index", vaults.new, _reindex(), ("reindex",)),
+    Operation("backlog", vaults.backlog, lambda _: Scenario(done(_work_off, answers=False), flow=False), ("run",)),
+    Operation("manifest update", vaults.without_a_manifest, _reindex(LATER), ("reindex",)),
+    Operation("projection", vaults.written_around, _reindex(), ("reindex", "render")),
+    Operation("migration", vaults.of_another_version, _reindex()),
+    Operation("other rules", vaults.of_other_rules, _reindex()),
+    Operation("rebuild", vaults.without_a_database, _reindex(NOW, "--full"), ("reindex",)),
+    Operation("rebuild in place", vaults.plain, _reindex(NOW, "--full"), ("reindex",)),
+    Operation("repair", vaults.damaged, _reindex()),
+    Operation("tombstone", vaults.with_a_stone, _reindex(gone=REMOVED_WORDS)),
+    Operation("removal of Signet", vaults.with_a_removal_of_signet, _reindex(gone=REMOVED_WORDS), ("reindex",)),
     # ── beside Signet ──
-    Operation(
-        "takeover", "a page and manifests that Signet wrote are ours again", vaults.replaced_by_signet, _reindex(),
-    ),
+    Operation("takeover", vaults.replaced_by_signet, _reindex()),
     # ── a session's end ──
+    Operation("session end", vaults.running(), _ending("end"), ("session end", "session take-spool", "import")),
+    Operation("ending without a summary", vaults.running(), _ending("digest")),
+    Operation("next segment", vaults.running(), _ending("segment")),
+    # Each part is an ending of its own; until the answer some of them may be missing.
     Operation(
-        "session end", "transcript, summary, manifest, row and page", vaults.running(), _ending("end"),
-        ("session end", "session take-spool", "import"),
+        "ending in parts", vaults.running(), lambda _: Scenario(asked(DOCUMENTS["parts"], 6_000), piecemeal=True),
     ),
-    Operation("ending without a summary", "one that its words tell", vaults.running(), _ending("digest")),
-    Operation("next segment", "what was said since the last ending", vaults.running(), _ending("segment")),
+    Operation("compaction", vaults.running(), _ending("compaction"), ("session compact",)),
+    Operation("first compaction", vaults.running(), _ending("first compaction")),
+    Operation("live turns", vaults.remembering(), lambda _: Scenario(done(stream)), ("transcript append",)),
     Operation(
-        "ending in parts", "a transcript that is too long for one file", vaults.running(),
-        # Each part is an ending of its own; until the answer some of them may be missing.
-        lambda _: Scenario(asked(DOCUMENTS["parts"], 6_000), piecemeal=True),
+        "facts of live turns", vaults.remembering(), lambda _: Scenario(done(_decide), tidies=True),
+        ("transcript append",),
     ),
+    Operation("end of what has decided", vaults.having_decided, _ending("end"), ("session end",)),
     Operation(
-        "compaction", "a compaction of a running session", vaults.running(), _ending("compaction"),
-        ("session compact",),
-    ),
-    Operation("first compaction", "one that comes before any ending", vaults.running(), _ending("first compaction")),
-    Operation(
-        "live turns", "turns of a running session appended", vaults.remembering(),
-        lambda _: Scenario(done(stream)), ("transcript append",),
-    ),
-    Operation(
-        "facts of live turns", "what a running session decides is on the page", vaults.remembering(),
-        lambda _: Scenario(done(_decide), tidies=True), ("transcript append",),
-    ),
-    Operation(
-        "end of what has decided", "the artifacts of a session take the place of its live turns", vaults.having_decided,
-        _ending("end"), ("session end",),
-    ),
-    Operation(
-        "removal of what runs", "a running session removed with what it decided", vaults.having_decided,
+        "removal of what runs", vaults.having_decided,
         lambda _: Scenario(
             removed(str(vaults.FOURTH["session_id"])), tidies=True, gone=("We use Postgres for the queue",)
-        ),
-        ("remove",),
+        ), ("remove",),
     ),
     # ── removals ──
     Operation(
-        "removal", "a session removed with all its traces", vaults.risen,
+        "removal", vaults.risen,
         lambda prepared: Scenario(removed(str(prepared["remove"])), tidies=True, gone=REMOVED_WORDS), ("remove",),
     ),
     Operation(
-        "removal of what is quoted", "a session removed, its passages taken out of the sealed file of another one",
-        vaults.quoting,
+        "removal of what is quoted", vaults.quoting,
         lambda prepared: Scenario(
             done(_remove_quoted(prepared)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True
-        ),
-        ("remove",),
+        ), ("remove",),
     ),
     Operation(
-        "redaction", "a secret taken out of the sealed files of a session, its manifest and a kept copy",
-        vaults.leaked,
+        "redaction", vaults.leaked,
         lambda prepared: Scenario(done(_redact(prepared)), piecemeal=True, tidies=True, gone=(LEAKED,), rewrites=True),
         ("redact",),
     ),
     Operation(
-        "forget", "a memory forgotten with all its traces", vaults.risen,
-        lambda prepared: Scenario(done(_forget(prepared)), tidies=True, gone=FORGOTTEN_WORDS), ("forget",),
+        "forget", vaults.risen, lambda prepared: Scenario(done(_forget(prepared)), tidies=True, gone=FORGOTTEN_WORDS),
+        ("forget",),
     ),
     Operation(
-        "undo", "the removal of a session is lifted", vaults.of_a_removal,
-        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
+        "undo", vaults.of_a_removal, lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
         ("remove",),
     ),
     Operation(
-        "undo of one of two", "one of two removed sessions of a key is taken out of their tombstone",
-        vaults.of_a_shared_removal,
-        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True),
-        ("remove",),
+        "undo of one of two", vaults.of_a_shared_removal,
+        lambda _: Scenario(told_to(*_UNDO, then=_PASS), piecemeal=True, lifts=True), ("remove",),
     ),
     # ── violations ──
     Operation(
-        "restore", "sealed files that were changed, deleted or replaced come back", vaults.to_restore,
+        "restore", vaults.to_restore,
         lambda _: Scenario(
             told_to("violations", "restore", "--all", "--yes", "--now", NOW), piecemeal=True, rewrites=True, heals=True
-        ),
-        ("violations restore",),
+        ), ("violations restore",),
     ),
     Operation(
-        "accept", "a change of a sealed file and the loss of another one are accepted", vaults.to_accept,
+        "accept", vaults.to_accept,
         lambda _: Scenario(
-            told_to(*_ACCEPT, "--all", *_WHY, then=(*_ACCEPT, "--vanished", *_WHY)),
-            piecemeal=True, rewrites=True, heals=True,
-        ),
-        ("violations accept",),
+            told_to(*_ACCEPT, "--all", *_WHY, then=(*_ACCEPT, "--vanished", *_WHY)), piecemeal=True, rewrites=True,
+            heals=True,
+        ), ("violations accept",),
     ),
     # ── memories ──
+    Operation("remember", vaults.remembering(), lambda _: Scenario(done(remember)), ("remember",)),
+    Operation("pin", vaults.remembering(), lambda prepared: Scenario(done(_pin(prepared))), ("pin",)),
+    Operation("unpin", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("pin",)),
+    Operation("dream sweep", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)),
     Operation(
-        "remember", "a memory with a secret in it", vaults.remembering(), lambda _: Scenario(done(remember)),
-        ("remember",),
+        "promotion undone", vaults.dreamed, lambda prepared: Scenario(done(_undo_promotion(prepared))), ("dream",),
     ),
     Operation(
-        "pin", "a memory pinned", vaults.remembering(), lambda prepared: Scenario(done(_pin(prepared))), ("pin",)
+        "first dream sweep", vaults.before_the_first_dream, lambda _: Scenario(done(sweep), piecemeal=True),
+        ("dream",),
     ),
     Operation(
-        "unpin", "a pin taken away", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("pin",)
-    ),
-    Operation(
-        "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)
-    ),
-    Operation(
-        "promotion undone", "a memory leaves the section Dreamed", vaults.dreamed,
-        lambda prepared: Scenario(done(_undo_promotion(prepared))), ("dream",),
-    ),
-    Operation(
-        "first dream sweep", "hits of old go and tags are made before the first memories rise",
-        vaults.before_the_first_dream, lambda _: Scenario(done(sweep), piecemeal=True), ("dream",),
-    ),
-    Operation(
-        "restored backup", "native rows come back from a backup", vaults.with_a_backup,
+        "restored backup", vaults.with_a_backup,
         lambda prepared: Scenario(
             told_to("backup", "restore", str(prepared["backup"]), "--now", NOW), piecemeal=True, tidies=True
-        ),
-        ("backup restore",),
+        ), ("backup restore",),
     ),
     Operation(
-        "migration from Signet",
-        "a removal, a session and memories that Signet's database holds are brought over, its hooks taken out",
-        vaults.beside_signet,
+        "migration from Signet", vaults.beside_signet,
         lambda prepared: Scenario(
-            _beside("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW),
-            piecemeal=True, tidies=True, gone=REMOVED_WORDS,
-        ),
-        ("migrate signet",),
+            _beside("migrate", "signet", "--from", str(prepared["from"]), "--yes", "--now", NOW), piecemeal=True,
+            tidies=True, gone=REMOVED_WORDS,
+        ), ("migrate signet",),
     ),
     Operation(
-        "migration from others", "what claude-mem remembers is brought over; other programs are read by the same rows",
-        vaults.beside_claude_mem,
+        "migration from others", vaults.beside_claude_mem,
         lambda prepared: Scenario(
             told_to("migrate", "from", "claude-mem", str(prepared["from"]), "--now", NOW), piecemeal=True, tidies=True
-        ),
-        ("migrate from",),
+        ), ("migrate from",),
     ),
     # ── Obsidian ──
     Operation(
-        "obsidian", "settings of Obsidian edited, a file of views made", vaults.opened_in_obsidian,
+        "obsidian", vaults.opened_in_obsidian,
         lambda _: Scenario(told_to("obsidian", "--yes"), piecemeal=True, tidies=True), ("obsidian",),
     ),
     # ── entities ──
     Operation(
-        "entity creation", "a part with its profile and its notes", vaults.garden,
-        lambda _: Scenario(done(_create), piecemeal=True, tidies=True), ("entity create",),
+        "entity creation", vaults.garden, lambda _: Scenario(done(_create), piecemeal=True, tidies=True),
+        ("entity create",),
     ),
     Operation(
-        "entity edit", "a section of an entity's profile set under a key", vaults.garden,
-        lambda _: Scenario(done(_edit), tidies=True), ("entity set", "entity append", "entity prune", "entity status"),
+        "entity edit", vaults.garden, lambda _: Scenario(done(_edit), tidies=True),
+        ("entity set", "entity append", "entity prune", "entity status"),
     ),
-    Operation(
-        "entity proposal", "a proposal that waits for a person", vaults.garden,
-        lambda _: Scenario(done(_propose), tidies=True), ("entity propose",),
-    ),
+    Operation("entity proposal", vaults.garden, lambda _: Scenario(done(_propose), tidies=True), ("entity propose",)),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}
-
-
-def main() -> int:
-    """See the module."""
-    return OPERATIONS[sys.argv[1]].run(Path(sys.argv[2]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import operations
 from crash_runner import forked
 from flow_runner import (
+    Ground,
+    Judge,
     Scenario,
     command,
     contents,
-    holding,
     is_begun,
     portrait,
     refused,
@@ -24,122 +27,91 @@ from flow_runner import (
     without_kept,
 )
 from invariants import Standing, broken
-from powerloss import Answered, Image, Names, Record, Sync, play, recorded
+from powerloss import Answered, Image, Names, Record, Sync, cuts, play, recorded, states
 from workbench import Vault
 
 from signet_sync.formats import managed_block
 
 
-class Bench:
-    """A folder with a vault and its state, which are put back as often as needed."""
+class Bench(Ground):
+    """The ground of an operation, or what a cut has left of it."""
 
     def __init__(self, folder: Path, scenario: Scenario) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.scenario = scenario
-        self.root = folder / "vault"
-        self.state = Path(os.environ["SIGNET_STATE"])
-        self.here = folder / "run"
-        self.places = ("vault", str(self.state.relative_to(folder).parts[0]))
-
-    def clear(self) -> None:
-        for place in (self.root, self.folder / self.places[1], self.here):
-            shutil.rmtree(place, ignore_errors=True)
-        self.here.mkdir()
-        os.chdir(self.here)
-
-    def put_back(self) -> None:
-        """As it stands before the operation."""
-        self.clear()
-        shutil.copytree(self.folder / "before", self.root)
-        self.state.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(self.folder / "state-before", self.state)
 
     def put(self, image: Image) -> None:
         """As a cut has left it."""
-        self.clear()
+        for place in (self.root, self.state.parent, self.here):
+            shutil.rmtree(place, ignore_errors=True)
+        self.here.mkdir()
+        os.chdir(self.here)
         image.put(self.folder)
 
     def recorded(self) -> Record:
         """What the operation does, to its end."""
         self.put_back()
-        return recorded(self.folder, self.places, lambda: spoken(lambda: self.scenario.work(self.root)))
+        places = (self.root.name, self.state.parent.name)
+        return recorded(self.folder, places, lambda: spoken(lambda: self.scenario.work(self.root)))
 
-    def judged(self, answered: bool, aim: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    def recovered(self, answered: bool, aim: dict[str, Any], known: set[str]) -> dict[str, Any]:
         """What one pass makes of what is left, and what is wrong; what is well is remembered in `known`."""
-        place = self.folder / "judged.json"
-        place.unlink(missing_ok=True)
-        forked(spoken, lambda: Judge(self, aim).judge(answered, known))
-        if not place.exists():
-            return {"outcome": "", "wrong": ["the recovery died"]}
-        known_result: dict[str, Any] = json.loads(place.read_text())
-        if not known_result["wrong"]:
-            known.add(known_result["digest"])
-        return {name: known_result[name] for name in ("outcome", "wrong")}
+        judge = AfterCut(self.root, self.here, aim, self.scenario)
+        forked(spoken, lambda: judge.judge(aim, answered, known))
+        found = self.judged()
+        if not found["wrong"]:
+            known.add(found["digest"])
+        return {name: found[name] for name in ("outcome", "wrong")}
 
 
-class Judge:
-    """What must hold of a state once one pass has gone over it; `wrong` says what does not."""
+class AfterCut(Judge):
+    """What must hold of a state once one pass has gone over it."""
 
-    def __init__(self, bench: Bench, wanted: dict[str, Any]) -> None:
-        self.bench = bench
-        self.root = bench.root
-        self.scenario = bench.scenario
-        self.wanted = wanted
-        self.wrong: list[str] = []
-
-    def check(self, name: str, held: object) -> None:
-        if not held:
-            self.wrong.append(name)
-
-    def judge(self, answered: bool, seen: set[str]) -> int:
+    def judge(self, aim: dict[str, Any], answered: bool, seen: set[str]) -> int:
         """One ordinary pass, and what it made of the state; a result that was seen before is known to be well."""
         begun = self.scenario.flow and is_begun(self.root, self.scenario)
         for path, digest in files_of(self.root).items():
             # A ledger of events is added to: its last line may be cut off, and the next write closes it.
-            whole = digest in self.wanted["whole"].get(path, ()) or path.endswith(".jsonl")
+            whole = digest in aim["whole"].get(path, ()) or path.endswith(".jsonl")
             self.check(f"torn: {path}", whole or managed_block.generated((self.root / path).read_bytes()) is not None)
-        code = command(str(self.root), "reindex", "--now", self.scenario.now)
-        self.check(f"the pass ends with {code}", code == 0)
+        self.check("the pass failed", command(str(self.root), "reindex", "--now", self.now) == 0)
         outcome, digest = "", ""
         try:
             there = portrait(self.root)
             digest = sha256(json.dumps(there, sort_keys=True).encode()).hexdigest()
-            outcome = self.outcome(there, answered, begun)
+            outcome = self.made(there, answered, begun)
         except AssertionError as error:
             self.wrong.append(f"database: {error}")
         self.check(f"left over: {strays(self.root)}", not strays(self.root))
         if outcome == "all":
-            left = holding(self.root, self.scenario.gone)
-            self.check(f"left: {left}", not left)
+            self.nothing_left()
         if digest not in seen and not self.wrong:
-            self.wrong += [
-                complaint for complaint in complaints(self.root, self.scenario) if complaint not in self.wanted["usual"]
-            ]
+            self.wrong += [said for said in complaints(self.root, self.scenario) if said not in aim["usual"]]
             if self.scenario.flow:
                 self.ask_again()
         result = {"outcome": outcome, "wrong": self.wrong, "digest": digest}
-        (self.bench.folder / "judged.json").write_text(json.dumps(result))
+        (self.here / "judged.json").write_text(json.dumps(result))
         return 0
 
-    def outcome(self, there: dict[str, Any], answered: bool, begun: bool) -> str:
+    def made(self, there: dict[str, Any], answered: bool, begun: bool) -> str:
         """All of it was done, or nothing was; what was answered, or begun for good, must be done.
 
         Of what is done piece by piece, only the piece that was begun: asked again, the rest follows.
         """
-        different = self.unlike(there, "after")
+        different = self.unlike(there)
         if not different:
             return "all"
         if self.scenario.flow and not answered:
-            if not begun and not unlike(without_kept(plain(there)), without_kept(plain(self.wanted["before"]))):
+            if not begun and not unlike(without_kept(plain(there)), without_kept(plain(self.before))):
                 return "nothing"
             if self.scenario.piecemeal:
                 return "part"
         self.wrong += different
         return "some"
 
-    def unlike(self, there: dict[str, Any], aim: str) -> list[str]:
+    def unlike(self, there: dict[str, Any]) -> list[str]:
         """What differs; a copy of a page that is rid of removed words is as long as it was when it was displaced."""
-        found, wanted = plain(there), plain(self.wanted[aim])
+        found, wanted = plain(there), plain(self.after)
         return unlike(without_kept(found), without_kept(wanted)) if self.scenario.gone else unlike(found, wanted)
 
     def ask_again(self) -> None:
@@ -147,7 +119,7 @@ class Judge:
         code = refused(self.scenario.work, self.root)
         self.check(f"asked again it ends with {code}", code == 0)
         self.check("the pass failed", command(str(self.root), "reindex", "--now", self.scenario.now) == 0)
-        self.wrong += [f"asked again: {difference}" for difference in self.unlike(portrait(self.root), "after")]
+        self.wrong += [f"asked again: {difference}" for difference in self.unlike(portrait(self.root))]
 
 
 def files_of(root: Path) -> dict[str, str]:
@@ -203,4 +175,31 @@ def versions(record: Record) -> dict[str, set[str]]:
                     found.setdefault(path.removeprefix("vault/"), set()).add(sha256(data).hexdigest())
         elif not isinstance(step, Answered | Sync):
             play(image, step)
+    return found
+
+
+def cut_off(name: str, folder: Path, most: int, every: int = 1) -> list[dict[str, Any]]:
+    """Cuts the power of an operation wherever it may matter, and has each state that is left recovered by one pass.
+
+    Of every cut (of each EVERY-th, the last one first) up to MOST states: for each that was not seen before whether the
+    caller had been answered, what the pass made of it, and what is wrong. Run in a fork.
+    """
+    os.environ["SIGNET_STATE"] = str(folder / "machine" / "state")
+    # A process leaves to the kernel what it has written: nothing here depends on the disk below.
+    os.fsync = os.fdatasync = lambda descriptor: None
+    operation = operations.prepare(name, folder)
+    bench = Bench(folder, operation.scenario(operation.prepared(folder)))
+    aim = wanted(bench)
+    record = bench.recorded()
+    aim["whole"] = versions(record)
+    chance = random.Random(7)
+    seen: set[tuple[str, bool]] = set()
+    known: set[str] = set()
+    found = []
+    for cut in list(cuts(record))[::-every]:
+        for image in states(cut, most, chance):
+            if (key := (image.digest(), cut.answered)) not in seen:
+                seen.add(key)
+                bench.put(image)
+                found.append({"cut": cut.at, "answered": cut.answered, **bench.recovered(cut.answered, aim, known)})
     return found

@@ -155,7 +155,7 @@ def test_the_copy_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_a_mechanism_that_is_missing_is_noticed(tmp_path: Path, figure, name: str) -> None:
+def test_a_mechanism_that_is_missing_is_noticed(tmp_path: Path, name: str) -> None:
     given = BREAKS[name]
     copy = copied(tmp_path)
     file = copy / given.file
@@ -164,4 +164,3 @@ def test_a_mechanism_that_is_missing_is_noticed(tmp_path: Path, figure, name: st
     file.write_text(source.replace(given.old, given.new), encoding="utf-8")
     code, said = tried(copy, given.noticed_by)
     assert code == 1, said
-    figure("mechanisms taken out and noticed", 1)

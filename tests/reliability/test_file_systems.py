@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import artifacts_fixture as made
 import pytest
@@ -151,37 +150,6 @@ def test_a_vault_that_cannot_be_written_any_more_is_told_and_stays_as_it_is(vaul
     assert len(vault.dump()) > len(rows) and "step number 4" in vault.page()
 
 
-def test_a_disk_that_is_really_full_costs_nothing_and_needs_no_help(tmp_path):
-    """A file system of four megabytes under the vault; needs the right to mount."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no right to mount here")
-    try:
-        vault = Vault(disk / "vault")
-        for number in (1, 2, 3):
-            vault.session(number)
-        vault.reindex()
-        vault.session(4)
-        given = contents(vault.root)
-        with open(disk / "filler", "wb", buffering=0) as filler, suppress(OSError):
-            while filler.write(bytes(4096)):
-                pass
-        answer = vault.call("reindex", "--json", "--now", NOW)
-        assert os.strerror(errno.ENOSPC).lower() in (answer.out + answer.err).lower() and "Traceback" not in answer.err
-        assert contents(vault.root) == given and vault.hits("number1x")
-        with pytest.raises((OSError, SignetSyncError)):
-            end(vault)
-        assert {path: digest for path, digest in contents(vault.root).items() if path in given} == given
-        assert not any(path.stat().st_size == 0 for path in vault.memory.iterdir())
-        (disk / "filler").unlink()
-        assert vault.reindex()["problems"] == [] and "step number 4" in vault.page()
-        assert list((vault / ".signet/tmp").iterdir()) == [] and vault.dump() == vault.dump_from_scratch()
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 @pytest.mark.usefixtures("impatient")
 def test_rows_that_a_backup_gives_back_late_are_found_like_any_other(vault):
     """The first command could not read the backup, and indexed without it."""
@@ -264,7 +232,7 @@ def failing_once(patch: pytest.MonkeyPatch, root: str, name: str, nth: int, code
 
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
 @pytest.mark.parametrize("code", [errno.ESTALE, errno.EMFILE], ids=errno.errorcode.get)
-def test_a_call_that_fails_for_a_moment_drops_no_row(vault, figure, every, code):
+def test_a_call_that_fails_for_a_moment_drops_no_row(vault, every, code):
     """ESTALE of a network share, no descriptors for a moment: never a file that is gone."""
     rows, count = vault.dump(), 0
     artifacts = {path: digest for path, digest in contents(vault.memory).items() if "manifest" not in path}
@@ -282,9 +250,6 @@ def test_a_call_that_fails_for_a_moment_drops_no_row(vault, figure, every, code)
             nth += every
     still_whole(vault, rows)
     assert {p: d for p, d in contents(vault.memory).items() if "manifest" not in p} == artifacts
-    if every == 1:
-        figure(f"calls that failed for a moment ({errno.errorcode[code]})", count, "calls")
-        figure(f"rows dropped for it ({errno.errorcode[code]})", 0)
 
 
 # ── B11: a file that does not hold still ──
@@ -360,7 +325,7 @@ def test_a_sparse_terabyte_takes_no_memory(vault):
         pytest.skip("this file system holds no sparse file of 1 TiB")
     done = subprocess.run(
         [sys.executable, "-c", _PEAK, "--workspace", vault.root, "reindex", "--json", "--now", NOW],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     peak = int(done.stderr.split()[-1]) * 1024
     assert done.returncode == 0 and "too-large" in done.stdout and peak < 256 << 20

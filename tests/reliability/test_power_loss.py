@@ -6,21 +6,17 @@ Doors are proved in full: every state of every cut, read as it is. Operations ar
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import disk_copies
-import operations
-import power_cuts
 import pytest
+from crash_points import apart
+from operations import OPERATIONS
 from powerloss import Image, cuts, recorded, states
-from workbench import ROOT
+from recovery import cut_off
 
 from signet_sync.capture import spool
 from signet_sync.entities.event_log import files as event_log_files
@@ -151,20 +147,11 @@ def test_a_durable_transaction_outlasts_the_power_even_in_a_new_folder(tmp_path)
 
 
 def lost(folder: Path, name: str, most: int, every: int = 1) -> list[dict[str, Any]]:
-    """What became of the states of an operation; nothing may be wrong, and the record must be worth the name."""
-    operations.prepare(name, folder)
-    done = subprocess.run(
-        [sys.executable, power_cuts.__file__, name, folder, str(most), str(every)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=3600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    *lines, whole = [json.loads(line) for line in done.stdout.splitlines()]
+    """What became of the states of an operation; nothing may be wrong."""
+    lines: list[dict[str, Any]] = apart(folder, {name: partial(cut_off, name, most=most, every=every)})[name]
     wrong = [line for line in lines if line["wrong"]]
-    assert wrong == [], "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} states\n{done.stderr[-2000:]}"
-    assert whole["cuts"] > 5 and {line["answered"] for line in lines} == {False, True}
-    ends = Counter(line["outcome"] for line in lines)
-    print(f"{name}: {whole['steps']} steps, {whole['syncs']} syncs, {len(lines)} states, {dict(ends)}")
+    assert wrong == [], "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} states"
+    assert {line["answered"] for line in lines} == {False, True}
     return lines
 
 
@@ -177,33 +164,6 @@ SHORT = ("live turns", "entity proposal")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", power_cuts.NAMES)
-def test_what_was_answered_outlasts_the_power_in_every_state(tmp_path, figure, name):
-    lines = lost(tmp_path, name, power_cuts.MOST)
-    figure("different states after a power loss, recovered", len(lines), "states")
-    figure("of these after the caller was answered", sum(line["answered"] for line in lines), "states")
-    figure("violations", 0)
-    assert len(lines) > (40 if name in SHORT else 100)
-
-
-# ── a real file system, copied while the operation runs ──
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["session end", "removal", "entity edit"])
-def test_a_disk_copied_while_it_was_written_is_recovered(tmp_path, figure, monkeypatch, name):
-    monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "disk" / "machine" / "state"))
-    done = subprocess.run(
-        [sys.executable, disk_copies.__file__, name, tmp_path, "3"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=3600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    if lines[0].get("unmounted"):
-        pytest.skip("no file system may be mounted here")
-    wrong = [line for line in lines if line["wrong"]]
-    assert wrong == [], "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} copies"
-    assert lines[-1]["label"] == "end" and lines[-1]["answered"] and len(lines) > 10
-    print(f"{name}: {len(lines)} copies, {dict(Counter(line['outcome'] for line in lines))}")
-    figure("copies of an ext4 disk, recovered", len(lines), "copies")
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_was_answered_outlasts_the_power_in_every_state(tmp_path, name):
+    assert len(lost(tmp_path, name, 60)) > (40 if name in SHORT else 100)

@@ -442,13 +442,6 @@ OTHERS: dict[str, Callable[[Scene], None]] = {
         remembered_again,
     )
 }
-SOME = [
-    "entities of before",
-    "a state of before",
-    "one store after the other",
-    "half synced",
-    "a journal that comes late",
-]
 
 
 # ── nothing returns ──
@@ -574,7 +567,7 @@ def test_no_commit_takes_what_came_back_a_moment_before(tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
-def test_two_hundred_attempts_bring_nothing_back(scene: Scene, figure: Callable[..., None]) -> None:
+def test_two_hundred_attempts_bring_nothing_back(scene: Scene) -> None:
     attempts = 0
 
     def tried(way: str, act: Callable[[], None], finish: Callable[[], None]) -> None:
@@ -619,6 +612,3 @@ def test_two_hundred_attempts_bring_nothing_back(scene: Scene, figure: Callable[
             agent.settled()
         gone(scene, f"{way} beside an agent")
         attempts += 1
-    figure("attempts to bring a removed session back", attempts)
-    figure("ways in which it was tried", len(RETURNS) + len(OTHERS))
-    figure("attempts after which a byte of it was left", 0)

@@ -133,7 +133,9 @@ class Scene:
         (self.vault.root.parent / "input.json").unlink()
         line = json.dumps({"turn": 0, "role": "user", "text": SECRETS["live"], "at": NOW}).encode() + b"\n"
         self.ask("transcript", "append", "--session-key", "k", raw=line)
-        self.ask("remember", f"The token is {SECRETS['remembered']}", "--tag", SECRETS["tag"], "--json")
+        kept = f"The queue of lantern is read with {SECRETS['remembered']} at night."
+        assert self.ask("remember", kept, "--json").code == 0
+        assert self.ask("remember", kept, "--tag", SECRETS["tag"], "--json").code == 2
         self.ask("recall", f"token {SECRETS['asked']}")
         told = json.loads(self.ask("entity", "create", "user", f"Ada {SECRETS['entity name']}", "--json").out)
         self.ask("entity", "append", told["id"], "Preferences", "--text", f"Uses {SECRETS['entity']} a lot.")
@@ -186,7 +188,7 @@ def made_by_others() -> list[str]:
 
 def test_no_secret_leaves_the_file_that_it_was_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path / "vault", monkeypatch)
-    assert len(scene.said) > 30 and scene.vault.hits("queue")
+    assert len(scene.said) > 25 and scene.vault.hits("queue")
     assert scene.leaks() == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
 import shutil
 import signal
@@ -18,13 +17,11 @@ import agents
 import artifacts_fixture as made
 import pytest
 import sandbox
-from agents import LINUX, Agent, Session, heartbeat, manager, page, seconds, some, status, until, verdict
+from agents import LINUX, Agent, Session, heartbeat, manager, page, some, status, until, verdict
 from crash_runner import forked
 from workbench import ROOT, Vault, tree
 
 from benchmarks.corpus import write_corpus
-from signet_sync import log
-from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
 from signet_sync.settings.model import Settings
@@ -43,14 +40,13 @@ linux = pytest.mark.skipif(not LINUX, reason="made for Linux")
 # ── told to end ──
 
 
-def ends_well(vault: Vault, agent: Agent, number: signal.Signals, moment: str) -> float:
-    """Sends the signal and holds the end to what is promised; gives the seconds that it took."""
-    code, took = agent.end(number)
+def ends_well(vault: Vault, agent: Agent, number: signal.Signals, moment: str) -> None:
+    """Sends the signal and holds the end to what is promised."""
+    code, _ = agent.end(number)
     said = agent.output().strip()
     # While Python and our modules are loaded nobody answers a signal: it ends as Python does, and nothing was begun.
     unborn = "INFO" not in said and "signet_sync/app/" not in said
     assert code == 0 or unborn, (moment, number, code, said)
-    assert took < seconds(5.0), (moment, number, took)
     assert unborn or "Traceback" not in said, (moment, said)
     folder = state_dir.locate(str(vault.root))
     assert not state_dir.run_lock_holder(folder), moment
@@ -59,7 +55,6 @@ def ends_well(vault: Vault, agent: Agent, number: signal.Signals, moment: str) -
     if vault.db.exists():
         with vault.database() as database:
             assert list(database.problems()) == [], moment
-    return took
 
 
 class Moments:
@@ -97,86 +92,25 @@ def at(agent: Agent, moment: str, storm: Callable[[], None]) -> None:
 
 
 FEW = ["start 0.1", "begun", "storm 0.1"]
+MANY = [
+    *(f"start {number * 0.012:.3f}" for number in range(80)), *(f"begun {number * 0.01:.2f}" for number in range(20)),
+    *(f"storm {number * 0.01:.2f}" for number in range(60)), "idle",
+    *(f"end {number * 0.002:.3f}" for number in range(39)),
+]  # fmt: skip
 
 
-def test_told_to_end_at_any_moment_it_ends_with_nothing_torn(vault: Vault, start: Start) -> None:
+@pytest.mark.parametrize("moments", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "two hundred"])
+def test_told_to_end_at_any_moment_it_ends_with_nothing_torn(vault: Vault, start: Start, moments: list[str]) -> None:
     life = Moments(vault)
-    for number, moment in enumerate(FEW):
-        agent = start("--debounce", "0.05")
-        at(agent, moment, life.storm)
-        ends_well(vault, agent, [signal.SIGTERM, signal.SIGINT][number % 2], moment)
-    life.whole()
-
-
-@pytest.mark.slow
-def test_told_to_end_at_two_hundred_moments(vault: Vault, start: Start, figure: Callable[..., None]) -> None:
-    life = Moments(vault)
-    longest = 0.0
-    moments = [f"start {number * 0.012:.3f}" for number in range(80)]
-    moments += [f"begun {number * 0.01:.2f}" for number in range(20)]
-    moments += [f"storm {number * 0.01:.2f}" for number in range(60)]
-    moments += ["idle", *(f"end {number * 0.002:.3f}" for number in range(39))]
     for number, moment in enumerate(moments):
         agent = start("--debounce", "0.05")
         at(agent, moment, lambda: life.storm(2))
-        longest = max(longest, ends_well(vault, agent, [signal.SIGTERM, signal.SIGINT][number % 2], moment))
+        ends_well(vault, agent, [signal.SIGTERM, signal.SIGINT][number % 2], moment)
         agent.close()
     life.whole()
-    figure("moments at which the agent was told to end", len(moments))
-    figure("longest time to its end", round(longest, 2), "s")
-    figure("ends that left something torn", 0)
-
-
-@linux
-@pytest.mark.slow
-def test_a_signal_that_nobody_catches_is_a_death_like_any_other(vault: Vault, start: Start) -> None:
-    session = Session().write(vault)
-    agent = start()
-    agent.passed()
-    assert agent.end(signal.SIGXCPU)[0] == -signal.SIGXCPU
-    again = start()
-    again.passed()
-    assert vault.hits(session.word) and again.end()[0] == 0
-
-
-@pytest.mark.slow
-def test_whoever_reads_its_output_may_go(vault: Vault) -> None:
-    """A pipe without a reader: no signal ends the agent, no word that it cannot say disturbs its work."""
-    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run", "--debounce", "0.05"]
-    reading, writing = os.pipe()
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=writing, stderr=writing) as process:
-        os.close(writing)
-        os.close(reading)
-        try:
-            until(lambda: status(vault)["state"] == "watching", "alive")
-            process.send_signal(signal.SIGHUP)  # says that it has read its settings
-            session = Session().write(vault)
-            until(lambda: session.sentence in page(vault), "at work")
-        finally:
-            process.terminate()
-    assert process.returncode == 0
 
 
 # ── a file that ends the process ──
-
-# The agent, but that whoever reads the file named first is killed, as by the kernel when memory runs out.
-_DEADLY = """
-import os, signal, sys
-deadly, really = sys.argv.pop(1), os.open
-def opened(path, *arguments, **given):
-    if os.fspath(path) == deadly and "dir_fd" in given:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return really(path, *arguments, **given)
-os.open = opened
-from signet_sync.__main__ import main
-main()
-"""
-
-
-def deadly(vault: Vault, name: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", _DEADLY, name, "--workspace", str(vault.root), "run"]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
 
 
 def wary_pass(vault: Vault, deadly: str) -> int:
@@ -223,35 +157,11 @@ def test_whoever_asks_for_all_of_it_reads_a_deadly_file_again(vault: Vault) -> N
     assert not list(vault.state.glob("perils.json"))
 
 
-@pytest.mark.slow
-def test_an_agent_that_is_killed_by_a_file_lives_on_without_it(vault: Vault, figure: Callable[..., None]) -> None:
-    sessions = some(vault, 2)
-    name = sessions[0].path("summary").removeprefix("memory/")
-    for _ in range(quarantine.MOST):
-        assert deadly(vault, name).wait(30) == -signal.SIGKILL
-    last = deadly(vault, name)
-    try:
-        until(lambda: status(vault)["state"] == "watching" and status(vault)["last_full_pass"], "it lives")
-        assert len(vault.hits(sessions[1].word)) == 2 and len(vault.hits(sessions[0].word)) == 1
-    finally:
-        last.terminate()
-    assert last.wait(10) == 0
-    figure("starts that a file may end before it is left alone", quarantine.MOST)
-
-
-@pytest.mark.slow
 def test_what_it_had_in_hand_when_it_was_killed_for_another_reason_is_forgotten(vault: Vault) -> None:
     (session,) = some(vault, 1)
     name = session.path("summary").removeprefix("memory/")
-    for _ in range(quarantine.MOST - 1):
-        assert deadly(vault, name).wait(30) == -signal.SIGKILL
-    agent = Agent(vault)
-    try:
-        agent.passed()
-        assert len(vault.hits(session.word)) == 2
-        assert agent.end()[0] == 0
-    finally:
-        agent.close()
+    assert [wary_pass(vault, name) for _ in range(quarantine.MOST - 1)] == [-signal.SIGKILL] * (quarantine.MOST - 1)
+    assert wary_pass(vault, "another") == 0 and len(vault.hits(session.word)) == 2
     assert not list(vault.state.glob("perils.json")) and not list(vault.state.glob("in-hand"))
 
 
@@ -294,7 +204,7 @@ def test_while_a_system_call_hangs_the_service_manager_hears_nothing(
         agent.passed()
         tracer = subprocess.Popen(
             [STRACE, "-qq", "-p", str(agent.process.pid), "-e", "trace=renameat2,linkat,link,fdatasync,fsync,rename",
-             "-e", "inject=all:delay_enter=1500000", "-o", os.devnull],
+             "-e", "inject=all:delay_enter=5000000", "-o", os.devnull],
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
@@ -302,10 +212,14 @@ def test_while_a_system_call_hangs_the_service_manager_hears_nothing(
             if tracer.poll() is not None:
                 pytest.skip("no process may be traced here")
             session = Session().write(vault)
-            time.sleep(0.6)
+
+            def silent() -> bool:
+                before = beats()
+                time.sleep(1.5)
+                return beats() == before
+
+            until(silent, "a loop that hangs says nothing")
             before = beats()
-            time.sleep(0.6)
-            assert beats() == before, "a loop that hangs says nothing"
         finally:
             tracer.terminate()
             tracer.wait()
@@ -314,78 +228,12 @@ def test_while_a_system_call_hangs_the_service_manager_hears_nothing(
         assert agent.end()[0] == 0
 
 
-# ── the log of an error that stays ──
-
-
-class Day:
-    """What a log would hold after a day of warnings, written at the pace of the agent's patience."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.bytes = 0
-        self.limited = log._Limited(clock=lambda: self.now)
-
-    def say(self, message: str) -> None:
-        class Level:
-            no = 40
-
-        record: Any = {"level": Level, "name": "signet_sync.app.daemon", "line": 1, "message": message}
-        if self.limited(record):
-            self.bytes += len(f"2026-03-29T12:00:00.000Z ERROR {message}\n".encode())
-
-    def pass_by(self, *messages: str, every: float = scheduler.LONGEST_BACKOFF) -> int:
-        while self.now < 86_400:
-            for message in messages:
-                self.say(message)
-            self.now += every
-        return self.bytes
-
-
-TRACEBACK = "unexpected ValueError\n" + "    File x.py, line 1, in somewhere, and what stood there\n" * 100
-
-
-FILES = [f"memory/2026-03-28T10-00-00.000Z--{number:016d}--summary.md: it cannot be deleted" for number in range(1000)]
-
-
-def test_a_day_of_an_error_that_stays_fills_less_than_a_megabyte(figure: Callable[..., None]) -> None:
-    days = {
-        "one line a minute": Day().pass_by("No space left on device"),
-        "a traceback a minute": Day().pass_by(TRACEBACK),
-        "a line for each of 1,000 files": Day().pass_by(*FILES, every=7200.0),
-    }
-    assert all(0 < written < 1_000_000 for written in days.values()), days
-    figure("most that a day of a permanent error logs", round(max(days.values()) / 1000), "kB")
-
-
 # ── short of everything ──
 
 
 @linux
 @pytest.mark.slow
-def test_with_256_descriptors_a_large_vault_is_kept(vault: Vault, start: Start, figure: Callable[..., None]) -> None:
-    write_corpus(str(vault.root), 600)
-    for number in range(30):
-        vault.session(number % 9, agent_id=f"agent{number}")
-    held = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, held[1]))
-    try:
-        agent = start("--debounce", "0.05")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, held)
-    until(lambda: agent.wait("watching", deadline=300.0)["last_full_pass"], "a full pass", 300.0)
-    sessions = [Session().write(vault) for _ in range(200)]
-    until(lambda: all(vault.hits(session.word) for session in sessions), "a storm")
-    opened = len(os.listdir(f"/proc/{agent.process.pid}/fd"))
-    assert opened < 64 and agent.end()[0] == 0
-    assert vault.reindex()["problems"] == []
-    figure("descriptors open with 830 sessions of 33 agents, of 256", opened)
-
-
-@linux
-@pytest.mark.slow
-def test_with_little_memory_one_huge_file_does_not_end_it(
-    vault: Vault, start: Start, figure: Callable[..., None]
-) -> None:
+def test_with_little_memory_one_huge_file_does_not_end_it(vault: Vault, start: Start) -> None:
     """Address space, which is stricter than a unit's limit: what does not fit is left alone, the rest is served.
 
     With one arena: what `malloc` sets apart for each thread is address space too, and no memory.
@@ -403,14 +251,12 @@ def test_with_little_memory_one_huge_file_does_not_end_it(
     until(lambda: verdict(vault, f"memory/{name}") == ("invalid", "unreadable"), "left alone", 60.0)
     assert f"{quarantine.MOST} times" in vault.rows("select message from files where path = ?", f"memory/{name}")[0][0]
     assert vault.rows("select count(*) from files where verdict = 'indexed'")[0][0] >= 90
-    peak = int(re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{agent.process.pid}/status").read_text())[0]) // 1024
     assert agent.end()[0] == 0
-    figure("most memory of an agent that meets a file of 24 MiB and is held to 160 MiB of address space", peak, "MiB")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(STRACE is None, reason="strace is not here to see system calls")
-def test_nothing_ever_speaks_to_a_network(vault: Vault, tmp_path: Path, figure: Callable[..., None]) -> None:
+def test_nothing_ever_speaks_to_a_network(vault: Vault, tmp_path: Path) -> None:
     """Every call of the network family, of every process; local sockets are how the service manager is told."""
     assert STRACE is not None
     session = Session().write(vault)
@@ -430,8 +276,6 @@ def test_nothing_ever_speaks_to_a_network(vault: Vault, tmp_path: Path, figure: 
             assert other == [], words
             seen += len(lines)
             calls += 1
-    figure("commands traced for network calls", calls)
-    figure("calls to anything but a local socket", 0)
 
 
 def commands_of_a_day(session: Session) -> Iterator[list[str]]:
@@ -452,9 +296,7 @@ SANDBOX = Path(__file__).with_name("sandbox.py")
 
 @linux
 @pytest.mark.slow
-def test_all_of_it_works_inside_the_restrictions_of_the_unit(
-    vault: Vault, tmp_path: Path, figure: Callable[..., None]
-) -> None:
+def test_all_of_it_works_inside_the_restrictions_of_the_unit(vault: Vault, tmp_path: Path) -> None:
     Path(os.environ["SIGNET_STATE"]).mkdir(parents=True)
     prefix = [sys.executable, str(SANDBOX)]
     environ = {"SIGNET_HISTORY_ENABLED": "true"}
@@ -478,9 +320,7 @@ def test_all_of_it_works_inside_the_restrictions_of_the_unit(
             until(lambda: later.sentence in page(vault) and new.sentence in page(vault), "at work")
             until(lambda: "READY=1" in [text for _, text in heard()], "heard by the service manager")
             process.terminate()
-            said = process.communicate(timeout=20)[1]
+            said = process.communicate(timeout=120)[1]
     assert process.returncode == 0 and "WARNING" not in said and "ERROR" not in said, said
     (tmp_path / "notify").unlink()
     assert tree(tmp_path, but=[vault.root.name, "state"]) == beside, "nothing beside workspace and state was written"
-    figure("commands that work inside the unit's restrictions", len(commands) + 1)
-    figure("system calls that its filter lets through", len(sandbox.allowed_calls()))

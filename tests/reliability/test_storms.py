@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +30,10 @@ from signet_sync.sync.stages import Change
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.sync.watcher import Hint, Watcher
 
-Figure = Callable[..., None]
 Start = Callable[..., Agent]
 vault, start, quick = agents.vault, agents.start, agents.quick
 
 linux_only = pytest.mark.skipif(not LINUX, reason="reads /proc")
-needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
 
 class Watched(Scheduler):
@@ -57,23 +52,10 @@ class Told(Inside):
 
     kind = Watched  # type: ignore[assignment]
 
-    @property
-    def full_passes(self) -> int:
-        return sum(request.paths is None for request, _ in self.passes)
-
-    def settled(self, moment: float = 0.5) -> int:
-        return super().settled(moment)
-
     def since(self, count: int) -> tuple[int, int]:
         """How many files were read, and how many paths moved in the index, in the passes after the first `count`."""
         outcomes = [outcome for _, outcome in self.passes[count:]]
         return sum(outcome.read for outcome in outcomes), sum(len(outcome.change.paths) for outcome in outcomes)
-
-
-def processor(pid: int) -> float:
-    """Seconds of a processor that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def indexed(vault: Vault) -> int:
@@ -92,6 +74,9 @@ def shown(vault: Vault) -> set[str]:
 def names(vault: Vault) -> set[str]:
     """The paths of the files in `memory/`."""
     return {f"memory/{entry.name}" for entry in os.scandir(vault.memory) if entry.is_file()}
+
+
+LONG = 900.0  # seconds until thousands of files are known
 
 
 def in_step(vault: Vault) -> bool:
@@ -122,22 +107,13 @@ def stopped(agent: Agent) -> Iterator[None]:
         agent.send(signal.SIGCONT)
 
 
-def timed(agent: Agent, look: Callable[[], object], what: str) -> tuple[float, float]:
-    """Seconds, and seconds of a processor of the agent's, until something is so."""
-    begun, used = time.monotonic(), processor(agent.process.pid)
-    while not look():
-        assert time.monotonic() < begun + 900, what
-        time.sleep(0.2)  # whoever looks takes time from whoever works
-    return round(time.monotonic() - begun, 1), round(processor(agent.process.pid) - used, 1)
-
-
 # ── thousands of files ──
 
 
 @linux_only
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [10_000, 20_000])
-def test_files_made_while_it_stands_still_are_all_found(vault: Vault, start: Start, figure: Figure, count: int) -> None:
+def test_files_made_while_it_stands_still_are_all_found(vault: Vault, start: Start, count: int) -> None:
     """The kernel's queue of 16,384 events overflows: each file makes several."""
     Session().write(vault)
     agent = start()
@@ -145,29 +121,23 @@ def test_files_made_while_it_stands_still_are_all_found(vault: Vault, start: Sta
     files = made_up(-(-count // 3))
     with stopped(agent):
         vault.put(files)
-    wall, used = timed(agent, lambda: indexed(vault) == len(files) + 3, "all indexed")
+    until(lambda: indexed(vault) == len(files) + 3, "all indexed", LONG)
     agent.wait("watching")
-    missed = len(files) + 3 - len(set(vault.rows("select source_path from memory_artifacts")))
-    figure(f"missed of {count:,} files made while the agent was stopped", missed, "files")
-    figure(f"{count:,} files made while the agent was stopped, until all were indexed", wall, "s")
-    figure(f"{count:,} files made while the agent was stopped, processor time", used, "s")
-    assert missed == 0 and in_step(vault)
+    assert in_step(vault)
     assert vault.dump() == vault.dump_from_scratch()
 
 
 @linux_only
 @pytest.mark.slow
 def test_ten_thousand_files_made_renamed_and_deleted_while_it_runs_leave_the_index_in_step(
-    vault: Vault, start: Start, figure: Figure
+    vault: Vault, start: Start
 ) -> None:
     agent = start(environ={"SIGNET_RECONCILE_SETTLE_SECONDS": "0.5"})
     agent.passed()
     files = made_up(3334)
     for name, raw in files.items():
         agents.save(vault.memory / name, raw)
-    wall, used = timed(agent, lambda: indexed(vault) == len(files), "all indexed")
-    figure("10,000 files made under another name and renamed while the agent ran, from the last one on", wall, "s")
-    figure("10,000 files made while the agent ran, processor time from the last one on", used, "s")
+    until(lambda: indexed(vault) == len(files), "all indexed", LONG)
     until(lambda: in_step(vault), "temporary names that a pass saw are forgotten")
 
     for name in files:
@@ -175,29 +145,23 @@ def test_ten_thousand_files_made_renamed_and_deleted_while_it_runs_leave_the_ind
         (vault.memory / f"{name}.away").rename(vault.memory / name)
     for number in range(10_000):
         (vault.memory / f"note {number}.md").write_text("Not an artifact.\n")
-    for number in range(10_000):
         (vault.memory / f"note {number}.md").rename(vault.memory / f"other {number}.md")
-    for number in range(10_000):
         (vault.memory / f"other {number}.md").unlink()
-    wall, _ = timed(agent, lambda: in_step(vault), "in step")
-    figure("10,000 files renamed there and back, 10,000 notes made, renamed and deleted: until in step", wall, "s")
+    until(lambda: in_step(vault), "in step", LONG)
     assert indexed(vault) == len(files)
 
     doomed = sorted(files)[: 3 * 1600]  # whole sessions, fewer than half
     for name in doomed:
         (vault.memory / name).unlink()
     # Of a session whose summary was still there when its manifest went, the manifest may have been written again.
-    wall, used = timed(agent, lambda: shown(vault) == names(vault), "gone from the index")
+    until(lambda: shown(vault) == names(vault), "gone from the index", LONG)
     agent.wait("watching")
-    figure(f"{len(doomed):,} files deleted: until they were gone from the index", wall, "s")
-    figure(f"{len(doomed):,} files deleted, processor time", used, "s")
     assert len(names(vault)) < len(files) - len(doomed) + 100 and shown(vault) == names(vault)
-    assert status(vault)["state"] == "watching"
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
-def test_trees_made_and_moved_in_are_foreign_and_cost_nothing(vault: Vault, figure: Figure, count: int) -> None:
+def test_trees_made_and_moved_in_are_foreign_and_cost_nothing(vault: Vault, count: int) -> None:
     sessions = some(vault, 2)
     outside = vault.root.parent / "outside"
     name, raw = Session().summary()
@@ -218,14 +182,11 @@ def test_trees_made_and_moved_in_are_foreign_and_cost_nothing(vault: Vault, figu
         until(lambda: len(vault.hits(last.word)) == 2, "it still hears")
         assert agent.work._due.keys() >= {"full"}
     assert len(vault.hits(sessions[0].word)) == 2
-    figure("nested trees made in memory/ or moved in, of which no file was read", 2 * count, "trees")
 
 
 @pytest.mark.parametrize("how", ["made", "moved in"])
 @pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.slow)])
-def test_files_in_new_folders_below_the_entities_are_all_heard(
-    tmp_path: Path, figure: Figure, count: int, how: str
-) -> None:
+def test_files_in_new_folders_below_the_entities_are_all_heard(tmp_path: Path, count: int, how: str) -> None:
     """Where folders are nested, a folder that is made and filled at once must not hide what is in it."""
     root, outside = tmp_path / "vault", tmp_path / "outside"
     (root / "entities" / "user").mkdir(parents=True)
@@ -243,7 +204,7 @@ def test_files_in_new_folders_below_the_entities_are_all_heard(
         else:
             wanted = {f"entities/user/{name}/profile.md" for name in names}
         total = Hint(frozenset(), everything=False)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while not (total.everything or wanted <= total.paths) and time.monotonic() < end:
             total |= watcher.gather(0.05, 0.5, 0.5) or total
         missed = set() if total.everything else wanted - total.paths
@@ -251,17 +212,16 @@ def test_files_in_new_folders_below_the_entities_are_all_heard(
             pass
         last = Path(root, "entities", "outside" if how == "moved in" else "", "user", names[-1], "notes.md")
         last.write_text("x")
-        hint = watcher.gather(0.05, 0.5, 20)
+        hint = watcher.gather(0.05, 0.5, 120)
         assert hint is not None and str(last.relative_to(root)) in hint.paths, "the newest folder is watched"
     finally:
         watcher.stop()
-    figure("files in nested folders of entities that no event told of", len(missed), "files")
     assert missed == set()
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("count", [10, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, figure: Figure, count: int) -> None:
+def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, count: int) -> None:
     elsewhere = Vault(vault.root.parent / "elsewhere")
     files = made_up(count)
     elsewhere.put(files)
@@ -275,7 +235,6 @@ def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, figure: Figu
         later = Session().write(vault)
         until(lambda: len(vault.hits(later.word)) == 2, "the new folder is watched")
     assert status(vault)["counts"]["tombstones"] == 1
-    figure("files in a memory/ that was moved in as a whole, all seen", len(files), "files")
 
 
 # ── one file ──
@@ -360,34 +319,18 @@ def test_a_sealed_file_whose_bytes_are_away_for_a_moment_is_neither_missed_nor_b
     session = Session().write(vault)
     path = session.path("summary")
     raw = (vault / path).read_bytes()
-    with Told(vault, flags={"settle_seconds": 2.0}) as agent:
+    with Told(vault, flags={"settle_seconds": 6.0}) as agent:
         agent.wait("watching")
         agent.settled()
         seen = set()
         (vault / path).write_bytes(b"")
-        end = time.monotonic() + 0.6
-        while time.monotonic() < end:
+        for _ in range(12):
             seen.add((verdict(vault, path), len(vault.hits(session.word))))
             time.sleep(0.05)
         (vault / path).write_bytes(raw)
         agent.settled()
         seen.add((verdict(vault, path), len(vault.hits(session.word))))
     assert seen == {(("indexed", ""), 2)}
-
-
-def test_an_artifact_under_another_name_is_told_and_makes_no_second_row(vault: Vault) -> None:
-    session = Session(1)
-    vault.put(session.files())
-    vault.reindex()
-    path = session.path("summary")
-    other = f"memory/2026-01-01T00-00-00.000Z--{session.token}--summary.md"
-    (vault / path).rename(vault / other)
-    problems = vault.problems(vault.reindex())
-    assert problems == {path: ("violation", "vanished"), other: ("invalid", "captured-at-mismatch")}
-    assert vault.rows("select count(*) from memory_artifacts where source_kind = 'summary'") == [(0,)]
-    (vault / other).rename(vault / path)
-    assert vault.problems(vault.reindex()) == {}
-    assert vault.rows("select source_path from memory_artifacts where source_kind = 'summary'") == [(path,)]
 
 
 # ── what is not ours ──
@@ -436,207 +379,66 @@ def test_nothing_is_opened_where_other_programs_keep_their_things(vault: Vault) 
 # ── watches that run out or go deaf ──
 
 
-@needs_strace
-@linux_only
-@pytest.mark.parametrize(
-    "fault", ["inotify_add_watch:error=ENOSPC", pytest.param("inotify_init1:error=EMFILE", marks=pytest.mark.slow)]
-)
-def test_without_watches_it_polls_says_so_and_finds_everything(vault: Vault, fault: str, tmp_path: Path) -> None:
-    Session().write(vault)
-    command = [shutil.which("strace") or "", "-qq", "-f", "--seccomp-bpf", "-o", str(tmp_path / "trace")]
-    command += ["-e", f"trace={fault.partition(':')[0]},inotify_init", "-e", f"inject={fault}"]
-    if fault.startswith("inotify_init1"):
-        command += ["-e", "inject=inotify_init:error=EMFILE"]
-    process = subprocess.Popen(
-        [*command, sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run"],
-        env={**os.environ, "PYTHONPATH": str(agents.ROOT), "SIGNET_WATCH_POLL_INTERVAL": "0.2"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        until(lambda: (found := status(vault))["state"] == "polling" and found["last_full_pass"], "polling")
-        assert status(vault)["watch"] == "polling"
-        session = Session().write(vault)
-        until(lambda: len(vault.hits(session.word)) == 2, "found all the same")
-        assert process.poll() is None
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(status(vault)["pid"] or process.pid, signal.SIGTERM)
-        process.communicate(timeout=60)
-
-
-@linux_only
-@pytest.mark.usefixtures("quick")
-def test_watches_that_the_kernel_dropped_behind_its_back_are_set_anew_by_the_next_full_pass(vault: Vault) -> None:
-    """All its threads live and wait, and nothing will ever come."""
-    Session().write(vault)
-    with Told(vault, interval=0.4) as agent:
-        agent.wait("watching")
-        agent.settled(0.3)
-        watcher = agent.work.watcher
-        libc = ctypes.CDLL(None)
-        for name in os.listdir("/proc/self/fd"):
-            with suppress(OSError):
-                if os.readlink(f"/proc/self/fd/{name}").endswith("inotify"):
-                    for number in range(1, 100):
-                        libc.inotify_rm_watch(int(name), number)
-        lost = Session().write(vault)
-        until(lambda: len(vault.hits(lost.word)) == 2, "found by a full pass")
-        until(lambda: agent.work.watcher is not watcher or watcher._watches is not None, "set anew")
-        agent.interval = None
-        agent.work.workspace.settings = agents.replace(agent.work.workspace.settings, interval=3600.0)
-        until(lambda: agent.work._due.get("full", 0) > time.monotonic() + 60, "no full pass for long")
-        agent.settled()
-        full = agent.full_passes
-        new = Session().write(vault)
-        until(lambda: len(vault.hits(new.word)) == 2, "it hears again")
-        assert agent.full_passes == full
-
-
 # ── its own writes ──
 
 
 @linux_only
 @pytest.mark.slow
-def test_ten_idle_minutes_are_idle(vault: Vault, figure: Figure) -> None:
-    vault.put(made_up(1000))
+def test_who_is_idle_writes_nothing(vault: Vault) -> None:
+    vault.put(made_up(100))
     assert vault.call("entity", "create", "user", "Mira").code == 0
-    with Told(vault, flags={"interval": 60.0, "settle_seconds": 2.0, "debounce": 0.2}) as agent:
+    with Told(vault, flags={"settle_seconds": 2.0, "debounce": 0.2}, interval=2.0) as agent:
         agent.wait("watching")
         Session().write(vault)
-        until(lambda: agent.full_passes >= 4, "sweep, checkpoint and backup followed what was done", 300)
-        agent.settled(5.0)
+        until(lambda: len(agent.passes) >= 12, "sweep, checkpoint and backup followed what was done", LONG)
         before, passes = everything(vault), len(agent.passes)
-        used = time.process_time()
-        time.sleep(600)
-        used = round(time.process_time() - used, 2)
+        until(lambda: len(agent.passes) >= passes + 10, "full passes of the timer", LONG)
         requests = [request for request, _ in agent.passes[passes:]]
         after = everything(vault)
     moved = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     beside = [request for request in requests if request.paths is not None]
-    figure("ten idle minutes: files written", len(moved), "files")
-    figure("ten idle minutes: passes beside the timer's", len(beside), "passes")
-    figure("ten idle minutes: full passes of the timer, one a minute", len(requests) - len(beside), "passes")
-    figure("ten idle minutes: processor time", used, "s")
     assert moved == [] and beside == []
-    assert 8 <= len(requests) <= 12
-    assert used < 6.0, "a hundredth of the time, with five times as many full passes as usual"
 
 
 # ── a vault that goes away ──
 
-
-def renamed_away(vault: Vault, aside: Path) -> Callable[[], None]:
-    vault.root.rename(aside)
-    return lambda: aside.rename(vault.root) and None
-
-
-def emptied(vault: Vault, aside: Path) -> Callable[[], None]:
-    aside.mkdir()
-    for entry in os.listdir(vault.memory):
-        os.rename(vault.memory / entry, aside / entry)
-
-    def back() -> None:
-        for entry in os.listdir(aside):
-            os.rename(aside / entry, vault.memory / entry)
-        aside.rmdir()
-
-    return back
+# What goes, and what stands in its place meanwhile.
+ABSENCES: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
+    "renamed": ("", lambda place, aside: None),
+    "a file": ("", lambda place, aside: place.write_text("no folder")),
+    "a link to nothing": ("", lambda place, aside: place.symlink_to(aside.with_name("nothing"))),
+    "an empty folder, as of an unmounted disk": ("", lambda place, aside: place.mkdir()),
+    "memory renamed": ("memory", lambda place, aside: None),
+    "memory a file": ("memory", lambda place, aside: place.write_text("no folder")),
+    "memory a link": ("memory", lambda place, aside: place.symlink_to(aside)),
+    "memory emptied": ("memory", lambda place, aside: None),
+}
 
 
-def without_memory(vault: Vault, aside: Path) -> Callable[[], None]:
-    vault.memory.rename(aside)
-    return lambda: aside.rename(vault.memory) and None
-
-
-def memory_is_a_file(vault: Vault, aside: Path) -> Callable[[], None]:
-    vault.memory.rename(aside)
-    vault.memory.write_text("no folder")
-
-    def back() -> None:
-        vault.memory.unlink()
-        aside.rename(vault.memory)
-
-    return back
-
-
-def memory_is_a_link(vault: Vault, aside: Path) -> Callable[[], None]:
-    vault.memory.rename(aside)
-    vault.memory.symlink_to(aside)
-
-    def back() -> None:
-        vault.memory.unlink()
-        aside.rename(vault.memory)
-
-    return back
-
-
-def root_is_a_file(vault: Vault, aside: Path) -> Callable[[], None]:
-    vault.root.rename(aside)
-    vault.root.write_text("no folder")
-
-    def back() -> None:
-        vault.root.unlink()
-        aside.rename(vault.root)
-
-    return back
-
-
-def root_is_a_link_to_nothing(vault: Vault, aside: Path) -> Callable[[], None]:
-    vault.root.rename(aside)
-    vault.root.symlink_to(aside.with_name("nothing"))
-
-    def back() -> None:
-        vault.root.unlink()
-        aside.rename(vault.root)
-
-    return back
-
-
-def root_is_an_empty_folder(vault: Vault, aside: Path) -> Callable[[], None]:
-    """An unmounted disk leaves its mount point."""
-    vault.root.rename(aside)
-    vault.root.mkdir()
-
-    def back() -> None:
-        vault.root.rmdir()  # whoever wrote into it would have to answer for it here
-        aside.rename(vault.root)
-
-    return back
-
-
-ABSENCES = [
-    renamed_away,
-    emptied,
-    without_memory,
-    memory_is_a_file,
-    memory_is_a_link,
-    root_is_a_file,
-    root_is_a_link_to_nothing,
-    root_is_an_empty_folder,
-]
-
-
-def goes_and_comes_back(agent: Told, vault: Vault, absence: Callable[[Vault, Path], Callable[[], None]]) -> None:
-    """Once away and back: the agent has noticed, every row stays while it is away, all is well afterwards."""
-    agent.settled(0.2)
-    rows = vault.rows(f"select source_path, {text_of()} from memory_artifacts order by 1")
-    database, aside = vault.db, vault.root.parent / "aside"
-    files = {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")}
-    back = absence(vault, aside)
+@contextmanager
+def absent(vault: Vault, how: str) -> Iterator[None]:
+    """The vault, or its memory, is away for as long as this lasts; nobody may have written in its place."""
+    place, aside = vault / ABSENCES[how][0], vault.root.parent / "aside"
+    if how == "memory emptied":
+        aside.mkdir()
+        for name in os.listdir(place):
+            os.rename(place / name, aside / name)
+    else:
+        place.rename(aside)
+        ABSENCES[how][1](place, aside)
     try:
-        until(lambda: agent.state != "watching", f"{absence.__name__}: noticed")
-        time.sleep(0.05)
-        # By its path: where the vault is away, so is the id that leads to its state.
-        with closing(Database(str(database), readonly=True).connection) as there:
-            assert there.execute("select count(*) from memory_artifacts").fetchone() == (len(rows),)
+        yield
     finally:
-        back()
-    agent.wait("watching")
-    until(lambda: not (agent.work._halted or agent.work.everything), "all is well")
-    assert vault.rows(f"select source_path, {text_of()} from memory_artifacts order by 1") == rows, absence.__name__
-    assert {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")} == files
-    assert vault.rows("select * from violations") == []
+        if how == "memory emptied":
+            for name in os.listdir(aside):
+                os.rename(aside / name, place / name)
+            aside.rmdir()
+        else:
+            if place.is_dir() and not place.is_symlink():
+                place.rmdir()
+            elif os.path.lexists(place):
+                place.unlink()
+            aside.rename(place)
 
 
 @pytest.mark.parametrize("what", ["MEMORY.md", "ledger"])
@@ -660,48 +462,25 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.slow
-@pytest.mark.parametrize("times", [1, 13])
-def test_a_vault_that_goes_and_comes_back_loses_no_row(vault: Vault, figure: Figure, times: int) -> None:
+def test_a_vault_that_goes_and_comes_back_loses_no_row(vault: Vault) -> None:
+    """In each way: the agent has noticed, every row stays while it is away, all is well afterwards."""
     some(vault, 9)
+    kept = f"select source_path, {text_of()} from memory_artifacts order by 1"
     with Told(vault) as agent:
         agent.wait("watching")
-        agent.settled(0.3)
-        for _ in range(times):
-            for absence in ABSENCES:
-                goes_and_comes_back(agent, vault, absence)
+        for how in ABSENCES:
+            agent.settled(0.2)
+            rows, database = vault.rows(kept), vault.db
+            files = {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")}
+            with absent(vault, how):
+                until(lambda: agent.state != "watching", f"{how}: noticed")
+                # By its path: where the vault is away, so is the id that leads to its state.
+                with closing(Database(str(database), readonly=True).connection) as there:
+                    assert there.execute("select count(*) from memory_artifacts").fetchone() == (len(rows),)
+            agent.wait("watching")
+            until(lambda: not (agent.work._halted or agent.work.everything), "all is well")
+            assert vault.rows(kept) == rows, how
+            assert {n: told for n, told in tree(vault.memory).items() if not n.endswith("manifest.md")} == files
+            assert vault.rows("select * from violations") == []
         last = Session().write(vault)
         until(lambda: len(vault.hits(last.word)) == 2, "it still hears")
-    figure("a vault gone and back, in eight ways", times * len(ABSENCES), "times")
-    figure("rows lost by a vault that was away", 0, "rows")
-
-
-@linux_only
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick")
-def test_a_vault_on_a_disk_that_is_unmounted_and_mounted_again_loses_no_row(vault: Vault, figure: Figure) -> None:
-    """A bind mount over an empty folder; needs the right to mount."""
-    elsewhere = vault.root.parent / "disk"
-    vault.root.rename(elsewhere)
-    vault.root.mkdir()
-    bind = ["mount", "--bind", str(elsewhere), str(vault.root)]
-    unmount = ["umount", "-l", str(vault.root)]
-    if subprocess.run(bind, capture_output=True, check=False).returncode != 0:
-        pytest.skip("no right to mount here")
-    try:
-        some(vault, 9)
-        with Told(vault) as agent:
-            agent.wait("watching")
-            for _ in range(25):
-                agent.settled(0.3)  # nobody unmounts what is being written
-                subprocess.run(unmount, check=True)
-                until(lambda: agent.state != "watching", "noticed")
-                assert os.listdir(vault.root) == []
-                between = Session().write(Vault(elsewhere))
-                subprocess.run(bind, check=True)
-                agent.wait("watching")
-                until(lambda word=between.word: len(vault.hits(word)) == 2, "what was written in between")
-                assert vault.rows("select * from violations") == []
-        assert indexed(vault) == 27 + 25 * 3
-    finally:
-        subprocess.run(unmount, check=False)
-    figure("a disk unmounted and mounted again", 25, "times")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from hashlib import sha256
 from pathlib import Path
 
 import artifacts_fixture as made
 import hand_edits
 import pytest
-from workbench import NOW, Vault, contents, numbered, tree
+from workbench import NOW, Vault, numbered, tree
 
 from signet_sync.app import changed_paths
 from signet_sync.app.workspace import opened
@@ -90,20 +89,6 @@ def test_a_linters_key_is_none_of_ours_but_its_blank_line_is_another_text(vault:
     assert vault.hits("number1x"), "what was sealed goes on being found"
     assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
     assert path.read_bytes() == raw and not vault.reindex()["problems"]
-
-
-def test_two_texts_merged_into_one_are_a_violation_that_knows_both(vault: Vault) -> None:
-    path = vault / path_of("summary")
-    sealed = path.read_bytes()
-    merged = sealed + b"\n- kingfisher, from the other machine\n"
-    path.write_bytes(merged)
-    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
-    ((found, known),) = vault.rows(
-        "select v.found_sha256, s.file_sha256 from violations v join seals s on s.path = v.path"
-    )
-    assert (found, known) == (sha256(merged).hexdigest(), sha256(sealed).hexdigest())
-    assert vault.hits("number1x") and not vault.hits("kingfisher")
-    assert "+- kingfisher" in vault.call("violations", "list", path_of("summary")).out
 
 
 def test_a_renamed_file_and_the_links_that_followed_it_lose_nothing(vault: Vault) -> None:
@@ -192,15 +177,6 @@ def test_of_copies_of_pages_and_manifests_every_word_of_a_person_stays(vault: Va
     assert vault.dump() == vault.dump_from_scratch()
 
 
-def test_folders_in_which_services_keep_their_own_are_not_entered(vault: Vault) -> None:
-    rows = vault.dump()
-    name, raw = made.summary(session_id="5e55-cached")
-    for folder in (".dropbox.cache", ".stversions", ".stfolder", "@eaDir"):
-        (vault.memory / folder).mkdir()
-        (vault.memory / folder / name).write_bytes(raw)
-    assert not vault.reindex()["problems"] and vault.dump() == rows
-
-
 # ── order and time ──
 
 
@@ -227,19 +203,6 @@ def test_in_whatever_order_files_arrive_the_end_is_the_same(tmp_path: Path) -> N
     assert len(dumps) == 1
 
 
-def test_other_times_are_no_other_files(vault: Vault) -> None:
-    before = contents(vault.root)
-    rows = vault.dump()
-    for path in vault.memory.glob("*.md"):
-        os.utime(path, (1_000_000_000, 1_000_000_000))
-    with opened(str(vault.root), Settings()) as workspace:
-        outcome = run_pass(workspace, Request(now_us=NOW_US))
-        assert outcome.read == 6 and not outcome.change.paths - {path_of("manifest"), path_of("manifest", 2)}
-        again = run_pass(workspace, Request(now_us=NOW_US))
-        assert again.read == 0
-    assert vault.dump() == rows and contents(vault.root) == before
-
-
 def test_a_checkout_with_other_line_ends_is_the_same_vault(vault: Vault, tmp_path: Path) -> None:
     other = Vault(tmp_path / "windows")
     for path in vault.memory.glob("*.md"):
@@ -254,24 +217,6 @@ def test_a_checkout_with_other_line_ends_is_the_same_vault(vault: Vault, tmp_pat
 
 
 # ── pages of others, markers of merges ──
-
-
-@pytest.mark.parametrize("settle", [0.0, 2.0], ids=["a command", "the agent"])
-def test_an_older_page_with_words_of_a_removed_session_does_not_stay(vault: Vault, settle: float) -> None:
-    """A sync service brings back the page of before the removal; it is a page of ours, whole and sealed."""
-    older = (vault / "MEMORY.md").read_bytes()
-    ledger = (vault / "ledger/2026/03/28.md").read_bytes()
-    assert b"number 1" in older and b"number 1" in ledger
-    answer = vault.call("remove", numbered(1)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
-    assert answer.code == 0 and "number 1" not in vault.page()
-    (vault / "MEMORY.md").write_bytes(older)
-    (vault / "ledger/2026/03/28.md").parent.mkdir(parents=True, exist_ok=True)
-    (vault / "ledger/2026/03/28.md").write_bytes(ledger)
-    hinted(vault, "MEMORY.md", "ledger/2026/03/28.md", settle=settle)
-    assert "number 1" not in vault.page()
-    vault.reindex()
-    held = [path for path in vault.root.rglob("*.md") if b"number 1" in path.read_bytes()]
-    assert held == []
 
 
 def test_merge_markers_on_a_page_cost_nobody_a_word(vault: Vault) -> None:

@@ -52,7 +52,7 @@ class Visit:
         self.context: BrowserContext = browser.new_context(
             viewport=WIDE, reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **given
         )
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(90_000)
         self.page: Page = self.context.new_page()
         self._listen(self.page)
 

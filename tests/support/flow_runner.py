@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import stat
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout, suppress
@@ -21,8 +20,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import apsw
 from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
@@ -152,7 +149,6 @@ class Scenario:
     `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
     `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written again. `heals`: until
     it is done, `check` finds something. `lifts`: tombstones stand before it, and say nothing of how far it came.
-    `takes`: artifacts that stand before it go, though none was removed.
     """
 
     work: Callable[[Path], int]
@@ -164,7 +160,6 @@ class Scenario:
     rewrites: bool = False
     heals: bool = False
     lifts: bool = False
-    takes: bool = False
 
 
 # ── what goes wrong ──
@@ -240,8 +235,8 @@ def failing(point: int, code: int) -> Failing:
     return faults
 
 
-def failing_inside_sqlite(point: int, code: int | None) -> None:
-    """Puts the fault (None: a kill) into SQLite's own writes, syncs, truncations and deletions."""
+def failing_inside_sqlite(point: int, code: int | None, *, reads: bool = False) -> None:
+    """Puts the fault (None: a kill) into SQLite's own writes, syncs and truncations, or into what reads and opens."""
     faults = Failing(point, code or 0)
     usual = apsw.vfs_names()[0]
 
@@ -251,7 +246,12 @@ def failing_inside_sqlite(point: int, code: int | None) -> None:
                 os._exit(KILLED)
             raise apsw.FullError("full") if code == errno.ENOSPC else apsw.IOError("broken")
 
-    class File(apsw.VFSFile):
+    class Reading(apsw.VFSFile):
+        def xRead(self, amount, offset):
+            strike("xRead", takes_space=False)
+            return super().xRead(amount, offset)
+
+    class Writing(apsw.VFSFile):
         def xWrite(self, data, offset):
             strike("xWrite")
             super().xWrite(data, offset)
@@ -269,7 +269,14 @@ def failing_inside_sqlite(point: int, code: int | None) -> None:
             super().__init__("faulty", usual, makedefault=True)
 
         def xOpen(self, name, flags):
-            return File(usual, name, flags)
+            if reads:
+                strike("xOpen", takes_space=False)
+            return (Reading if reads else Writing)(usual, name, flags)
+
+        def xDelete(self, name, sync):
+            if reads:
+                strike("xDelete", takes_space=False)
+            super().xDelete(name, sync)
 
     failing_inside_sqlite.vfs = Vfs()
 
@@ -281,6 +288,7 @@ FAULTS: dict[str, Callable[[int], object]] = {
     "sqlite-kill": lambda point: failing_inside_sqlite(point, None),
     "sqlite-EIO": lambda point: failing_inside_sqlite(point, errno.EIO),
     "sqlite-ENOSPC": lambda point: failing_inside_sqlite(point, errno.ENOSPC),
+    "sqlite-read-EIO": lambda point: failing_inside_sqlite(point, errno.EIO, reads=True),
 }
 
 

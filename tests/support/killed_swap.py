@@ -34,6 +34,6 @@ def killed_after_its_swap(vault: Vault, path: str, saved: str, ours: str) -> Non
         [sys.executable, "-c", KILLED, str(vault.root), path, before, saved, ours],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert (vault / path).read_text() == ours

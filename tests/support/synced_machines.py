@@ -171,7 +171,7 @@ class Service:
     keeps_mtime: bool = True
     files: dict[str, list[Version]] = field(default_factory=dict)
     seen: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
-    transfers: int = 0
+
     copies: int = 0
 
     def sync(self, machine: Place, share: float = 1.0) -> set[str]:
@@ -226,14 +226,12 @@ class Service:
         mtime = (machine.root / path).stat().st_mtime_ns if raw is not None else 0
         self.files.setdefault(path, []).append(Version(raw, mtime))
         base[path] = (len(self.files[path]) - 1, _digest(raw))
-        self.transfers += 1
 
     def _give(self, machine: Place, path: str, at: int, base: dict[str, tuple[int, str]], arrived: set[str]) -> None:
         version = self.files[path][at]
         machine.save(path, version.raw, version.mtime_ns if self.keeps_mtime else None)
         base[path] = (at, _digest(version.raw))
         arrived.add(path)
-        self.transfers += 1
 
     def _conflict(
         self,

@@ -66,7 +66,7 @@ def spawn(*arguments: str | os.PathLike[str], prefix: Iterable[str] = (), **give
         [*prefix, sys.executable, "-m", "signet_sync", *map(os.fspath, arguments)],
         env=environ,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
         **given,
     )
@@ -116,7 +116,7 @@ def spawn_ordinary(*arguments: str | os.PathLike[str], **given: Any) -> Answer:
         [sys.executable, "-c", _ORDINARY, "-m", "signet_sync", *map(os.fspath, arguments)],
         env=environ,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
         **given,
     )
