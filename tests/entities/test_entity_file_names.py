@@ -49,21 +49,6 @@ def names(profile: Path) -> list[str]:
     return sorted(path.name for path in profile.parent.iterdir())
 
 
-def old_names(profile: Path) -> None:
-    """The files as versions before this one called them."""
-    profile.with_name(f"{profile.stem} notes.md").rename(profile.with_name("notes.md"))
-    profile.rename(profile.with_name("profile.md"))
-
-
-def test_files_of_earlier_versions_stay_what_they_are(work: Workspace) -> None:
-    profile = jo(work)
-    old_names(profile)
-    assert look(work) == []
-    assert put(work, "jo", "role", "Reviews.").name == "profile.md"
-    assert put(work, "jo", "notes/inbox", "Ask.").name == "notes.md"
-    assert names(profile) == ["notes.md", "profile.md"] and look(work) == []
-
-
 def test_notes_follow_a_profile_that_a_person_renamed(work: Workspace) -> None:
     profile = jo(work)
     profile.rename(profile.with_name("Johanna.md"))
