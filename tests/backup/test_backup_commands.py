@@ -187,16 +187,6 @@ def test_the_newest_backup_is_taken_where_none_is_named_and_any_by_its_name(vaul
     assert error["code"] == "no-backup" and "backup list" in error["hint"]
 
 
-def test_the_answer_names_the_file_that_was_read_and_what_is_in_it(vault: Vault, file: Path, tmp_path: Path) -> None:
-    assert f"read {file}: " in native_rows.done(vault.call("backup", "restore", str(file), "--now", LATER)).out
-    new = Vault(tmp_path / "new")
-    native_rows.done(new.call("backup", "create", "--now", LATER))
-    answer = native_rows.done(new.call("backup", "restore", "--now", LATER))
-    assert f"read {new.state}/backups/native-" in answer.out
-    assert ": 0 memories, 0 pins\nadded: nothing new\n" in answer.out
-    assert restore(new).json["contains"]["memories"] == 0
-
-
 # ── what was removed ──
 
 
@@ -363,16 +353,6 @@ def test_a_backup_is_written_nowhere_where_it_would_harm_or_overwrite(vault: Vau
         assert answer.code == 2 and said in answer.json["error"]["message"], answer
     assert diary.read_text() == "Dear diary" and link.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "into", "link", "machine", "vault"]
-
-
-def test_a_backup_is_for_its_owner_alone_and_replaces_only_one_of_ours(vault: Vault, file: Path) -> None:
-    file.chmod(0o644)
-    old = os.umask(0)
-    try:
-        native_rows.done(vault.call("backup", "create", str(file), "--now", LATER))
-    finally:
-        os.umask(old)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 # ── looking ──

@@ -15,8 +15,6 @@ import pytest
 from transcript_builder import TranscriptBuilder, store, waited
 from workbench import ROOT, Vault, call, contents, spawn, spawn_ordinary, tree
 
-from signet_sync.cli import setup
-
 PASSING = ("last-pass.json", "signet-sync.db.snapshot", "signet-sync.db-wal", "signet-sync.db-shm", "logs", ".cache")
 
 
@@ -194,12 +192,6 @@ def test_models_and_extras_are_offered_and_none_is_turned_on(machine: Path) -> N
     assert "is sent texts of your sessions" in answer.out and 'command = ["claude", "-p"]' in answer.out
     assert not Path(os.environ["SIGNET_CONFIG"]).exists()
     assert done("--yes")["models"] == ["claude -p"]
-
-
-def test_extras_that_are_missing_are_offered(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "find_spec", lambda name: None if name == "starlette" else name)
-    answer = call("setup", "--yes")
-    assert "pip install 'signet-sync[ui]'" in answer.out and "signet-sync[mcp]" not in answer.out
 
 
 # ── the whole way, as a person goes it ──

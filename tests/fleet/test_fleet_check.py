@@ -80,20 +80,6 @@ def test_it_says_what_check_says(fleet: Path, engine: tuple[str, ...]) -> None:
     assert check(fleet / "ada", engine=engine).code == 0
 
 
-def test_what_a_person_sees(fleet: Path) -> None:
-    answer = check(f"{fleet}/*", fleet / "gone")
-    lines = answer.out.splitlines()
-    assert answer.code == 1
-    assert lines[0].startswith("3 workspaces · 7 valid · ") and lines[-1] == "not ok"
-    assert str(fleet / "ben o'neil") in lines and str(fleet / "ada") not in lines
-    assert f"unreachable  {fleet / 'gone'}" in lines
-    assert "notes.txt" not in answer.out
-    good = check(fleet / "ada")
-    assert good.out.splitlines() == [
-        "1 workspace · 3 valid · 0 invalid · 0 violations · 0 should be gone · 0 ignored", "ok",
-    ]  # fmt: skip
-
-
 def test_a_remedy_can_be_pasted(fleet: Path) -> None:
     bad = Vault(fleet / "ben o'neil")
     bad.reindex()

@@ -155,13 +155,6 @@ def test_checkpointer_returns_ok_on_clean_worktree(vault):
     assert done.ok and done.oid is None and contents(vault / ".git") == before
 
 
-def test_a_person_sees_when_what_and_who(vault):
-    note(vault, "A plan.\n")
-    vault.call("checkpoint", "before the move", "--now", "2026-04-24T03:00:00Z")
-    line = vault.call("history").out.splitlines()[0]
-    assert line[7:] == "  2026-04-24 03:00  checkpoint: before the move  (default)"
-
-
 def test_a_long_note_stands_in_the_body_and_secrets_nowhere(vault):
     note(vault, "A plan.\n")
     done = checkpoint(vault, "x" * 300, SECRET, "end.")
@@ -195,20 +188,6 @@ def test_the_event_log_of_entities_is_committed(vault):
     pages = [path.relative_to(vault.root).as_posix() for path in vault.root.glob("entities/ledger/*.jsonl")]
     listed = run_git(vault.root, "ls-tree", "-r", "--name-only", "HEAD").splitlines()
     assert len(pages) == 1 and pages[0] in listed
-
-
-def test_only_what_moved_is_read_again(vault):
-    for number in range(3):
-        note(vault, f"{number}\n", f"notes/{number}.md")
-    time.sleep(0.12)  # what was written just now is not trusted to stay as it is
-    checkpoint(vault)
-    assert vault.rows("select count(*) from history_files where path like 'notes/%' and oid is not null") == [(3,)]
-    (vault / "notes/1.md").unlink()
-    note(vault, "new\n", "notes/2.md")
-    checkpoint(vault)
-    paths = {path for (path,) in vault.rows("select path from history_files where path like 'notes/%'")}
-    assert "notes/0.md" in paths and "notes/1.md" not in paths
-    assert run_git(vault.root, "status", "--porcelain") == "" if git else True
 
 
 def test_a_damaged_or_foreign_cache_does_no_harm(vault):

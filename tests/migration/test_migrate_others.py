@@ -246,20 +246,6 @@ def test_a_secret_alone_is_left(vault: Vault, tmp_path: Path) -> None:
     assert {one.text for one in remembered(vault)} == {"[REDACTED:github] opens the gate"}
 
 
-def test_what_brings_nothing_names_no_backup(vault: Vault, tmp_path: Path) -> None:
-    place = _folder(tmp_path / "notes")
-    (place / "plain.md").write_text("Nothing but prose.\n")
-    (place / "coffee.md").write_text("- [fact] It is black\n")
-    first, again = (vault.call("migrate", "from", "basic-memory", str(place), "--now", NOW).out for _ in range(2))
-    assert first.startswith("Brought from ") and "--replace" in first
-    assert again.startswith("Nothing new in ") and "--replace" not in again
-    assert "plain.md was left: no observation or relation in it\n" in first
-
-
-def test_the_beginning_of_a_program_is_enough_to_be_told_its_name(vault: Vault) -> None:
-    assert "mem0-export" in vault.call("migrate", "from", "mem0").err
-
-
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path

@@ -484,19 +484,6 @@ def test_a_name_of_a_removed_row_in_a_circle_of_summaries_ends(vault: Vault) -> 
 
 
 @pytest.mark.slow
-def test_a_large_database(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    for number in range(1, 4):
-        vault.session(number)
-    made = build(vault.root, memories=2000, tombstones=50, transcripts=200, entities=300)
-    done = migrate(vault)
-    assert_accounted(done, made)
-    asked = Random(24).sample(made.asked, 200)
-    assert_found(vault, asked)
-    assert brought(migrate(vault)) == {}
-
-
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_database(tmp_path: Path) -> None:
     """A dry run, which has to know what it would have brought, of a database of 12 MB and of one of 120 MB."""
     few, many = (_peak(Vault(tmp_path / name), number) for name, number in (("few", 12), ("many", 120)))
@@ -525,15 +512,6 @@ def _peak(vault: Vault, transcripts: int) -> float:
 
 def answer_of(vault: Vault, *words: str) -> Answer:
     return vault.call("migrate", "signet", *words, "--now", NOW)
-
-
-def test_a_person_reads_the_report(vault: Vault) -> None:
-    build(vault.root)
-    out = answer_of(vault, "--dry-run").out
-    assert "Would bring from" in out and "10 brought" in out and "left: forgotten in Signet" in out
-    assert "backup restore" in answer_of(vault).out
-    again = answer_of(vault).out
-    assert again.startswith("Nothing new in ") and "backup restore" not in again
 
 
 # ── its hooks ──

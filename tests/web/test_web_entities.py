@@ -114,17 +114,6 @@ def test_evidence_leads_to_the_line_that_it_rests_on(vault: Vault) -> None:
     assert not [link for link in links if link.startswith("/sessions/")]
 
 
-def test_a_proposal_stands_there_until_its_command_answers_it(vault: Vault) -> None:
-    (waiting,) = jo(vault)["proposals"]
-    assert waiting.proposal.text == "Tables, not prose." and run(vault, waiting.approve).code == 0
-    data = jo(vault)
-    assert data["proposals"] == [] and data["log"].rows[0].event.op == "approve"
-    text = (
-        next(section for section in data["sections"] if section.name == "preferences").blocks[0].lines[0].spans[0].text
-    )
-    assert text == "Tables, not prose."
-
-
 def test_of_many_entities_a_page_shows_some_and_leads_to_the_rest(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,21 +122,6 @@ def test_of_many_entities_a_page_shows_some_and_leads_to_the_rest(
     shown = [card.entity.id for data in (first, second) for _, _, cards in data["kinds"] for card in cards]
     assert len(shown) == len(set(shown)) == 3 and [number for _, number, _ in first["kinds"]] == [1, 1]
     assert "/entities?page=2" in harmless(visitor(vault.root).get("/entities").text).links
-
-
-def test_what_happened_is_told_newest_first_in_portions(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = jo(vault)
-    assert [told.about for told in data["log"].rows][:3] == [
-        "proposed a change of preferences",
-        "pinned the entity",
-        "locked goals",
-    ]
-    assert data["log"].rows[-1].about == "created the entity" and {told.state for told in data["log"].rows} == {
-        "committed"
-    }
-    monkeypatch.setattr(entities, "EVENTS", 3)
-    assert jo(vault, page="2")["log"].rows[0].about == "added an item to highlights"
-    assert jo(vault, page="0")["log"].after == 2
 
 
 def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> None:
