@@ -6,6 +6,8 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import apsw
 import crash_runner
 import native_rows
 import pytest
+from agents import until
 from native_rows import BACKED_UP
 from workbench import NOW, ROOT, Answer, Vault
 
@@ -413,10 +416,6 @@ def _restore_to(vault: Vault, source: Path, step: int) -> int:
 
 @pytest.mark.slow
 def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
-    import subprocess
-    import sys
-    import time
-
     agent = subprocess.Popen(
         [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "run"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -424,9 +423,7 @@ def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 30
-        while not native_rows.done(vault.call("status", "--json")).json["running"] and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: native_rows.done(vault.call("status", "--json")).json["running"])
         with vault.database(readonly=False) as database, database.transaction():
             database.execute("delete from pins")
         assert restore(vault, file).json["rows"]["pins"] == 3

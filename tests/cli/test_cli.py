@@ -164,7 +164,7 @@ def test_what_is_there_still_needs_its_option(vault):
 
 
 READERS = [
-    ("search", "x"), ("open", "x"), ("violations", "list"), ("violations", "list", "x"), ("render",),
+    ("search", "x"), ("recall", "x"), ("expand", "x"), ("open", "x"), ("violations", "list"), ("violations", "list", "x"), ("render",),
     ("remove", "x", "--dry-run"), ("check", "--with-index"),
 ]  # fmt: skip
 
@@ -360,7 +360,8 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
 
 
 @pytest.mark.parametrize(
-    "words", [("--help",), ("--version",), ("status",), ("status", "--json"), ("search", "lantern"), ("open", "ID")]
+    "words",
+    [("--help",), ("status", "--json"), ("search", "lantern"), ("open", "ID"), ("recall", "lantern"), ("expand", "ID")],
 )
 def test_quick_commands_import_nothing_heavy(vault, words):
     code = (

@@ -13,13 +13,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agents import until
 from workbench import NOW, ROOT, Answer, Vault, call, spawn_ordinary, tree
 
 from signet_sync.fleet import check as fleet_check
@@ -163,13 +163,6 @@ def in_session(session: int) -> list[int]:
     return found
 
 
-def until(true: Callable[[], object], seconds: float = 60.0) -> bool:
-    end = time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return bool(found)
-
-
 @linux
 @pytest.mark.parametrize(
     ("engine", "number"),
@@ -189,17 +182,17 @@ def test_the_command_is_ended(
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
     ) as process:
-        assert called.wait(60)
+        assert called.wait(300)
         if number is signal.SIGINT:
             os.killpg(process.pid, number)  # as a terminal does
         else:
             process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert out == ""
         if number is not signal.SIGKILL:
             assert (process.returncode, err.strip()) == (130, "signet-sync: interrupted")
     # Two agents of Ray, which do no work, look after a minute.
-    assert until(lambda: not in_session(process.pid), 150), in_session(process.pid)
+    until(lambda: not in_session(process.pid), "its processes end", 600)
     for folder in Path("/tmp").glob(f"signet-sync-{process.pid}-*"):
         assert number is signal.SIGKILL
         shutil.rmtree(folder)

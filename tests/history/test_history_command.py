@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -407,15 +406,16 @@ def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
 
 def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):
     monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "100")
+    clock = [5000.0]
+    monkeypatch.setattr(scheduler.time, "monotonic", lambda: clock[0])
     with workspace(vault) as held:
         commits = scheduler.CommitScheduler(held)
         assert commits.due == math.inf
-        start = time.monotonic()
         commits.note_change()
-        assert 99 < commits.due - start < 101
-        commits._first -= 950.0
+        assert commits.due == 5100.0
+        clock[0] += 950.0
         commits.note_change()
-        assert 49 < commits.due - start < 51
+        assert commits.due == 6000.0
         held.settings = replace(held.settings, history_enabled=False)
         commits.due = 0.0
         commits.run_due()

