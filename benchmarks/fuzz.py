@@ -55,7 +55,7 @@ from signet_sync.history.git import ignore, objects
 from signet_sync.host.harness_settings import hook_groups, script_file
 from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.toml_text import TomlText
-from signet_sync.llm.prompts import clean_sentence, clean_summary, read_facts, read_paragraph
+from signet_sync.llm.prompts import clean_sentence, clean_summary, read_sentence, read_summary
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
@@ -281,7 +281,7 @@ def _read_answer(raw: bytes) -> object:
     clean_summary(text)
     clean_sentence(text)
     compaction_text(text)
-    return read_facts(text, _BODY), read_paragraph(text, _BODY)
+    return read_summary(text, _BODY), read_sentence(text, _BODY)
 
 
 # ── pages ──

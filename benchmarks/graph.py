@@ -93,7 +93,7 @@ def measure(root: str, runs: int) -> Ledger:
     from signet_sync.sync import deriving
     from signet_sync.sync.stages import Change
 
-    ledger, follow = Ledger(), deriving.follow
+    ledger, drain = Ledger(), deriving.drain
     for number in range(runs + 1):
         now_us = time.time_ns() // 1000
         given = session_input(document(number), now_us=now_us)
@@ -103,14 +103,14 @@ def measure(root: str, runs: int) -> Ledger:
 
             def counted(*args: Any, meter: Meter = meter, parts: list[Count] = parts, **given: Any) -> Change:
                 with meter.counting(parts):
-                    return follow(*args, **given)
+                    return drain(*args, **given)
 
-            deriving.follow = counted
+            deriving.drain = counted
             try:
                 with meter.counting(ledger.whole):
                     sessions_operations.end(workspace, given, now_us=now_us)
             finally:
-                deriving.follow = follow
+                deriving.drain = drain
         # One ending makes several passes: the graph's parts of them count together.
         ledger.graph.append(Count(*(sum(numbers) for numbers in zip(*map(astuple, parts), strict=True))))
     return Ledger(ledger.whole[1:], ledger.graph[1:])

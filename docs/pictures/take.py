@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 sys.path[:0] = [str(PROJECT), str(HERE)]
 
-from playwright.sync_api import Browser, expect, sync_playwright  # noqa: E402 - after the paths
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402 - after the paths
 from workspace import furnish  # noqa: E402 - after the paths
 
 WIDE, FLAT, NARROW = (1440, 1000), (1440, 860), (390, 844)
@@ -31,13 +31,12 @@ LARGEST = 280_000  # bytes of a picture
 
 @dataclass(frozen=True)
 class Picture:
-    """One view: the links that lead to it from the overview, how it is looked at, words to search for there."""
+    """One view: the links that lead to it from the overview, and how it is looked at."""
 
     name: str
     links: tuple[str, ...] = ()
     size: tuple[int, int] = WIDE
     scheme: str = "light"
-    words: str = ""
 
 
 SESSIONS, THREADS, PROBLEMS, RECALL, ENTITIES = (
@@ -48,13 +47,9 @@ THREAD = 'main a:has-text("tidepool")'
 PICTURES = (
     Picture("overview", size=FLAT),
     Picture("overview-narrow", size=NARROW, scheme="dark"),
-    Picture("sessions", (SESSIONS,), words="priya"),
     Picture("session", (SESSIONS, SESSION)),
-    Picture("session-narrow", (SESSIONS, SESSION), size=NARROW),
     Picture("thread", (THREADS, THREAD), size=FLAT, scheme="dark"),
-    Picture("problems", (PROBLEMS,)),
     Picture("violation", (PROBLEMS, 'main a[href^="/violations/show"]')),
-    Picture("recall", (RECALL,)),
     Picture("memory", (RECALL, 'main a:has-text("A restore drill counts")'), scheme="dark"),
     Picture("entity", (ENTITIES, 'main a:has-text("Mira")')),
 )
@@ -112,11 +107,6 @@ def _take(browser: Browser, address: str, picture: Picture) -> bytes:
     for link in picture.links:
         with page.expect_navigation():
             page.locator(link).locator("visible=true").first.click()
-    if picture.words:
-        page.locator("main").get_by_role("searchbox").fill(picture.words)
-        page.keyboard.press("Enter")
-        expect(page.locator("#found mark").first).to_be_visible()
-        page.locator("h1").click()
     page.mouse.move(0, height - 1)
     taken = page.screenshot(animations="disabled", caret="hide")
     context.close()

@@ -1,4 +1,4 @@
-"""Makes the JSON schema of each command's `--json` from its type in `signet_sync.cli.answers`."""
+"""Makes the JSON schema of each command's `--json` from its type in `answers.py` beside it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import answers
 import click
 from pydantic import TypeAdapter
 
-from signet_sync.cli import answers, main
+from signet_sync.cli import main
 
 # Beside the error stands what some errors have more.
 _OPEN = ("Error",)

@@ -24,12 +24,10 @@ from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, Usa
 from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.graph import enrichment
 from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose
 from signet_sync.sessions.store import live
-from signet_sync.settings.model_choice import may_ask_model
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine
@@ -101,7 +99,12 @@ def run_capture(
         # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
     _distil_running_sessions(workspace, now_us())
-    _enrich(workspace, now_us, environ)
+
+    def busy() -> bool:
+        instant = now_us()
+        return any(True for _ in due(workspace, instant)) or any(True for _ in due_sessions(workspace, instant))
+
+    embed_waiting(workspace, now_us=now_us, environ=environ, waiting=busy)
     return done
 
 
@@ -111,21 +114,6 @@ def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
     for job in jobs:
         found.setdefault((job.agent_id, job.harness, job.session_id, job.transcript_path), []).append(job)
     return list(found.values())
-
-
-def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[str, str]) -> None:
-    """Adds facts and paragraphs of a language model, and vectors, if models are set, once no job waits.
-
-    See `graph.enrichment` and `embeddings`.
-    """
-
-    def waiting() -> bool:
-        instant = now_us()
-        return any(True for _ in due(workspace, instant)) or any(True for _ in due_sessions(workspace, instant))
-
-    if may_ask_model(workspace.settings):
-        enrichment.enrich(workspace, now_us=now_us, environ=environ, waiting=waiting)
-    embed_waiting(workspace, now_us=now_us, environ=environ, waiting=waiting)
 
 
 def _process_session(

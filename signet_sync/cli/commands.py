@@ -52,7 +52,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "import": ("import_", "Import past sessions of a harness into the vault."),
         "remove": ("remove", "Remove a session for good, to the last byte."),
         "redact": ("redact", "Remove secrets from sealed files, to the last byte."),
-        "history": ("history", "List and compare commits of the workspace, restore files."),
+        "history": ("history", "List and compare commits of the workspace, or delete them."),
         "checkpoint": ("history", "Commit the workspace as it is now."),
     },
     "service": {

@@ -1,4 +1,4 @@
-"""`checkpoint` and `history`: commit the workspace, list and compare commits, restore a file, forget the history."""
+"""`checkpoint` and `history`: commit the workspace, list and compare commits, forget the history."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history import forget as forgetting
 from signet_sync.history import operations as history_operations
 from signet_sync.history.log import CommitSummary
-from signet_sync.history.operations import DISABLED, SHORT, CheckpointResult, CommitList
-from signet_sync.history.restore import restore as restore_file
+from signet_sync.history.operations import DISABLED, CheckpointResult, CommitList
 from signet_sync.storage.clock import now_us
 from signet_sync.text.phrases import counted
 
@@ -55,7 +54,7 @@ def _show_checkpoint(done: CheckpointResult) -> None:
 @json_option
 @click.pass_context
 def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
-    """List the commits of the workspace, newest first; `restore` restores a file, `forget` deletes all commits."""
+    """List the commits of the workspace, newest first; `forget` deletes all of them."""
     if ctx.invoked_subcommand is not None:
         return 0
     refuse_unknown(ctx)
@@ -88,24 +87,6 @@ def _show_commit(commit: CommitSummary) -> None:
         + f"  {when[:10]} {when[11:16]}  {display(commit.subject)}  "
         + click.style(f"({display(commit.author)})", dim=True)
     )
-
-
-@history.command()
-@click.argument("path")
-@click.option("--at", "revision", metavar="REV", required=True, help="A hash or its first digits, HEAD, or HEAD~3.")
-@now_option
-@json_option
-@pass_context
-def restore(context: Context, path: str, revision: str) -> int:
-    """Restore a file from a commit; the present content is never lost."""
-    with context.opened() as workspace:
-        done = restore_file(workspace, path, revision, context.now_us)
-    what = f"restored {done.path} as of {done.oid[:SHORT]}"
-    if not done.written:
-        what = f"{done.path} is as it was in {done.oid[:SHORT]}; nothing was written"
-    document = {"path": done.path, "oid": done.oid[:SHORT], "restored": done.written, "kept": done.kept}
-    context.answer(document, lambda: click.echo(what))
-    return 0
 
 
 @history.command()

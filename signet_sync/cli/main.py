@@ -350,15 +350,6 @@ def _usage_error(error: click.ClickException) -> SignetSyncError:
         return UsageError(error.format_message())
     if isinstance(error, UnknownCommand):
         return error.error
-    if isinstance(error, click.MissingParameter):
-        from signet_sync.cli import absent  # only for this error
-
-        context = error.ctx.find_object(Context) if error.ctx is not None else None
-        try:
-            if context is not None:
-                absent.check_named(error, context)
-        except SignetSyncError as first:
-            return first
     command = error.ctx.command_path if error.ctx is not None else "signet-sync"
     hint = f"see {command} --help"
     if isinstance(error, click.BadParameter) and (wanted := _number_wanted(error)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from signet_sync.embeddings import store
 from signet_sync.formats.timestamps import SECOND, iso
-from signet_sync.graph.store import wordings
 from signet_sync.storage.database.connection import Database
 
 
@@ -22,10 +22,10 @@ MAKING, ASKING = Rest("embeddings", 900 * SECOND), Rest("similar", 300 * SECOND)
 def rests(database: Database, rest: Rest, now_us: int) -> bool:
     """Returns whether no model is asked now, because it failed."""
     # Later than its length allows: the clock was set back.
-    return iso(now_us) < (wordings.rests_until(database, rest.kind) or "") <= iso(now_us + rest.length)
+    return iso(now_us) < (store.rests_until(database, rest.kind) or "") <= iso(now_us + rest.length)
 
 
 def begin(database: Database, rest: Rest, now_us: int) -> None:
     """Records a failure, in a transaction of its own."""
     with database.transaction():
-        wordings.set_rests_until(database, rest.kind, iso(now_us + rest.length))
+        store.set_rests_until(database, rest.kind, iso(now_us + rest.length))

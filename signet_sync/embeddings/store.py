@@ -134,6 +134,17 @@ def left(database: Database) -> int:
     return found + len(artifacts_left(database))
 
 
+def rests_until(database: Database, kind: str) -> str | None:
+    """Returns until when no requests of a kind are sent, after a failure (ISO 8601 UTC)."""
+    found: str | None = database.value("select until from model_rests where kind = ?", (kind,))
+    return found
+
+
+def set_rests_until(database: Database, kind: str, until: str) -> None:
+    """Stores until when no requests of a kind are sent. In the caller's transaction."""
+    database.execute("insert or replace into model_rests(kind, until) values(?, ?)", (kind, until))
+
+
 def blocks(database: Database, agent_id: str, dimensions: int) -> Iterator[tuple[list[EmbeddedText], bytes]]:
     """Yields an agent's vectors, many at a time, with what each was made of."""
     rows = database.execute(

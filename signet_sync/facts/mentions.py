@@ -1,4 +1,4 @@
-"""Finds the topics that an artifact mentions: project, paths, packages, issues and people, each with its first line."""
+"""Finds the topics that an artifact mentions: project, paths, issues and people, each with its first line."""
 
 from __future__ import annotations
 
@@ -8,36 +8,33 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.facts import tokens
-from signet_sync.facts.packages import imported, installed
 from signet_sync.facts.tokens import Named
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.fact import EntityKind, Item, Mention
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import basename, flatten_cell
 
-# With the project 60 in all; limited by kind, so that no kind displaces the others.
-MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "package": 13, "issue": 13, "person": 13}
+# Limited by kind, so that no kind displaces the others.
+MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "issue": 13, "person": 13}
 
-_FENCE = late(r"\n[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*")
-_CODE_SPAN = late(r"`([^`\n]++)`")
+_FENCE = late(r"\n[ \t]*+(?:```|~~~).*")
+_CODE_SPAN = late(r"`[^`\n]++`")
 # The literal part comes first, so that the search need not stop at every word.
 _NUMBERED = tuple(
     (sign, late(rf"{sign}(?<=\b{word})[ #-]{{1,2}}(\d{{1,6}})\b", re.ASCII))
     for sign, word in (("PR", "PR"), ("MR", "MR"), ("ssue", "[Ii]ssue"))
 )
-_DIGIT = late(r"\d")
-_PINNED = late(r"(?<![\w.@/-])([A-Za-z][\w.-]{1,100})(?:\[[\w,. -]{0,100}\])?==\d+\.\d", re.ASCII)
 _CO_AUTHOR = late(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.MULTILINE)
 
 _Sighting = tuple[int, EntityKind, Named]  # offset of the first character, kind, name and norm
 
 
 class _BodyPart(NamedTuple):
-    """A part of a body outside code fences (`language` is None) or inside one, with its first line."""
+    """A part of a body outside or inside code fences, with its first line."""
 
     text: str
     line: int
-    language: str | None
+    is_code: bool
 
 
 def mentions(body: str, project: str | None, items: Sequence[Item]) -> tuple[Mention, ...]:
@@ -70,13 +67,6 @@ def project_of(project: str | None) -> Mention | None:
     return Mention("project", flatten_cell(basename(whole), 60) or "/", whole.rstrip("/") or "/", 1)
 
 
-def issues_in(text: str, project: str | None) -> list[str]:
-    """Returns the norms of the issues named in prose, in order."""
-    if _DIGIT.search(text) is None:
-        return []
-    return [norm for _, kind, (_, norm) in sorted(_of_prose(text, project)) if kind == "issue"]
-
-
 def _people(items: Sequence[Item]) -> Iterator[tuple[int, EntityKind, Named]]:
     for item in items:
         person = tokens.person_at_start(item.text) if item.aspect == "person" else None
@@ -86,8 +76,8 @@ def _people(items: Sequence[Item]) -> Iterator[tuple[int, EntityKind, Named]]:
 
 def _sightings(body: str, project: str | None) -> Iterator[tuple[int, EntityKind, Named]]:
     """Yields line, kind, name and norm of each occurrence."""
-    for text, line, language in _stretches(body):
-        seen = _of_prose(text, project) if language is None else _of_code(text, language, project)
+    for text, line, is_code in _stretches(body):
+        seen = _of_code(text, project) if is_code else _of_prose(text, project)
         counted = 0
         for place, kind, named in sorted(seen):
             line += text.count("\n", counted, place)
@@ -97,22 +87,20 @@ def _sightings(body: str, project: str | None) -> Iterator[tuple[int, EntityKind
 
 def _stretches(body: str) -> Iterator[_BodyPart]:
     begin, line = 0, 1
-    language: str | None = None
+    is_code = False
     # The added newline lets the pattern match in the first line.
     for mark in _FENCE.finditer("\n" + body) if "```" in body or "~~~" in body else ():
         start, end = mark.start(), mark.end() - 1
         if start > begin + 1:
-            yield _BodyPart(body[begin:start], line, language)
+            yield _BodyPart(body[begin:start], line, is_code)
         line += body.count("\n", begin, end)
         begin = end
-        language = mark[1].casefold() if language is None else None
-    yield _BodyPart(body[begin:], line, language)
+        is_code = not is_code
+    yield _BodyPart(body[begin:], line, is_code)
 
 
 def _of_prose(text: str, project: str | None) -> Iterator[_Sighting]:
     spans = list(_CODE_SPAN.finditer(text)) if "`" in text else []
-    for span in spans:
-        yield from ((span.start(), "package", package) for _, package in installed(span[1]))
     begins = [span.start() for span in spans]
     for token in tokens.tokens(text):
         before = bisect_right(begins, token.start()) - 1
@@ -127,11 +115,7 @@ def _of_prose(text: str, project: str | None) -> Iterator[_Sighting]:
     yield from _of_lines(text)
 
 
-def _of_code(text: str, language: str, project: str | None) -> Iterator[_Sighting]:
-    own = basename(project).casefold().replace("_", "-")
-    for place, package in (*imported(text, language), *installed(text)):
-        if package[1] != own:
-            yield place, "package", package
+def _of_code(text: str, project: str | None) -> Iterator[_Sighting]:
     for token in tokens.tokens(text):
         sighting = _of_token(text, token, project, code=True)
         if sighting is not None and sighting[1] != "issue":
@@ -148,9 +132,6 @@ def _of_token(text: str, token: re.Match[str], project: str | None, *, code: boo
     if issue is not None:
         return (start, "issue", issue) if before != "&" else None
     if words.startswith("@"):
-        package = tokens.scoped_package(words)
-        if package is not None:
-            return start, "package", package
         person = None if code else tokens.handle_of(words)
         return (start, "person", person) if person is not None else None
     if tokens.is_piece(words, before, after):
@@ -160,11 +141,7 @@ def _of_token(text: str, token: re.Match[str], project: str | None, *, code: boo
 
 
 def _of_lines(text: str) -> Iterator[_Sighting]:
-    """Yields pinned versions and co-authors."""
-    for found in _PINNED.finditer(text) if "==" in text else ():
-        package = tokens.package_of(found[1])
-        if package is not None:
-            yield found.start(), "package", package
+    """Yields co-authors."""
     for found in _CO_AUTHOR.finditer(text) if "uthored-" in text else ():
         person = tokens.person_of(flatten_cell(found[1], 60))
         if person is not None:

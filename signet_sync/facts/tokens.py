@@ -1,4 +1,4 @@
-"""Recognises names in single tokens: paths, packages, issues, people."""
+"""Recognises names in single tokens: paths, issues, people."""
 
 from __future__ import annotations
 
@@ -70,9 +70,6 @@ _ISSUE_URL = late(
     re.ASCII,
 )
 
-_PACKAGE = late(r"[A-Za-z0-9][\w.-]{0,100}", re.ASCII)
-_SCOPED = late(r"(@[a-z0-9][\w.-]{0,60}/[a-z0-9][\w.-]{0,100})", re.ASCII)
-_MODULE = late(r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+/[\w.~/-]{1,200}", re.ASCII)
 _HANDLE = late(r"@([A-Za-z0-9][A-Za-z0-9_-]{1,38})", re.ASCII)
 # What follows an `@` in code and in chats without being a person.
 _NOBODY = frozenset(
@@ -195,27 +192,6 @@ def numbered(number: str, project: str | None) -> Named:
     """Returns name and norm of an issue of the project, given by its number."""
     name = f"#{int(number)}"
     return name, f"{project.rstrip('/') if project else ''}{name}"
-
-
-def package_of(token: str) -> Named | None:
-    """Returns name and norm of a package given to an install command, without version and extras; else None."""
-    token = token.strip("'\"")
-    scoped = _SCOPED.match(token)
-    if scoped is not None:
-        name = scoped[1]
-    else:
-        name = re.split(r"[=<>!~@\[;]", token[:NAME_LENGTH], maxsplit=1)[0]
-        if not (_PACKAGE.fullmatch(name) or _MODULE.fullmatch(name)) or not re.search("[A-Za-z]", name):
-            return None
-    return name, name.casefold().replace("_", "-")
-
-
-def scoped_package(token: str) -> Named | None:
-    """Returns name and norm of `@scope/name`; None for other tokens, including files."""
-    found = _SCOPED.match(token)
-    if found is None or token[found.end() :].startswith("/") or found[1].rpartition(".")[2] in _EXTENSIONS:
-        return None
-    return package_of(found[1])
 
 
 def handle_of(token: str) -> Named | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from signet_sync.facts.subjects import content
-from signet_sync.facts.work_words import CJK
+from signet_sync.facts.words import CJK, content
 from signet_sync.formats.fact import Aspect
 from signet_sync.formats.lazy_pattern import late
 
@@ -93,21 +92,6 @@ _DECIDED = late(
     r"|^\W*(?:decidimos|decidiu-se)\b|^\W*(?:мы )?решили\b|^已?决定|に決めた|に決定",
     re.IGNORECASE,
 )
-_DID = late(
-    r"^\W*(?:(?:we |i )?(?:fixed|moved|merged|resolved|solved|renamed|removed|deleted|added|updated|upgraded|migrated|replaced"
-    r"|reverted|implemented|documented|deployed|released|shipped|repaired|refactored|corrected|published|unblocked)"
-    r"|behoben|gelöst|erledigt|verschoben|gemergt|gemerged|umbenannt|entfernt|ersetzt|corregid[oa]s?|resuelt[oa]s?|arreglad[oa]s?|movid[oa]s?"
-    r"|fusionad[oa]s?|corrigée?s?|résolue?s?|corrett[oaie]|risolt[oaie]|corrigid[oa]s?|resolvid[oa]s?|исправ(?:лен\w*|ил\w*)|реш(?:ён|ена|ено|ены)"
-    r"|перенес(?:ён|ена|ено|ли|ены))\b|^\W*(?:已修复|已解决|已合并|修复了|解决了|合并了|修正済み|解決済み|修正しました|解決しました)",
-    re.IGNORECASE,
-)
-# What was done leaves something open all the same.
-_LEAVES = late(
-    r"\b(?:but|not|no|never|yet|still|until|till|unless|once|when|after|waits?|waiting|needs?|missing|lacks?|fails?|failing|failed|breaks?|broke"
-    r"|broken|blocks?|blocked|cannot|can|crash\w*|stops?|open|pending|to (?:next|monday|tuesday|wednesday|thursday|friday)|aber|nicht|noch|kein\w*"
-    r"|wartet|fehlt|pero|aún|todavía|falta|mais|pas|encore|ma|non|ancora|mas|não|ainda|но|не|ещё)\b|n['’]t\b|但|还|未|没|が、|まだ|ない",
-    re.IGNORECASE,
-)
 
 
 def is_statement(text: str, aspect: Aspect) -> bool:
@@ -155,19 +139,18 @@ def _only_points(text: str) -> bool:
     )
 
 
-def classified(aspect: Aspect, text: str) -> tuple[Aspect, str, bool]:
-    """Returns the aspect that a text itself names, the text without that name, and whether it says what was done."""
+def classified(aspect: Aspect, text: str) -> tuple[Aspect, str]:
+    """Returns the aspect that a text itself names, and the text without that name."""
     question = _QUESTION.match(text)
     if question is not None:
-        return "question", text[question.end() :], False
+        return "question", text[question.end() :]
     if aspect in ("next", "blocker", "question"):
         label = _DECISION.match(text)
         if label is not None:
-            return "decision", text[label.end() :], False
+            return "decision", text[label.end() :]
     if aspect == "next":
         if _DECIDED.match(text):
-            return "decision", text, False
+            return "decision", text
         label = _NEXT.match(text)
-        return aspect, text[label.end() :] if label is not None else text, False
-    done = aspect == "blocker" and _DID.match(text)
-    return aspect, text, bool(done) and not _LEAVES.search(text)
+        return aspect, text[label.end() :] if label is not None else text
+    return aspect, text

@@ -51,7 +51,7 @@ FACTS = _table(
     "facts",
     2,
     """agent:name id:code kind:code text:line project:name subject:name subject_kind:code status:code
-    superseded_by:code ended_by:name sources:int first_at:time last_at:time day:code token:code session:name
+    sources:int first_at:time last_at:time day:code token:code session:name
     path:name line:int""",
 )
 OPEN_TABLES = (VERDICTS, SESSIONS, FACTS)

@@ -70,7 +70,7 @@ def facts(database: Database) -> _Rows:
     """Returns every fact, in the words of its newest source, and that one's session; none of a session that runs."""
     return list(
         database.execute(
-            "select f.agent_id, f.id, f.aspect, f.text, e.name, e.kind, f.status, f.superseded_by, f.ended_by,"
+            "select f.agent_id, f.id, f.aspect, f.text, e.name, e.kind, f.status,"
             " f.sources, f.earliest_us, f.latest_us, a.session_token, a.session_id, f.source_path, f.line"
             f" from {named_rows.FACTS} f join memory_artifacts a on a.source_path = f.source_path"
             " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"

@@ -29,7 +29,6 @@ _DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
 _MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
 _HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
 KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
-_KEPT = late(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
 
 
 def running_session(path: str | None) -> str | None:
@@ -70,11 +69,6 @@ def month_page(agent_id: str, month: str) -> str:
 def log_pages(agent_id: str, days: Iterable[str]) -> set[str]:
     """Returns the session log pages of some days and of their months."""
     return {path for day in days for path in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
-
-
-def kept_page_agent(path: str) -> str | None:
-    """Returns the agent whose page this is a kept copy of, or None."""
-    return page_agent(_KEPT.sub("", path)) if KEPT_COPY.fullmatch(path) else None
 
 
 def page_agent(path: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Keeps facts and topics equal to what artifacts state, and to what a model extracted from them."""
+"""Keeps facts and topics equal to what artifacts state."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any
 
 from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import ArtifactStatements
-from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import nodes_stage
 from signet_sync.graph.nodes_stage import WEEK, SessionDerivation
-from signet_sync.graph.store import wordings
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
@@ -19,11 +17,11 @@ from signet_sync.text import digest_mark
 # The kind of source by which later derivers process facts.
 FACT = "fact"
 # Changes whenever the same artifacts would give other facts.
-VERSION = f"6 digest {digest_mark.VERSION}"
+VERSION = f"7 digest {digest_mark.VERSION}"
 
 
 class Facts(Deriver):
-    """Derives facts, topics and relations from sessions."""
+    """Derives facts and topics from sessions."""
 
     name = "facts"
     tables = statements.TABLES
@@ -43,13 +41,11 @@ class Facts(Deriver):
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> tuple[list[Session], list[ArtifactStatements]]:
         """Returns what the artifacts of sessions state."""
-        any_extracted = wordings.any_extracted(database)
         derived: Mapping[Session, SessionDerivation] = earlier.get(nodes_stage.Graph.name, {})
         stated: list[ArtifactStatements] = []
         for one in nodes_stage.with_progress(sources, alive):
             derivation = derived.get(one.session) or nodes_stage.derive_stored(database, one.session)
-            # A model's items become facts only: thread summaries and condensations do not depend on a model.
-            stated += (_with_extracted(database, each) if any_extracted else each for each in derivation.stated)
+            stated += derivation.stated
         return [one.session for one in sources], stated
 
     def update(
@@ -58,19 +54,6 @@ class Facts(Deriver):
         """Replaces what sessions stated before."""
         settled = facts.settle(database, *statements.replace(database, *prepared))
         change = Change({Source(FACT, *key) for key in settled})
-        # The summary of a thread shows only what still holds.
+        # The summary of a thread shows only what is current.
         change.sources |= {Source(WEEK, *week) for week in facts.weeks(database, settled)}
         return change
-
-
-def _with_extracted(database: Database, stated: ArtifactStatements) -> ArtifactStatements:
-    """Adds what a model extracted from the artifact."""
-    more = wordings.extracted(database, stated.agent_id, [stated.source_path]).get(stated.source_path, ())
-    return stated._replace(distilled=_with(stated.distilled, more)) if more else stated
-
-
-def _with(distilled: Distilled, more: Sequence[Item]) -> Distilled:
-    # Code for models is loaded only if a model was used.
-    from signet_sync.llm.prompts import merge_items
-
-    return distilled._replace(items=merge_items(distilled.items, more))

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from signet_sync.facts.extract import distil
 from signet_sync.facts.store.statements import ArtifactStatements
-from signet_sync.formats.body import js_trim
 from signet_sync.formats.fact import Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
-from signet_sync.graph.projects import Project, rebased
+from signet_sync.graph.projects import rebased
 from signet_sync.graph.projects_stage import SessionProjects
 from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
@@ -32,7 +31,7 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a thread by its id, and a week.
 WEEK = "week"
 # Changes whenever the same artifacts would give another graph.
-VERSION = f"6 digest {digest_mark.VERSION}"
+VERSION = f"7 digest {digest_mark.VERSION}"
 # Characters of the longest segment that may be small talk, and segments of a session that are looked at.
 SLIGHT, SEGMENTS = 400, 12
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
@@ -120,9 +119,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     if thread is None:
         return SessionDerivation(session, None, made, None, ())
     distilled = {
-        source.source_path: rebased(
-            distil(source.content, project=source.found.top, sentence=_reporting(source)), source.found
-        )
+        source.source_path: rebased(distil(source.content, project=source.found.top), source.found)
         for source in _distilled_sources(sources)
     }
     items = {path: one.items for path, one in distilled.items()}
@@ -139,25 +136,11 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
             source.source_path,
             source.membership_us,
             distilled[source.source_path],
-            folder_inside(source.project, source.found),
         )
         for source in sources
         if source.source_path in distilled
     )
     return SessionDerivation(session, thread, made, place, stated)
-
-
-def folder_inside(folder: str | None, project: Project) -> str:
-    """Returns the folder that a session worked in, below the top of its project; empty at the top."""
-    folder, top = js_trim(folder or "").rstrip("/"), project.top.rstrip("/")
-    return folder[len(top) + 1 :] if top and folder.startswith(f"{top}/") else ""
-
-
-def _reporting(source: Artifact) -> str | None:
-    """Returns the sentence of an artifact that reports what was done; empty if it says nothing."""
-    if source.source_kind == "transcript":
-        return None
-    return "" if is_template(source.sentence) else source.sentence
 
 
 def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:

@@ -78,12 +78,6 @@ def rebased(found: Distilled, project: Project) -> Distilled:
         own = norm.startswith(top) and kind in ("project", "path", "issue") and norm[len(top) : len(top) + 1] in "/#"
         return identity + norm[len(top) :] if own else norm
 
-    def end_of(end: tuple[EntityKind, str]) -> tuple[EntityKind, str]:
-        return end[0], norm_of(*end)
-
     mentions = (one._replace(norm=norm_of(one.kind, one.norm)) for one in found.mentions)
     own = project_of(identity)
-    return found._replace(
-        mentions=tuple(own if one.kind == "project" and own is not None else one for one in mentions),
-        relations=tuple(one._replace(from_=end_of(one.from_), to=end_of(one.to)) for one in found.relations),
-    )
+    return found._replace(mentions=tuple(own if one.kind == "project" and own is not None else one for one in mentions))

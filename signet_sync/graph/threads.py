@@ -21,8 +21,6 @@ Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only
 SUMMARY_SESSIONS = 12
 DECISIONS, NEXT_STEPS, LOOPS, BLOCKERS = 5, 5, 8, 5
 SUMMARY_DECISIONS, SUMMARY_LOOPS, SUMMARY_BLOCKERS, SUMMARY_REFS = 5, 5, 5, 4
-# A blocker that was not repeated in this many sessions is probably solved.
-BLOCKER_SESSIONS = 3
 CLOSED = 60
 HARNESSES = 4
 
@@ -262,23 +260,23 @@ def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
 def left_open(newest: Sequence[ThreadSession], past: Iterable[str] = ()) -> OpenItems:
     """Returns what sessions (newest first) leave open, without what a later one marks as done and what is `past`.
 
-    A newer list of next steps replaces older ones; blockers are those of the newest three sessions.
+    A newer list of next steps replaces older ones, and so does a newer list of blockers.
     """
     closed = set(map(item_key, past))
     loops: dict[str, str] = {}
     blockers: dict[str, str] = {}
-    planned = False
+    planned = blocked = False
     action: str | None = None
     planned_by = blocked_by = ""
-    for place, session in enumerate(newest):
+    for session in newest:
         steps = () if planned else session.next_steps
         if steps:
             planned, planned_by = True, session.node_id
             action = next((text for text in steps if item_key(text) not in closed), None)
         _add_open(loops, (*steps, *session.loops), closed)
-        if place < BLOCKER_SESSIONS:
+        if session.blockers and not blocked:
+            blocked, blocked_by = True, session.node_id
             _add_open(blockers, session.blockers, closed)
-            blocked_by = blocked_by or (session.node_id if blockers else "")
         closed.update(session.closed)
     if action is not None:
         loops.pop(item_key(action), None)
@@ -298,19 +296,17 @@ def _add_open(found: dict[str, str], texts: Iterable[str], closed: Collection[st
             found.setdefault(key, text)
 
 
-def decided(newest: Iterable[ThreadSession], past: Iterable[str] = ()) -> tuple[str, ...]:
-    """Returns the decisions of sessions (newest first), each once, without those that are `past`."""
+def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:
+    """Returns the decisions of sessions (newest first), each once."""
     found: dict[str, str] = {}
-    closed = set(map(item_key, past))
     for session in newest:
-        _add_open(found, session.decisions, closed)
+        _add_open(found, session.decisions, ())
     return tuple(found.values())
 
 
 def stated(sessions: Iterable[ThreadSession]) -> Iterator[tuple[Aspect, str]]:
-    """Yields what sessions decide and leave open."""
+    """Yields what sessions leave open."""
     for session in sessions:
-        yield from (("decision", text) for text in session.decisions)
         yield from (("next", text) for text in (*session.next_steps, *session.loops))
         yield from (("question", text) for text in session.loops)
         yield from (("blocker", text) for text in session.blockers)
@@ -327,7 +323,7 @@ def summarize(
     """Summarizes a thread from its newest sessions (at least one; at most `SUMMARY_SESSIONS` are used).
 
     `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id. `past` are
-    statements of theirs that do not hold any more.
+    statements of theirs that are not current any more.
     """
     counted = newest_first(newest)[:SUMMARY_SESSIONS]
     latest = counted[0]
@@ -349,7 +345,7 @@ def summarize(
         latest.source_ref,
         latest.sentence,
         left.next_action,
-        decided(counted, past)[:SUMMARY_DECISIONS],
+        decided(counted)[:SUMMARY_DECISIONS],
         left.loops[:SUMMARY_LOOPS],
         left.blockers[:SUMMARY_BLOCKERS],
         (*(session.node_id for session in counted[:SUMMARY_REFS]), *([arc] if arc else [])),

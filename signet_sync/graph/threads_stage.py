@@ -15,7 +15,7 @@ from signet_sync.graph import rollups, threads
 from signet_sync.graph.facts_stage import Facts
 from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.nodes_stage import WEEK, Graph, with_progress
-from signet_sync.graph.store import nodes, wordings
+from signet_sync.graph.store import nodes
 from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Alive, Change, Deriver, Source
@@ -29,7 +29,7 @@ _Condensed = tuple[GraphNode, tuple[GraphEdge, ...]]
 class Threads(Deriver):
     """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions.
 
-    A summary leaves out what facts show to be superseded, resolved or done.
+    A summary leaves out what facts show to be done, or of an older list.
     """
 
     name = "threads"
@@ -38,7 +38,6 @@ class Threads(Deriver):
     kinds = frozenset({WEEK})
     after = (Graph.name, Facts.name, LIVE_FACTS)
     batch = 5000
-    concludes = frozenset({NODE})
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Yields every week of every thread."""
@@ -58,11 +57,6 @@ class Threads(Deriver):
             change.sources.update(Source(NODE, agent_id, node_id) for node_id in condensed)
             change.sources.add(Source(THREAD, agent_id, thread_id))
         return change
-
-    def finish(self, database: Database, change: Change | None) -> None:
-        """Deletes a model's wordings of condensations that have changed since."""
-        moved = None if change is None else {(one.agent_id, one.id) for one in change.sources if one.kind == NODE}
-        wordings.drop_stale(database, moved)
 
 
 def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
@@ -118,7 +112,7 @@ def _settle_head(database: Database, thread: Thread) -> None:
 
 
 def past(database: Database, thread: Thread, sessions: Sequence[ThreadSession]) -> set[str]:
-    """Returns what sessions of a thread state and does not hold any more; only projects have later reports."""
+    """Returns what sessions of a thread leave open and is not current any more; only projects have facts in common."""
     if thread.project is None:
         return set()
     return statements.outdated(database, thread.agent_id, thread.project, threads.stated(sessions))

@@ -1,4 +1,4 @@
-"""Reads the history: its commits, what changed since one of them, a file as it was."""
+"""Reads the history: its commits, and what changed since one of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, escaped_character
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history.git import objects, repository
 from signet_sync.history.git.objects import TreeEntry
 from signet_sync.history.git.repository import OpenRepository
-from signet_sync.storage.safe_paths import checked_parts
 from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 
 if TYPE_CHECKING:
@@ -23,10 +21,7 @@ if TYPE_CHECKING:
 
 LOG_LIMIT = 100
 DIFF_LIMIT = 1024 * 1024  # characters
-BLOB_LIMIT = 64 * 1024 * 1024  # bytes
 _COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the worst case takes seconds
-
-_REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
 
 
 class CommitSummary(NamedTuple):
@@ -56,15 +51,6 @@ class Diff:
 
     text: str
     cut: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A file in a commit: the ids of commit and blob (hex), and its bytes."""
-
-    commit: str
-    oid: str
-    data: bytes
 
 
 # ── commits ──
@@ -99,75 +85,10 @@ def _name(raw: bytes) -> str:
     return sanitize_line(raw.decode("utf-8", "replace"))
 
 
-def resolve(place: OpenRepository, revision: str) -> bytes:
-    """Resolves a revision to a commit's 20 bytes: hex digits (at least 4, unambiguous), `HEAD` or `HEAD~n`.
-
-    `HEAD` is the newest commit of the history, `~n` follows first parents. The rest of git's revision syntax is not
-    supported, because it can name more than a commit. Raises `UsageError` (`unknown-revision`).
-    """
-    match = _REVISION.fullmatch(revision)
-    found = None
-    if match and match[2]:
-        found = _by_prefix(place, match[2])
-    elif match:
-        found = repository.tip(place)
-        for _ in range(int(match[1] or 0)):
-            found = next(iter(_parents(place, found)), None) if found else None
-    if found is None:
-        raise UsageError(
-            f"there is no commit `{display(revision)}`",
-            hint="`signet-sync history` lists them; a revision is a commit's hash, `HEAD` or `HEAD~2`",
-            code="unknown-revision",
-        )
-    return found
-
-
-def _by_prefix(place: OpenRepository, digits: str) -> bytes | None:
-    try:
-        found = place.git[digits]
-    except (KeyError, ValueError):  # none, or more than one
-        return None
-    return found.id.raw if found.type_str == "commit" else None
-
-
-def _parents(place: OpenRepository, commit: bytes) -> list[bytes]:
-    return [parent.raw for parent in _commit(place, commit).parent_ids]
-
-
 def _commit(place: OpenRepository, oid: bytes) -> pygit2.Commit:
     import pygit2
 
     return place.git[pygit2.Oid(raw=oid)].peel(pygit2.Commit)
-
-
-# ── a file as it was ──
-
-
-def blob(place: OpenRepository, path: str, revision: str) -> Version:
-    """Returns a file as it was.
-
-    Raises `PathEscape`, `UsageError` (`unknown-revision`, `not-in-revision`, `too-large`).
-    """
-    import pygit2
-
-    parts = checked_parts(path)
-    with repository.readable():
-        commit = resolve(place, revision)
-        entry: TreeEntry | None = TreeEntry(objects.FOLDER, _commit(place, commit).tree_id.raw)
-        for part in parts:
-            inner = dict(_named(place, entry)) if entry is not None and entry.mode == objects.FOLDER else {}
-            entry = inner.get(part)
-        if entry is None or entry.mode not in (objects.FILE, objects.PROGRAM):
-            raise UsageError(
-                f"{commit.hex()[:7]} contains no such file",
-                path=path,
-                hint="`signet-sync history --diff` shows what changed",
-                code="not-in-revision",
-            )
-        oid = pygit2.Oid(raw=entry.oid)
-        if place.git.odb.read_header(oid)[1] > BLOB_LIMIT:
-            raise UsageError("the file is too large to be read", path=path, code="too-large")
-        return Version(commit.hex(), entry.oid.hex(), place.git.odb.read(oid)[1])
 
 
 def _named(place: OpenRepository, folder: TreeEntry) -> Iterator[tuple[str, TreeEntry]]:
@@ -183,7 +104,7 @@ PatchFilter = Callable[[str, str], str]
 
 
 def diff(place: OpenRepository, oldest: str, *, limit: int = DIFF_LIMIT, visible: PatchFilter | None = None) -> Diff:
-    """Returns what changed from one commit's tree (`oldest` is a revision) to the newest, at most `limit` characters.
+    """Returns what changed from one commit's tree (`oldest` is its id) to the newest, at most `limit` characters.
 
     Uses only bytes: attributes and drivers of the repository have no effect. Secrets that others committed are
     redacted, control characters shown as escapes.
@@ -192,7 +113,7 @@ def diff(place: OpenRepository, oldest: str, *, limit: int = DIFF_LIMIT, visible
         newest = repository.tip(place)
         if newest is None:
             return Diff("")
-        trees_of = (_commit(place, oid).tree_id.raw for oid in (resolve(place, oldest), newest))
+        trees_of = (_commit(place, oid).tree_id.raw for oid in (bytes.fromhex(oldest), newest))
         changes = sorted(_changes(place, "", *trees_of))
         parts: list[str] = []
         room = limit

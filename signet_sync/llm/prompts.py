@@ -1,4 +1,4 @@
-"""Builds the prompts for a language model and validates its answers: summaries, sentences, facts, paragraphs.
+"""Builds the prompts for a language model and validates its answers: summaries and sentences.
 
 A record is data: in a prompt it appears only between marks that it cannot contain. An answer is trusted less: it may
 only repeat what the record says.
@@ -6,24 +6,16 @@ only repeat what the record says.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
 
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.fact import SECTION_OF, Aspect, Item
-from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import MAX_WORDS, MIN_WORDS, basename, flatten
 
 HEAD_LIMIT, TAIL_LIMIT = 8_000, 16_000  # characters; together about 6,000 tokens, which small local models can process
 SUMMARY_LIMIT = 16_000  # characters of a summary from which a sentence is made
 LINE_LIMIT = 4_000  # characters; no gate accepts a sentence of that length
 SUMMARY_TOKENS, SENTENCE_TOKENS = 2_000, 1_000  # a reasoning model spends most of them on thinking
-FACTS_TOKENS, PARAGRAPH_TOKENS = 3_000, 1_500
-MOST_FACTS = 12  # of one artifact
-FACT_LIMIT, QUOTE_LEAST = 240, 8  # characters
-PARAGRAPH_WORDS = 120
 LEAST_WORDS = 8  # of a summary
 
 _DATA = (
@@ -65,31 +57,6 @@ You write one sentence that stands for a coding session in a list of many.
 Write exactly one sentence in English, {least} to {most} words, on one line, ending in a full stop. It says what was \
 done or decided and how it ended, or what blocks it, and names at least one concrete thing of the session: the \
 project, a file, an issue or a component. No quotes, no Markdown, no introduction. Answer with the sentence alone."""
-_FACTS = """\
-You take out of the record of a coding session what will still be worth knowing weeks later.
-
-{data}
-
-Answer with JSON lines alone, at most {most}, the weightiest first, each of this form:
-
-{{"aspect": "decision", "text": "...", "quote": "..."}}
-
-aspect: one of decision (what was settled), constraint (what must hold), preference (how somebody wants it done), \
-person (who somebody is, or does what), blocker (what stands in the way), question (what is open), note (how it \
-came out, what was learned), next (what is to be done).
-text: one plain sentence of at most 30 words, without Markdown, that is understood without the record. Keep to the \
-record's own words and language; names of files, components, commands and issues stay as they are.
-quote: the part of one line of the record that says so, copied character by character.
-
-Say nothing that the record does not say. Where it holds nothing of the kind, answer with [] alone."""
-_PARAGRAPH = """\
-You tell what a line of work was about, for the people and agents who go on with it.
-
-{data}
-
-Write one dense paragraph in English, at most {most} words, in the past tense: what the sessions were about, what was \
-decided, what is open. Name files, components and issues as the record does. Say nothing that it does not say, and \
-leave out its ids in brackets. No headings, no lists, no Markdown. Answer with the paragraph alone."""
 
 
 def summary_prompt(transcript: str, project: str | None, harness: str | None) -> tuple[str, str]:
@@ -102,16 +69,6 @@ def sentence_prompt(summary: str, project: str | None) -> tuple[str, str]:
     """Returns system and user prompt for one sentence about a (sanitized) summary."""
     words = {"least": MIN_WORDS + 3, "most": MAX_WORDS - 8}
     return _prompt("summary", _SENTENCE, _beginning(summary), _project(project), "sentence", **words)
-
-
-def facts_prompt(content: str, project: str | None) -> tuple[str, str]:
-    """Returns system and user prompt for the facts in a (sanitized) summary or compaction, shown by its beginning."""
-    return _prompt("record", _FACTS, _beginning(content), _project(project), "JSON lines", most=MOST_FACTS)
-
-
-def paragraph_prompt(content: str) -> tuple[str, str]:
-    """Returns system and user prompt for a paragraph about a condensation's (deterministic) content."""
-    return _prompt("sessions", _PARAGRAPH, _beginning(content), [], "paragraph", most=PARAGRAPH_WORDS)
 
 
 def _prompt(name: str, task: str, record: str, about: Sequence[str], wanted: str, **numbers: int) -> tuple[str, str]:
@@ -290,22 +247,9 @@ def _bare(line: str) -> str:
     return line
 
 
-# --- answers that state facts ---------------------------------------------------------------------------------------
+# --- what the record contains --------------------------------------------------------------------------------------
 
-_ASPECTS = frozenset(SECTION_OF)
-_ANSWER_LINES = 200
 _EMPHASIS = re.compile(r"\*\*|~~|`|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)")
-_MARKUP = re.compile(r"\[\[|\]\]|\]\(|<!--|-->|</?[A-Za-z!?]|%%|\$\$|\[REDACTED:|^[>|]|^---")
-_DONE = re.compile(r"^\s*[-*+] \[[xX]\]|~~")
-# Text that gives orders to its reader instead of reporting.
-_ORDER = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}"
-    r"\b(?:instructions?|prompts?|rules?|above|previous|earlier|messages?|everything)\b"
-    r"|\byou (?:must|should|shall|will|have to|need to|are now|are an?)\b|\bas an? (?:ai|assistant|language model)\b"
-    r"|\b(?:do not|don['’]t|never) (?:tell|mention|reveal)\b"
-    r"|^\W*(?:system|assistant|user|human|developer|tool)\W{0,3}:",
-    re.IGNORECASE,
-)
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]{{4,}}")
 _STEM = 5  # characters: "decided" and "decision" count as one word
@@ -319,97 +263,6 @@ without would
 _NO_WITNESS = frozenset(word[:_STEM] for word in _RESTATING.split())
 _TOKEN = re.compile(rf"""[^\s,;()"'«»„“”‘’…。、{_CJK}]+""")
 _SIGNS = frozenset("/\\.@:=$^&+<>{}|~#%_")
-_TRUE_PART = 2 / 3
-_SENTENCE_ENDS = re.compile(r"[.!?](?=\s|$)")
-
-
-def read_facts(answer: str, content: str) -> tuple[Item, ...] | None:
-    """Returns the items in an answer to `facts_prompt` that the record supports; None if it is no such answer.
-
-    An item is kept if it quotes the record (which gives its line) and says in a few words, mostly the record's own,
-    what that line says. A model neither closes nor supersedes anything: `done` is never set, and there are no claims.
-    """
-    stated = list(_objects(_unfenced(_without_thoughts(answer).strip())))
-    if not stated and "[]" not in answer:
-        return None
-    # What was done or dropped is not new; the deterministic items contain it.
-    lines = ["" if _DONE.search(line) else _plain(line) for line in _lead_of(content).split("\n")]
-    record = _CheckedText(" ".join(lines))
-    found = (_supported_item(one, lines, record) for one in stated)
-    return merge_items((), [item for item in found if item is not None])[:MOST_FACTS]
-
-
-def merge_items(own: Sequence[Item], more: Sequence[Item]) -> tuple[Item, ...]:
-    """Appends items that are not among the first ones by their text, whatever their aspect."""
-    texts = {_same(item.text) for item in own}
-    kept = list(own)
-    for item in more:
-        if _same(item.text) not in texts:
-            texts.add(_same(item.text))
-            kept.append(item)
-    return tuple(kept)
-
-
-def read_paragraph(answer: str, content: str) -> str | None:
-    """Returns the paragraph in an answer to `paragraph_prompt`, flat, at most `PARAGRAPH_WORDS`; None if there is none.
-
-    A longer one is cut after a sentence. It is rejected if it has names that the content does not contain, or orders.
-    """
-    text = clean_summary(answer)
-    if text is None:
-        return None
-    lines = (_unlisted(line.strip()) for line in text.split("\n", _ANSWER_LINES)[:_ANSWER_LINES])
-    paragraph = _shortened(_checked_text(" ".join(filter(None, lines)), LINE_LIMIT) or "")
-    if len(paragraph.split()) < MIN_WORDS:
-        return None
-    return paragraph if _CheckedText(_plain(content)).names_all_of(paragraph) else None
-
-
-def _objects(answer: str) -> Iterator[dict[str, Any]]:
-    """Yields the JSON objects of an answer: one per line, or all in a list."""
-    whole = _parsed(answer)
-    if isinstance(whole, list):
-        yield from (one for one in whole[:_ANSWER_LINES] if isinstance(one, dict))
-        return
-    if isinstance(whole, dict):
-        yield whole
-        return
-    for line in answer.split("\n", _ANSWER_LINES)[:_ANSWER_LINES]:
-        found = _parsed(line.strip().removeprefix("- ").rstrip(",")) if "{" in line else None
-        if isinstance(found, dict):
-            yield found
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _supported_item(stated: dict[str, Any], lines: Sequence[str], record: _CheckedText) -> Item | None:
-    aspect, text, quote = (stated.get(key) for key in ("aspect", "text", "quote"))
-    if not (isinstance(aspect, str) and isinstance(text, str) and isinstance(quote, str)):
-        return None
-    aspect, quote = aspect.strip().lower(), _plain(quote[:LINE_LIMIT])
-    if aspect not in _ASPECTS or len(quote) < QUOTE_LEAST:
-        return None
-    line = next((number for number, plain in enumerate(lines, 1) if quote in plain), None)
-    checked = _checked_text(text, FACT_LIMIT)
-    if line is None or checked is None or not record.says(checked, lines[line - 1]):
-        return None
-    return Item(cast(Aspect, aspect), checked, line)
-
-
-def _checked_text(text: str, limit: int) -> str | None:
-    """Sanitizes and flattens a model's words; None if they are too long, or contain markup or orders."""
-    if len(text) > LINE_LIMIT:
-        return None
-    text = _plain(_unlisted(sanitize_line(text)))
-    if _MARKUP.search(text) or _ORDER.search(text) or not any(c.isalnum() for c in text):
-        return None
-    text = flatten(text, LINE_LIMIT)
-    return text if len(text) <= limit else None
 
 
 class _CheckedText:
@@ -418,13 +271,6 @@ class _CheckedText:
     def __init__(self, text: str) -> None:
         self._text = text.casefold()
         self._words = _stems(text)
-
-    def says(self, text: str, line: str) -> bool:
-        """Returns whether most words are the record's, one or more the line's, and the record contains all names."""
-        words = _stems(text)
-        if not words or not words & _stems(line):
-            return False
-        return len(words & self._words) >= _TRUE_PART * len(words) and self.names_all_of(text)
 
     def supports(self, text: str, *, by_words: bool) -> bool:
         """Returns whether the record contains every name and, if words are compared, half of the other words."""
@@ -446,25 +292,5 @@ def _stems(text: str) -> set[str]:
     return {word[:_STEM] for word in _WORD.findall(text.casefold())} - _NO_WITNESS
 
 
-def _lead_of(content: str) -> str:
-    """Returns the part of a record that a prompt shows, with the blank lines before it, so that line numbers match."""
-    blank = len(content) - len(content.lstrip())
-    return content[: blank + SUMMARY_LIMIT]
-
-
 def _plain(text: str) -> str:
     return " ".join(_EMPHASIS.sub("", text).split())
-
-
-def _same(text: str) -> str:
-    return _plain(text).casefold().strip(" .,;:!?")
-
-
-def _shortened(text: str) -> str:
-    """Returns the whole sentences that fit into `PARAGRAPH_WORDS` words."""
-    words = text.split()
-    if len(words) <= PARAGRAPH_WORDS:
-        return text
-    fitting = " ".join(words[:PARAGRAPH_WORDS])
-    ends = [match.end() for match in _SENTENCE_ENDS.finditer(fitting)]
-    return fitting[: ends[-1]] if ends else ""

@@ -29,21 +29,13 @@ _DEPTH = 20  # levels
 
 
 def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> Provider:
-    """Returns the provider for summaries, sentences and paragraphs.
+    """Returns the provider for summaries and sentences.
 
     Raises `ConfigError` if this machine or environment lacks what it needs (httpx, a key); a write flow then continues
     with `llm.NullProvider()`.
     """
     agent_yaml = _pipeline(root) if model_choice.may_ask_signet(settings) else None
-    return _provider(model_choice.resolve(settings, agent_yaml), settings, environ)
-
-
-def facts_provider(settings: Settings, environ: Mapping[str, str]) -> Provider:
-    """Returns the provider for facts. Raises `ConfigError` as `provider_for`."""
-    return _provider(model_choice.resolve_facts(settings), settings, environ)
-
-
-def _provider(block: ModelChoice, settings: Settings, environ: Mapping[str, str]) -> Provider:
+    block = model_choice.resolve(settings, agent_yaml)
     budget = budget_for(settings)
     if block.kind == "command":
         return providers.CommandProvider(
@@ -66,12 +58,12 @@ def budget_for(settings: Settings) -> TokenBudget:
     return TokenBudget(state_dir.base(), settings.llm_daily_tokens)
 
 
-def for_one_flow(provider: Provider) -> Provider:
+def for_one_flow(provider: Provider) -> _OneFlow:
     """Wraps a provider for one write flow: all its calls share one timeout, and none is made after a failure.
 
     So a flow that needs a summary and a sentence waits for a dead server once, and never longer than the timeout.
     """
-    return provider if isinstance(provider, providers.NullProvider | _OneFlow) else _OneFlow(provider)
+    return _OneFlow(provider)
 
 
 def propose_summary(provider: Provider, transcript: str, *, project: str | None, harness: str | None) -> str | None:
@@ -124,11 +116,12 @@ class _GivenUp(ProviderError):
 
 
 class _OneFlow:
-    """A provider whose calls share its timeout; see `for_one_flow`."""
+    """A provider whose calls share its timeout; see `for_one_flow`. `failed`: it gave no answer."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._failed = False
+        self.failed = False
+        self._refused = False
         self._spent = 0.0
 
     @property
@@ -136,12 +129,17 @@ class _OneFlow:
         return self._provider.name
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        if self._failed:
+        if self.failed or self._refused:
             raise _GivenUp("it failed before")
         started = time.monotonic()
-        self._failed = True
-        answer = self._in_time().complete(system, prompt, max_tokens=max_tokens)
-        self._failed = False
+        try:
+            answer = self._in_time().complete(system, prompt, max_tokens=max_tokens)
+        except BudgetSpent:
+            self._refused = True
+            raise
+        except ProviderError:
+            self.failed = True
+            raise
         self._spent += time.monotonic() - started
         return answer
 

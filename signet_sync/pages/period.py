@@ -28,14 +28,13 @@ class PeriodSession(NamedTuple):
 
 
 class PeriodFact(NamedTuple):
-    """A decision, constraint or blocker stated first in the period, or a blocker that ended in it (`is_over`)."""
+    """A decision, constraint or blocker stated first in the period."""
 
     id: str
     project: str | None
     at_us: int
     aspect: str
     text: str
-    is_over: bool = False
 
 
 class PeriodMemory(NamedTuple):
@@ -112,10 +111,7 @@ def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
             }
             for one in seen.sessions
         ],
-        "facts": [
-            {**_about(one, seen), "project": one.project, "aspect": one.aspect, "over": bool(one.is_over)}
-            for one in seen.facts
-        ],
+        "facts": [{**_about(one, seen), "project": one.project, "aspect": one.aspect} for one in seen.facts],
         "memories": [
             {**_about(one, seen), "type": one.type, "private": bool(one.is_private), "promoted": bool(one.is_promoted)}
             for one in seen.memories
@@ -133,8 +129,7 @@ def counts_of(seen: PeriodInputs) -> dict[str, int]:
         "sessions": len(seen.sessions),
         "projects": len({session.project for session in seen.sessions} - {None}),
         "decisions": sum(fact.aspect != "blocker" for fact in seen.facts),
-        "blocked": sum(fact.aspect == "blocker" and not fact.is_over for fact in seen.facts),
-        "solved": sum(fact.is_over for fact in seen.facts),
+        "blocked": sum(fact.aspect == "blocker" for fact in seen.facts),
         "remembered": sum(not memory.is_promoted for memory in seen.memories),
         "promoted": sum(memory.is_promoted for memory in seen.memories),
     }
@@ -153,7 +148,6 @@ def _counts(seen: PeriodInputs) -> str:
         + (f" in {counted(counts['projects'], 'project')}" if counts["projects"] else ""),
         counted(counts["decisions"], "decision") if counts["decisions"] else "",
         f"{counted(counts['blocked'], 'blocker')} open" if counts["blocked"] else "",
-        f"{counts['solved']} solved" if counts["solved"] else "",
         f"{counted(counts['remembered'], 'memory', 'memories')} kept" if counts["remembered"] else "",
         f"{counts['promoted']} promoted" if counts["promoted"] else "",
     ]
@@ -180,10 +174,10 @@ def _sessions(sessions: Sequence[PeriodSession], name: str, seen: PeriodInputs) 
 
 def _told(facts: Iterable[PeriodFact]) -> Iterator[_Told]:
     """Yields the facts of one project by heading, newest first; what others say already is left out."""
-    by_heading: dict[str, list[PeriodFact]] = {"Blocked": [], "Solved": [], "Decided": []}
+    by_heading: dict[str, list[PeriodFact]] = {"Blocked": [], "Decided": []}
     said = Said()
     for fact in sorted(facts, key=lambda one: (-one.at_us, one.id)):
-        heading = "Decided" if fact.aspect != "blocker" else "Solved" if fact.is_over else "Blocked"
+        heading = "Decided" if fact.aspect != "blocker" else "Blocked"
         if not said.holds(fact.text, heading, rule=heading == "Decided"):
             said.add(fact.text, heading, rule=heading == "Decided")
             by_heading[heading].append(fact)

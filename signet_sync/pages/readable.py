@@ -1,4 +1,4 @@
-"""Lists and reads the files that one agent may read: its MEMORY.md, its artifacts, its entity files."""
+"""Reads the files that one agent may read: its MEMORY.md, its artifacts, its entity files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,9 @@ from signet_sync.storage.safe_paths import checked_parts
 from signet_sync.sync.read_only import IndexPlace, reading
 from signet_sync.sync.store import artifacts, sessions
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.sentences import flatten
 
 _SIZE_LIMIT = 64 * 1024 * 1024  # bytes
 _PER_CHARACTER = 5  # bytes of UTF-8 per character, at most, with a margin
-_TITLE = 200  # characters
-
-
-class ReadableFile(NamedTuple):
-    """A file that may be read: `kind` is `page`, `entity` or that of an artifact, `title` says what it contains."""
-
-    path: str
-    kind: str
-    title: str
 
 
 class ReadableText(NamedTuple):
@@ -75,37 +65,6 @@ def belongs(database: Database, agent_id: str, path: str) -> bool:
         return row is not None and row.agent_id == agent_id
     artifact = artifacts.rows_by_path(database, [path]).get(path)
     return artifact is not None and artifact.agent_id == agent_id
-
-
-def listing(place: IndexPlace, agent_id: str, after: str, limit: int) -> list[ReadableFile]:
-    """Lists what may be read, at most `limit` files: MEMORY.md, entity files, artifacts with the newest first.
-
-    `after` is the last path of the previous list, "" to begin. Raises `WorkspaceError`, `DatabaseError`.
-    """
-    found: list[ReadableFile] = []
-    with reading(place) as database:
-        page = head_page(agent_id)
-        if not after and files.status_of(place.root, page) is not None:
-            found.append(ReadableFile(page, "page", "what this agent reads first in every session"))
-        begun = after if parse_path(after) is None and after != page else ""
-        if not begun:
-            found += _of_entities(database, agent_id, after if after != page else "")
-        room = max(limit - len(found), 0)
-        for path, kind, session, sentence in artifacts.newest(database, agent_id, begun, room):
-            found.append(ReadableFile(path, kind, flatten(sentence or f"{kind} of {session}", _TITLE)))
-    return found[:limit]
-
-
-def _of_entities(database: Database, agent_id: str, after: str) -> list[ReadableFile]:
-    titles = {one.id: one.title for one in entities_store.entities(database, agent_id)}
-    found = []
-    for path in entities_store.signatures(database, agent_id):
-        whose = parse_path(path)
-        if whose is not None and path > after:
-            found.append(
-                ReadableFile(path, "entity", flatten(f"{titles.get(whose.id, whose.id)}: {whose.file}", _TITLE))
-            )
-    return found
 
 
 def _cut(text: str, limit: int) -> str:

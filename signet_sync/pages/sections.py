@@ -15,7 +15,7 @@ from signet_sync.formats.timestamps import DAY, short_day
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import UNUSED, Use, day_start, score
-from signet_sync.pages.statements import contains, key_of, words_of
+from signet_sync.pages.statements import contains, words_of
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, flatten, flatten_cell, is_template, shortened
 
@@ -31,7 +31,6 @@ QUIET_AFTER = 14 * DAY
 TEXT_LENGTH = 280
 NEXT_LENGTH = 160
 QUIET_LENGTH = 140
-REPLACED_LENGTH = 40
 PIN = "📌 "
 
 # The label of a line whose kind its section does not show.
@@ -80,19 +79,8 @@ class ThreadView(NamedTuple):
     name: str = ""
 
 
-class ReplacedFact(NamedTuple):
-    """The fact that another one replaced, and when."""
-
-    id: str
-    text: str
-    until_us: int
-
-
 class FactView(NamedTuple):
-    """An active fact, and the last artifact that states it.
-
-    `against` are facts (id, text, instant) that contradict it, of which rules cannot tell which one holds.
-    """
+    """An active fact, and the last artifact that states it."""
 
     id: str
     aspect: str
@@ -100,8 +88,6 @@ class FactView(NamedTuple):
     project: str | None
     latest_us: int
     path: str
-    replaced: ReplacedFact | None = None
-    against: tuple[tuple[str, str, int], ...] = ()
     name: str = ""
 
     @property
@@ -204,11 +190,7 @@ class SectionCandidate(NamedTuple):
 
 
 def candidates(seen: SectionInputs, now_us: int) -> list[SectionCandidate]:
-    """Returns a candidate for everything seen, scored for the UTC day of `now_us`.
-
-    A blocker that a later session of its project mentions is left out: that session has its present state. So are next
-    steps that are older than the list from which the project's next step is.
-    """
+    """Returns a candidate for everything seen, scored for the UTC day of `now_us`."""
     today = day_start(now_us)
 
     def valued(
@@ -234,18 +216,8 @@ def candidates(seen: SectionInputs, now_us: int) -> list[SectionCandidate]:
         )
         return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line, project or "", path)
 
-    planned = _planned(seen)
     names = distinct_names([*(v.project for v in seen.threads), *(v.project for v in seen.facts)])
-    facts = [
-        v._replace(name=names.get(v.project or "", ""))
-        for v in seen.facts
-        if seen.uses.get(v.id, UNUSED).pinned
-        # A contradiction is one line, at the first of its facts.
-        or not (
-            any(other < v.id for other, _, _ in v.against)
-            or (v.aspect == "next" and v.latest_us < planned.get(v.project or "", 0))
-        )
-    ]
+    facts = [v._replace(name=names.get(v.project or "", "")) for v in seen.facts]
     return [
         *(
             valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today), v.project, v.path)._replace(
@@ -281,16 +253,6 @@ def candidates(seen: SectionInputs, now_us: int) -> list[SectionCandidate]:
 
 def _says_nothing(view: ThreadView) -> bool:
     return is_template(view.sample) and not (view.next_action or view.blocker)
-
-
-def _planned(seen: SectionInputs) -> dict[str, int]:
-    """Returns by project when the next step of one of its threads was stated last."""
-    steps = {(thread.project, key_of(thread.next_action)) for thread in seen.threads if thread.next_action}
-    found: dict[str, int] = {}
-    for fact in seen.facts:
-        if fact.aspect == "next" and fact.project and (fact.project, key_of(fact.text)) in steps:
-            found[fact.project] = max(found.get(fact.project, 0), fact.latest_us)
-    return found
 
 
 def _memory(
@@ -439,31 +401,12 @@ def _ended(text: str) -> str:
 def fact_line(view: FactView, today_us: int, *, grouped: bool = False) -> str:
     """Returns `… (lantern, Mar 28)`, after `next: ` or another label of its aspect; `grouped` without its project.
 
-    A fact that replaced another says so, one that is contradicted shows both, and one of a running session names that.
+    One of a running session names that.
     """
     day = short_day(view.latest_us, today_us)
     project = "" if grouped else _cell(view.name or basename(view.project))
-    if view.against:
-        sides = [f"{plain(view.text)} ({day})"]
-        sides += [f"{plain(text)} ({short_day(at, today_us)}) {short_handle(one)}" for one, text, at in view.against]
-        said = " / ".join(sides)
-        return f"contradicting: {said}{f' ({project})' if project else ''}"
-    where = _listed(project, day, "in a running session" if view.is_running else "", _was(view, today_us))
+    where = _listed(project, day, "in a running session" if view.is_running else "")
     return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where})"
-
-
-def _was(view: FactView, today_us: int) -> str:
-    """Returns `was JSON until Mar 24 ^f-…` if a fact names a new value of the same thing, else what it replaces.
-
-    The handle leads to the old words, and by it a removal of their session finds the line.
-    """
-    if view.replaced is None:
-        return ""
-    (name, colon, _), (before, _, value) = view.text.partition(": "), view.replaced.text.partition(": ")
-    if colon and value and name.casefold() == before.casefold():
-        said = shortened(plain(value), REPLACED_LENGTH).rstrip(" .")
-        return f"was {said} until {short_day(view.replaced.until_us, today_us)} {short_handle(view.replaced.id)}"
-    return f"replaces {short_handle(view.replaced.id)}"
 
 
 def memory_line(view: MemoryView, today_us: int) -> str:

@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
-from signet_sync.facts.work_words import CJK, work_of
-from signet_sync.facts.work_words import words_of as base_words_of
+from signet_sync.facts.words import CJK, work_of
+from signet_sync.facts.words import words_of as base_words_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.word_forms import base_of
 

@@ -23,7 +23,6 @@ from signet_sync.privacy import redact as privacy_redact
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.removal import Scope
-from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve, phrases
 from signet_sync.text.redaction import REMOVED, Cleaning
@@ -162,10 +161,9 @@ def _merged(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
         yield last
 
 
-def quoted(workspace: Workspace, removals: Sequence[SessionRemoval], *, by_others: bool = False) -> Quotes:
+def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
     """Finds the artifacts of the same agents' other sessions that quote the removed sessions.
 
-    With `by_others`, those of all other agents instead, which are theirs: they can be named, and not redacted here.
     Reads every other text of the agents once.
     """
     quotes = Quotes([])
@@ -187,9 +185,7 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval], *, by_other
         quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
         quotes.lines = frozenset(_spread(sorted(lines), _MOST_LINES))
         since_us = min(part.captured_us for part in own)
-        for reader in counts.agents(workspace.database) if by_others else [agent_id]:
-            if not by_others or reader != agent_id:
-                _search(workspace, reader, scopes, since_us, quotes)
+        _search(workspace, agent_id, scopes, since_us, quotes)
     return quotes
 
 

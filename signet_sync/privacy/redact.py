@@ -168,7 +168,7 @@ def _written(
         artifacts.forget_signatures(workspace.database, [work.path for work in works])
         for work in works:
             seal = work.seal
-            redactions.record(workspace.database, seal.agent_id, [work.path], iso(now_us), _summary(work.rules, why))
+            redactions.record(workspace.database, [work.path], iso(now_us), _summary(work.rules, why))
             if work.before is not None and work.after is not None and work.before != work.after:
                 session = (seal.agent_id, seal.session_token, seal.session_id)
                 redactions.reword(workspace.database, session, work.before, work.after)
@@ -320,5 +320,5 @@ def _manifest(
         return
     if seen:
         with workspace.database.transaction(durable=True):
-            redactions.record(workspace.database, owner[0], [path], iso(now_us), _summary(seen, why))
+            redactions.record(workspace.database, [path], iso(now_us), _summary(seen, why))
         yield FileRedaction(path, seen)

@@ -48,19 +48,13 @@ def expanded_lines(
             yield f"  said in a running session: expand {display(quote(source['running']))}"
         else:
             yield f"  stated in {source['path']}, line {source['line']}"
-    if node.get("ended_by"):
-        yield f"  reported as done in {node['ended_by']}"
     for running in document.get("live", ()):
         key = f"{running['session_key']}#0"
         yield f"  still running, {counted(running['turns'], 'turn')} so far: expand {display(quote(key))}"
-    yield from relatives("over time, newest first", [one["id"] for one in document.get("chain", ())])
-    yield from relatives("contradicted at the same instant by", document.get("conflicts", []))
     for key, heading in _AROUND:
         yield from relatives(heading, document[key])
     if document.get("children_left_out"):
         yield f"\n  {document['children_left_out']} more below are not listed"
-    if document.get("wording"):
-        yield f"\n{document['wording']}"
     if node["text"]:
         yield f"\n{node['text']}"
     transcript = document["transcript"]

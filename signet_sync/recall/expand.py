@@ -8,11 +8,11 @@ from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
-from signet_sync.facts.store import facts, supersession
+from signet_sync.facts.store import facts
 from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.nodes import GraphNode
-from signet_sync.graph.store import neighbours, nodes, passages, wordings
+from signet_sync.graph.store import neighbours, nodes, passages
 from signet_sync.graph.store.neighbours import Occurrence
 from signet_sync.graph.store.passages import TextExcerpt
 from signet_sync.graph.threads import ThreadSummary
@@ -90,9 +90,6 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     )
     if len(children) > MOST_CHILDREN:
         found.more["children_left_out"] = len(children) - MOST_CHILDREN
-    worded = wordings.wording(database, node.agent_id, node.id)
-    if worded:
-        found.more["wording"] = worded
     return found
 
 
@@ -165,8 +162,6 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
     about = _about(agent_id, fact_id, "fact", f"{fact.aspect} of {basename(fact.topic) or fact.topic}") | {
         "aspect": fact.aspect,
         "status": fact.status,
-        "superseded_by": fact.superseded_by,
-        "ended_by": fact.ended_by,
         "entity": fact.topic_id,
         "thread": fact.thread_id,
         "path": file_of(stated[0].path) if stated else None,
@@ -180,14 +175,7 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
         parents=_nodes_of(stated),
         siblings=neighbours.beside_fact(database, stated[0], fact_id) if stated else (),
         transcript=_transcript_of_fact(database, agent_id, stated, fact.text, limit),
-        more={
-            "sources": [_source(one) for one in stated],
-            "chain": [
-                {"id": one.id, "at": iso(one.latest_us), "path": one.path}
-                for one in supersession.chain(database, agent_id, fact_id)
-            ],
-            "conflicts": supersession.conflicts(database, agent_id, [fact_id]).get(fact_id, []),
-        },
+        more={"sources": [_source(one) for one in stated]},
     )
 
 
@@ -245,7 +233,6 @@ def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _F
         about,
         TextExcerpt("", f"{entity.name} ({entity.kind}), mentioned {times}", True),
         children=_nodes_of(mentioned),
-        siblings=neighbours.related(database, agent_id, entity_id),
         memories=neighbours.facts_of_entity(database, agent_id, entity_id),
         transcript=_first_transcript(database, [one.session for one in mentioned], limit),
     )
@@ -398,26 +385,13 @@ def _transcript_of_fact(
 def _within(database: Database, found: _Found, budget: int) -> dict[str, Any]:
     """Returns the document: labels of neighbours take a fifth at most, then the thing's text, then the transcript's."""
     around = [
-        thing
-        for group in (
-            [one["id"] for one in found.more.get("chain", ())],
-            found.more.get("conflicts", ()),
-            found.parents,
-            found.children,
-            found.siblings,
-            found.memories,
-        )
-        for thing in group[:LABELLED]
+        thing for group in (found.parents, found.children, found.siblings, found.memories) for thing in group[:LABELLED]
     ]
     labels, spent = _labels(database, found.node["agent_id"], around, budget // 5)
     room = budget - spent
     own = found.transcript is not None and found.node["kind"] != "chunk"
     text = cut(found.text.text, room - (room // 4 if own else 0), _LEFT_OUT, whole=found.text.whole)
     room -= estimate_tokens(text)
-    worded = found.more.get("wording")
-    if worded:
-        found.more["wording"] = worded if estimate_tokens(worded) <= room // 2 else None
-        room -= estimate_tokens(found.more["wording"] or "")
     transcript = None
     if found.transcript is not None:
         excerpt = cut(found.transcript.text, room, _GOES_ON, whole=found.transcript.whole)

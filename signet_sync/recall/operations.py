@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import file_of
 from signet_sync.formats.timestamps import day_of, moment_of, parse_instant
 from signet_sync.memories.store import recall_events
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 400  # characters of a hit's text
 _SHOWN_TURNS = 700  # characters of them
-_TELLING = 8  # first words by which a statement is known again in a longer text
-_WORD = late(r"\w+")
 _MOST_OF_RUNNING = 400_000  # characters of a running session in which its best turns are looked for
 
 _BATCH, _LINES, _EQUAL = 200, 60, 400
@@ -125,26 +122,10 @@ def recall(
             flatten(one.text, _SHOWN_TURNS if one.tier == "transcript" else _SHOWN),
             file_of(one.path),
             round(one.score, 3),
-            (why(query, one) if one.score else f"similar in meaning, in {one.where}") + _over(database, agent_id, one),
+            (why(query, one) if one.score else f"similar in meaning, in {one.where}"),
         )
         for one in found
     ]
-
-
-def _over(database: Database, agent_id: str, one: RecallCandidate) -> str:
-    """Returns what to add where a text of a session names a blocker that was solved since; facts are never over."""
-    if one.session is None or one.path is None:
-        return ""
-    said = _words(one.text)
-    for blocker, at_us in hits.solved(database, agent_id, one.session):
-        begins = _words(blocker)[:_TELLING]
-        if begins and f" {' '.join(begins)} " in f" {' '.join(said)} ":
-            return f"; a blocker in it was solved {day_of(at_us)}"
-    return ""
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
 
 
 def record(database: Database, agent_id: str, text: str, hits: Sequence[RankedHit], at_us: int) -> bool:

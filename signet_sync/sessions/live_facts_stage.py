@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from signet_sync.facts.mentions import project_of
 from signet_sync.facts.store import facts, live_sources, statements
 from signet_sync.facts.store.live_sources import LiveSource
 from signet_sync.facts.store.statements import ArtifactStatements
-from signet_sync.formats.fact import Distilled, Mention
+from signet_sync.formats.fact import Distilled
 from signet_sync.formats.paths import RUNNING as PATH
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.facts_stage import FACT, VERSION, Facts
-from signet_sync.graph.nodes_stage import WEEK, folder_inside, with_progress
+from signet_sync.graph.nodes_stage import WEEK, with_progress
 from signet_sync.graph.projects import Project, make_place, rebased
 from signet_sync.graph.store.projects import Projects
 from signet_sync.sessions.live_turns import SpokenTurn
@@ -136,23 +135,16 @@ def _stated(
     from signet_sync.sessions.distilled_turns import distil_turns
 
     project = _project(some[0], projects)
-    distilled = distil_turns([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said], project.top)
-    last_us = max(at_us for _, at_us in said)
-    of_project = project_of(project.top)
+    items = distil_turns([SpokenTurn(turn.role, turn.content, turn.at) for turn, _ in said], project.top)
     parts: dict[int, Distilled] = {}
-    for place, item in distilled.items:
+    for place, item in items:
         turn, at_us = said[place]
-        part = parts.setdefault(at_us, Distilled((), (), ()))
+        part = parts.setdefault(at_us, Distilled((), ()))
         parts[at_us] = part._replace(items=(*part.items, item._replace(line=turn.turn)))
-    if distilled.reports and of_project is not None:
-        part = parts.setdefault(last_us, Distilled((), (), ()))
-        named = Mention(*of_project[:3], said[-1][0].turn)
-        parts[last_us] = part._replace(mentions=(named,), reports=distilled.reports)
-    inside = folder_inside(some[0].place.project, project)
     return [
         ArtifactStatements(
             agent_id, token, session_id, None, project.identity, f"{PATH}{session_id}", at_us,
-            rebased(part, project), inside,
+            rebased(part, project),
         )
         for at_us, part in sorted(parts.items())
     ]  # fmt: skip

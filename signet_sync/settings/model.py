@@ -27,7 +27,6 @@ from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import is_rule
 from signet_sync.formats.paths import display
 from signet_sync.settings.model_choice import (
-    LOCAL_MODELS,
     PROVIDERS,
     SERVERS,
     resolve,
@@ -189,7 +188,7 @@ class Settings:
         200_000, "llm.daily_tokens", "Most tokens for models on a UTC day, in all workspaces; 0: none.", (0, 10**12)
     )
     llm_provider: str = _own_setting(
-        "", "llm.provider", "Who writes summaries, sentences, paragraphs and facts (see below).", choices=PROVIDERS
+        "", "llm.provider", "Who writes summaries and sentences (see below).", choices=PROVIDERS
     )
     llm_model: str = _own_setting("", "llm.model", "Name of the model on the server.")
     llm_endpoint: str = _own_setting(
@@ -206,10 +205,10 @@ class Settings:
         "", "llm.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
     )
     synthesis_enabled: bool = _own_setting(
-        True, "llm.synthesis.enabled", "`false`: no model is asked for summaries, sentences and paragraphs."
+        True, "llm.synthesis.enabled", "`false`: no model is asked for summaries and sentences."
     )
     synthesis_provider: str = _own_setting(
-        "", "llm.synthesis.provider", "Another provider for summaries, sentences, paragraphs.", choices=PROVIDERS
+        "", "llm.synthesis.provider", "Another provider for summaries and sentences.", choices=PROVIDERS
     )
     synthesis_model: str = _own_setting("", "llm.synthesis.model", "Another model for them.")
     synthesis_endpoint: str = _own_setting(
@@ -229,17 +228,12 @@ class Settings:
     embeddings_provider: str = _own_setting(
         "",
         "embeddings.provider",
-        "What makes vectors for texts of similar meaning (see below); empty, `none`: nothing, and vectors are deleted.",
-        choices=("", "none", *SERVERS, *LOCAL_MODELS),
+        "Who makes vectors for texts of similar meaning (see below); empty, `none`: nobody, and vectors are deleted.",
+        choices=("", "none", *SERVERS),
     )
-    embeddings_model: str = _own_setting(
-        "", "embeddings.model", "Name of the model, on the server or in fastembed's list; model2vec needs none."
-    )
+    embeddings_model: str = _own_setting("", "embeddings.model", "Name of the model on the server.")
     embeddings_endpoint: str = _own_setting(
         "", "embeddings.endpoint", "Base URL of the server; empty: the provider's own."
-    )
-    embeddings_folder: str = _own_setting(
-        "", "embeddings.folder", "Folder with the files of the model, for `fastembed` and `model2vec`."
     )
     embeddings_api_key_env: str = _own_setting(
         "", "embeddings.api_key_env", "Name of the environment variable with the key."

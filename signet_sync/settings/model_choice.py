@@ -1,4 +1,4 @@
-"""Chooses the model for summaries, for facts and for vectors from the settings; opens nothing and asks nobody."""
+"""Chooses the model for summaries and for vectors from the settings; opens nothing and asks nobody."""
 
 from __future__ import annotations
 
@@ -24,19 +24,17 @@ SERVERS: Mapping[str, tuple[str, str]] = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
 }
 PROVIDERS = ("", "none", *SERVERS, "command")
-# Libraries that compute vectors on this machine, from files in a folder; nothing is downloaded.
-LOCAL_MODELS = ("fastembed", "model2vec")
 # Every spelling of *no* that some reader of YAML accepts.
 _OFF = frozenset({"false", "no", "off", "n", "0"})
 
 
 class ModelChoice(NamedTuple):
-    """The model of a block: none (`kind` is "none", see `why`), a server, a program, or files in a folder.
+    """The model of a block: none (`kind` is "none", see `why`), a server or a program.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
     """
 
-    kind: Literal["none", "http", "command", "folder"]
+    kind: Literal["none", "http", "command"]
     provider: str = "none"
     model: str = ""
     endpoint: str = ""
@@ -45,7 +43,6 @@ class ModelChoice(NamedTuple):
     api_key_env: str = ""
     api_key_file: str = ""
     why: str = ""
-    folder: str = ""
 
 
 class _Block(NamedTuple):
@@ -67,11 +64,6 @@ def may_ask_model(settings: Settings) -> bool:
     return bool(named - {"", "none"}) or may_ask_signet(settings)
 
 
-def asks_for_facts(settings: Settings) -> bool:
-    """Returns whether `[llm]` itself names a provider: then facts are asked for, too, not summaries alone."""
-    return settings.llm_provider not in ("", "none")
-
-
 def may_ask_signet(settings: Settings) -> bool:
     """Returns whether Signet's agent.yaml is consulted: no provider is named, but an endpoint or a command for one."""
     block = _synthesis_block(settings)
@@ -79,7 +71,7 @@ def may_ask_signet(settings: Settings) -> bool:
 
 
 def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
-    """Chooses the model for summaries, sentences and paragraphs: `[llm]`, with the keys of `[llm.synthesis]`.
+    """Chooses the model for summaries and sentences: `[llm]`, with the keys of `[llm.synthesis]`.
 
     Only if neither names a provider does `agent_yaml` count (Signet's `memory.pipelineV2` as texts): it may turn the
     model off, or name a provider whose endpoint or command the *user* set. It comes from the workspace, so it can
@@ -100,11 +92,6 @@ def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelCh
     return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
 
 
-def resolve_facts(settings: Settings) -> ModelChoice:
-    """Chooses the model for facts: `[llm]` alone. Raises `ConfigError` as `resolve`."""
-    return _as_configured(_main_block(settings)) if settings.llm_provider else _no_model("no provider is set")
-
-
 def resolve_embeddings(settings: Settings) -> ModelChoice:
     """Chooses the model for vectors; only the user's own settings say anything about it.
 
@@ -122,17 +109,7 @@ def resolve_embeddings(settings: Settings) -> ModelChoice:
         return _no_model("no provider is set")
     if not settings.embeddings_enabled:
         return _no_model("embeddings.enabled is false")
-    if block.provider not in LOCAL_MODELS:
-        return _as_configured(block)
-    if block.provider == "fastembed" and not block.model:
-        hint = "name a model of fastembed, such as BAAI/bge-small-en-v1.5"
-        raise ConfigError("embeddings.provider is fastembed, but embeddings.model is not set", hint=hint)
-    folder = os.path.expanduser(settings.embeddings_folder)
-    if not os.path.isabs(folder):
-        # A relative one would be searched in the current folder, which may be a checkout.
-        hint = "download the model's files, for example with `hf download`, and name their folder"
-        raise ConfigError("embeddings.folder is not an absolute path", hint=hint)
-    return ModelChoice(kind="folder", provider=block.provider, model=block.model, folder=folder)
+    return _as_configured(block)
 
 
 def has_embeddings(settings: Settings) -> bool:

@@ -10,13 +10,13 @@ from signet_sync.errors import ConfigError
 
 
 def with_values(text: str, values: Mapping[str, Any], path: str) -> str:
-    """Returns the text with some settings set, by key; None takes one out. Raises `ConfigError`, with the path."""
+    """Returns the text with some settings set, by key. Raises `ConfigError`, with the path."""
     import tomlkit  # a large library, needed only here
 
     if text and not text.endswith("\n"):
         text += "\n"
     wanted = _parsed(text, path)
-    by_hand = ", ".join(f"{key} = {_written(value)}" for key, value in values.items() if value is not None)
+    by_hand = ", ".join(f"{key} = {_written(value)}" for key, value in values.items())
     unsafe = ConfigError("this file cannot be changed safely", path=path, hint=f"set by hand: {by_hand}")
     document = tomlkit.parse(text)
     for key, value in values.items():
@@ -24,23 +24,18 @@ def with_values(text: str, values: Mapping[str, Any], path: str) -> str:
         plain: Any = wanted
         table: Any = document
         for step in tables:
-            if step not in plain and value is None:
-                break
             if step not in plain:
                 plain[step] = {}
                 _add(table, step, tomlkit.table())
             plain, table = plain[step], table[step]
             if not isinstance(plain, dict):
                 raise unsafe
-        if value is not None:
-            is_new = name not in plain
-            plain[name] = list(value) if isinstance(value, tuple) else value
-            if is_new:
-                _add(table, name, plain[name])
-            else:
-                table[name] = plain[name]
-        elif name in plain:
-            del plain[name], table[name]
+        is_new = name not in plain
+        plain[name] = list(value) if isinstance(value, tuple) else value
+        if is_new:
+            _add(table, name, plain[name])
+        else:
+            table[name] = plain[name]
     after = document.as_string()
     if "\r\n" in text:
         after = after.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -275,8 +275,8 @@ def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
 
 
 def model_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Locks the work that a model does beside the ends of sessions. Raises `WorkspaceError` (`busy`) at once."""
-    return _held(folder.locks, "model.lock", 0.0, "another process is asking a language model for this workspace")
+    """Locks the making of vectors. Raises `WorkspaceError` (`busy`) at once."""
+    return _held(folder.locks, "model.lock", 0.0, "another process is making vectors for this workspace")
 
 
 def token_lock(where: str) -> AbstractContextManager[None]:

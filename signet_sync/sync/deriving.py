@@ -78,12 +78,6 @@ def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver])
         )
 
 
-def follow(database: Database, pipeline: Pipeline, moved: Collection[Source], *, alive: Alive = lambda: None) -> Change:
-    """Updates all rows derived from what moved, in the caller's transaction."""
-    queue(database, pipeline, moved)
-    return drain(database, pipeline, alive=alive)
-
-
 def waits(database: Database, pipeline: Pipeline, name: str) -> bool:
     """Returns whether a deriver has sources left to process."""
     return name in _waiting(pipeline, outbox.waiting(database))
@@ -193,16 +187,14 @@ def _batch(database: Database, pipeline: Pipeline, place: int, found: list[Sourc
 
 
 def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Change) -> None:
-    """Adds what a batch moved to `change`, and calls `finish` of derivers that have nothing left to process."""
+    """Adds what a batch moved to `change`, and ends the rebuilding of derivers that have nothing left to process."""
     rebuilding = {name for (name,) in database.execute("select name from derivers where rebuilding = 1")}
-    # A whole vault derives millions of sources, and a rebuild does not need to know which ones.
-    kinds = {kind for deriver in pipeline.derivers if deriver.name not in rebuilding for kind in deriver.concludes}
-    moved.derived, moved.sources = len(moved.sources), {one for one in moved.sources if one.kind in kinds}
+    # A whole vault derives millions of sources, and nobody needs to know which ones.
+    moved.derived, moved.sources = len(moved.sources), set()
     change.add(moved)
     waiting = _waiting(pipeline, outbox.waiting(database))
     for deriver in pipeline.derivers:
         if deriver.name in waiting:
             continue
-        deriver.finish(database, None if deriver.name in rebuilding else change)
         if deriver.name in rebuilding:
             database.execute("update derivers set rebuilding = 0 where name = ?", (deriver.name,))

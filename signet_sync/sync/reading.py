@@ -269,7 +269,7 @@ class VerdictWriter:
         for judgement in judgements:
             if judgement.redacted and judgement.row is not None:
                 at, why = iso(self._request.now_us), "redacted on another machine"
-                redactions.record(database, judgement.row.agent_id, [judgement.path], at, why)
+                redactions.record(database, [judgement.path], at, why)
 
     def _moved(self, judgement: Judgement) -> bool:
         """Returns whether the file changed: files under a tombstone's token are read in every pass."""

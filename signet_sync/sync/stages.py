@@ -43,8 +43,7 @@ class Source(NamedTuple):
 class Change:
     """Collects what an update moved: sources, file paths, agents and (agent, day) pairs whose pages may need an update.
 
-    `derived` counts the sources that derivers changed. The sources themselves are kept only if a deriver `concludes`
-    their kind, because a whole vault has millions of them.
+    `derived` counts the sources that derivers changed; they are not kept, because a whole vault has millions of them.
     """
 
     __slots__ = ("agents", "days", "derived", "paths", "sources")
@@ -85,8 +84,6 @@ class Deriver(Protocol):
     kinds: frozenset[str]
     after: tuple[str, ...] = ()
     batch: int = 250
-    # Kinds of sources whose changes are passed to `finish`.
-    concludes: frozenset[str] = frozenset()
 
     @abstractmethod
     def sources(self, database: Database) -> Iterable[Source]:
@@ -116,12 +113,6 @@ class Deriver(Protocol):
     @abstractmethod
     def update(self, database: Database, prepared: Any, alive: Alive) -> Change:
         """Updates its rows, in the caller's transaction. Equal rows are not written again."""
-
-    def finish(self, database: Database, change: Change | None) -> None:
-        """Completes rows that depend on several batches; `change` is what moved, or None if everything may have.
-
-        Its sources are only those of the kinds in `concludes`.
-        """
 
 
 class Recovery(Protocol):

@@ -8,7 +8,7 @@ from transcripts import jsonl
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.opencode import MessageRow
-from signet_sync.capture.harnesses.own_calls import LEFT_OUT, QUIET, RESOURCES, TOOLS, is_own_tool, runs_us
+from signet_sync.capture.harnesses.own_calls import LEFT_OUT, QUIET, TOOLS, is_own_tool, runs_us
 from signet_sync.cli.commands import COMMANDS
 
 OLD = "the lantern key lies under the third stone"
@@ -111,7 +111,6 @@ def test_so_are_those_of_shell_calls_that_run_us(read):
         ("exec_command", {"cmd": "python -m signet_sync --workspace ~/v search key > /tmp/found.txt"}, OLD),
         ("shell", {"command": ["bash", "-lc", "SIGNET_WORKSPACE=/v signet-sync expand m-abcd | head"]}, OLD),
         ("Read", {"file_path": "/tmp/found.txt"}, OLD),
-        ("ReadMcpResourceTool", {"server": "memory", "uri": f"{RESOURCES}/MEMORY.md"}, OLD),
         ("Bash", {"command": "grep -rn 'signet-sync recall' docs"}, "docs/recall.md:3"),
     )
     assert OLD not in repr(found) and "docs/recall.md:3" in repr(found)
@@ -183,8 +182,6 @@ def test_others_are_no_tools_of_ours():
 
 def test_the_names_are_those_that_there_are():
     tools = pytest.importorskip("signet_sync.mcp_server.tools")
-    from signet_sync.mcp_server.resources import SCHEME
 
     assert set(TOOLS) == {offer.name for offer in tools.OFFERS}
-    assert RESOURCES == SCHEME
     assert set(COMMANDS) >= QUIET

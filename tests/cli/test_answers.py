@@ -1,4 +1,4 @@
-"""What each command prints with `--json` is its type in `signet_sync.cli.answers`, from which its schema is made."""
+"""What each command prints with `--json` is its type in `docs/site/answers.py`, from which its schema is made."""
 
 from __future__ import annotations
 

@@ -138,19 +138,12 @@ def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path,
         (("remove", "nothing"), "unknown-session"),
         (("remove", "nothing", "--undo"), "unknown-tombstone"),
         (("open", "nothing"), "unknown-session"),
-        (("violations", "accept", "nothing"), "unknown-violation"),
         (("violations", "list", "nothing"), "unknown-violation"),
-        (("entity", "set", "nothing", "focus"), "unknown-entity"),
-        (("entity", "append", "nothing", "focus"), "unknown-entity"),
-        (("entity", "prune", "nothing", "focus", "1"), "unknown-entity"),
         (("entity", "protect", "pin", "nothing"), "unknown-entity"),
-        (("entity", "propose", "nothing", "focus"), "unknown-entity"),
-        (("entity", "resolve", "nothing"), "unknown-entity"),
-        (("history", "restore", "nothing"), "no-repository"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
-def test_what_is_not_there_is_said_before_an_option_is_asked_for(vault, words, code):
+def test_what_is_not_there_is_said(vault, words, code):
     assert json_error(vault.call(*words, "--json"), 2)["code"] == code
 
 
@@ -164,7 +157,8 @@ def test_what_is_there_still_needs_its_option(vault):
 
 
 READERS = [
-    ("search", "x"), ("recall", "x"), ("expand", "x"), ("open", "x"), ("violations", "list"), ("violations", "list", "x"), ("render",),
+    ("search", "x"), ("recall", "x"), ("expand", "x"), ("open", "x"), ("violations", "list"),
+    ("violations", "list", "x"), ("render",),
     ("remove", "x", "--dry-run"), ("check", "--with-index"),
 ]  # fmt: skip
 

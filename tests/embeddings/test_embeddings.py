@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -577,11 +577,11 @@ def test_two_agents_vectors_are_their_own(vault: Vault) -> None:
 def test_a_workspace_names_no_model(tmp_path: Path, server: EmbeddingServer) -> None:
     vault = Vault(tmp_path / "vault")
     lines = f'[embeddings]\nprovider = "openai-compatible"\nmodel = "small"\nendpoint = "{server.url}"\n'
-    (vault / "signet-sync.toml").write_text(f'{lines}folder = "/models"\nenabled = true\n')
+    (vault / "signet-sync.toml").write_text(f"{lines}enabled = true\n")
     filled(vault)
     assert server.asked == [] and count(vault) == 0
     settings, remarks = model.load(str(vault.root))
-    assert not has_embeddings(settings) and len(remarks) == 5
+    assert not has_embeddings(settings) and len(remarks) == 4
     assert all("a workspace may not set this" in str(remark) for remark in remarks)
 
 
@@ -590,9 +590,6 @@ def test_a_workspace_names_no_model(tmp_path: Path, server: EmbeddingServer) -> 
     [
         ('provider = "ollama"', "embeddings.model is not set"),
         ('provider = "openai-compatible"\nmodel = "m"', "embeddings.endpoint is not set"),
-        ('provider = "model2vec"', "embeddings.folder is not an absolute path"),
-        ('provider = "model2vec"\nfolder = "models"', "embeddings.folder is not an absolute path"),
-        ('provider = "fastembed"\nfolder = "/models"', "embeddings.model is not set"),
         ('provider = "command"', "embeddings.provider = 'command' is unknown"),
     ],
 )
@@ -628,54 +625,3 @@ def test_doctor_says_what_is_sent_where_and_how_much_there_is(vault: Vault, serv
     assert "no key" in finding(vault)["message"] and finding(vault)["remedy"]
     turn_off()
     assert finding(vault)["message"].startswith("off")
-
-
-# ── libraries on this machine ──
-
-
-def static_model(folder: Path) -> Callable[[str], Any]:
-    """A model of model2vec with the vectors of the small model."""
-    from model2vec import StaticModel
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.normalizers import Lowercase
-    from tokenizers.pre_tokenizers import Whitespace
-
-    embed_text = learned(SAYINGS)
-    known = sorted({word for saying in SAYINGS for word in embedding_server.words(saying)})
-    tokenizer = Tokenizer(WordLevel({"[UNK]": 0} | {word: at for at, word in enumerate(known, 1)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), Whitespace()
-    vectors = np.array([embed_text(""), *map(embed_text, known)], dtype=np.float32)
-    found = StaticModel(vectors, tokenizer, normalize=True)
-    found.save_pretrained(str(folder))
-    return embed_text
-
-
-def test_a_static_model_of_this_machine(tmp_path: Path) -> None:
-    static_model(tmp_path / "model")
-    set_user_file(f'[embeddings]\nprovider = "model2vec"\nfolder = "{tmp_path / "model"}"\n')
-    vault = Vault(tmp_path / "vault")
-    remember(vault, "The car needs fuel and tyres.")
-    remember(vault, "The soup is cooked with salt.")
-    embed(vault)
-    whole(vault)
-    assert [hit["text"] for hit in hits(vault, "automobile")] == ["The car needs fuel and tyres."]
-    assert "model2vec on this machine" in finding(vault)["message"] and "nothing is sent" in finding(vault)["message"]
-    # Other files, other vectors.
-    path = tmp_path / "model" / "config.json"
-    path.write_text(path.read_text() + " ")
-    assert hits(vault, "automobile") == []
-    embed(vault)
-    assert len(hits(vault, "automobile")) == 1
-
-
-def test_a_folder_without_a_model_downloads_nothing(tmp_path: Path) -> None:
-    set_user_file(f'[embeddings]\nprovider = "model2vec"\nfolder = "{tmp_path}/no"\n')
-    vault = Vault(tmp_path / "vault")
-    remember(vault, "The car needs fuel and tyres.")
-    embed(vault)
-    assert count(vault) == 0
-    (tmp_path / "no").mkdir()
-    (tmp_path / "no" / "config.json").write_text("{}")
-    embed(vault)
-    assert count(vault) == 0 and os.environ.get("HF_HUB_OFFLINE") == "1"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import NOW, Answer, Vault, call
+from workbench import NOW, ROOT, Answer, Vault, call
 
 RATIONALE = "why: the review is next week; until: 2026-04-10; plan: prune to the three strongest"
 SHA = re.compile(r"[0-9a-f]{64}")
@@ -201,6 +201,18 @@ def test_the_demo_has_a_garden_that_is_whole_however_often_it_is_made(tmp_path: 
             assert call("--workspace", root, "entity", *command).code == 0, (again, command)
         assert call("--workspace", root, "entity", "set", "mira", "preferences", "--text", "Mine.").code == 2
         shutil.rmtree(root)
+
+
+# ── what is written about it ──
+
+
+def test_every_decision_has_a_row_and_every_row_a_test() -> None:
+    page = (ROOT / "docs/internals/conformance.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\|(.*)\|$", page, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 17))
+    assert all("::" in cell for _, cell in rows)
+    for file, test in re.findall(r"`(\w+)::(\w+)`", page):
+        assert f"def {test}(" in next((ROOT / "tests").glob(f"*/{file}.py")).read_text("utf-8"), (file, test)
 
 
 # ── what a person reads ──

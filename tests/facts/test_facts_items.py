@@ -1,4 +1,4 @@
-"""What an artifact lists under known headings: aspects, lines, what is done, names in front of values."""
+"""What an artifact lists under known headings: aspects, lines, what is done."""
 
 from __future__ import annotations
 
@@ -9,46 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.digest import digest
-from signet_sync.facts.items import (
-    ITEM_LENGTH,
-    ITEMS_PER_ARTIFACT,
-    claims_of,
-    items,
-    normal,
-    slot_of,
-    with_new_values,
-)
+from signet_sync.facts.items import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.text.digest.summary import LIMIT
-
-REPORT = """# Uploads
-
-## Outcome
-
-- Uploads are retried 7 times now, the first pause is 15 s. All 47 tests pass now, in 3 s.
-- The search page shows results in Safari 17 now.
-
-## Decisions
-
-- {}
-"""
-
-
-def test_a_value_that_is_reported_as_new_is_a_decision():
-    for decision, more in (
-        ("Keep it simple", 1),
-        ("Uploads are retried 7 times now, the first pause is 15 s; fine", 0),
-    ):
-        body = REPORT.format(decision)
-        found = with_new_values(items(body), body)
-        added = [item for item in found if item not in items(body)]
-        assert [(item.aspect, item.text, item.line) for item in added] == [
-            ("decision", "Uploads are retried 7 times now, the first pause is 15 s", 5)
-        ][:more]
-    earlier = claims_of("decision", "Uploads are retried 3 times, with a pause of 2 s between them")
-    assert {claim.subject for claim in earlier} & {
-        claim.subject for claim in claims_of("decision", REPORT.split("- ")[1])
-    }
 
 
 def test_a_next_step_does_not_say_next_again():
@@ -126,16 +89,6 @@ def test_what_says_nothing_by_itself_is_none(aspect: str, text: str) -> None:
 def test_first_words_may_name_another_aspect(aspect: str, text: str, kind: str, shown: str) -> None:
     (item,) = items(f"## {HEADED[aspect]}\n\n- {text}\n")
     assert (item.aspect, normal(item.text), item.done) == (kind, normal(shown), False)
-
-
-DONE = ["Fixed #12 of the lamp", "Moved the charts to the quay", "已修复灯塔的错误", "Исправлена лампа на причале",
-        "Behoben: Lampe am Kai"]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", DONE)
-def test_what_was_done_is_no_blocker(text: str) -> None:
-    (item,) = items(f"## Blockers\n\n- {text}\n")
-    assert item.done
 
 
 def said(body: str) -> list[tuple[str, str]]:
@@ -230,10 +183,6 @@ def test_lines_count_from_the_body_s_first():
     assert [item.line for item in items("## Next\n- trim wicks")] == [2]
 
 
-def name(item):
-    return next((claim.subject for claim in item.claims if claim.subject.startswith(":")), None)
-
-
 def test_ticked_and_struck_items_are_done():
     body = (
         "## Next\n- [ ] open lamp\n- [x] ticked one\n  with more of it\n* [X] ticked two\n1. [x] numbered one\n"
@@ -245,68 +194,25 @@ def test_ticked_and_struck_items_are_done():
         ("struck one", True), ("struck two", True), ("struck three", True), ("wick still open", False)]  # fmt: skip
 
 
+def test_items_below_a_heading_of_what_is_done_are_done():
+    body = "## Done\n- trim the wick\n- [x] fill the lamp\n## Resolved:\n- no oil\n## Next\n- light lamps\n"
+    body += "## Summary\n- all well\n"
+    assert [(item.aspect, item.text, item.done) for item in items(body)] == [
+        ("next", "trim the wick", True), ("next", "fill the lamp", True), ("blocker", "no oil", True),
+        ("next", "light lamps", False)]  # fmt: skip
+
+
 def test_behind_a_struck_decision_stands_what_took_its_place():
     body = "## Decisions\n- ~~Queue: Redis~~ Queue: files\n- ~~Postgres~~ → SQLite\n- ~~gone for good~~ (see #4)\n"
-    assert [(item.text, item.done, name(item), item.line) for item in items(body)] == [
-        ("Queue: Redis", True, ":queue", 2), ("Queue: files", False, ":queue", 2), ("Postgres", True, None, 3),
-        ("SQLite", False, None, 3), ("gone for good", True, None, 4)]  # fmt: skip
+    assert [(item.text, item.done, item.line) for item in items(body)] == [
+        ("Queue: Redis", True, 2), ("Queue: files", False, 2), ("Postgres", True, 3), ("SQLite", False, 3),
+        ("gone for good", True, 4)]  # fmt: skip
 
 
 def test_said_twice_counts_where_it_was_said_last():
     (item,) = items("## Next\n- Trim the wick\n## Todo\n- [x] **trim** the wick.\n")
     assert (item.line, item.done) == (4, True)
     assert len(items("## Next\n- the lamp oil\n## Risks\n- the lamp oil\n")) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "slot"),
-    [
-        ("Database: SQLite", "database"),
-        ("**Database:** SQLite", "database"),
-        ("**Database**: SQLite", "database"),
-        ("'Database' : SQLite", "database"),
-        ("Default page budget: 5,000 tokens", "default page budget"),
-        ("数据库：SQLite", "数据库"),
-        ("Database SQLite", None),
-        ("Database:", None),
-        ("Database: ", None),
-        ("a name of five words: x", None),
-        ("x" * 41 + ": y", None),
-        ("We use it. Database: SQLite", None),
-        ("https://example.org: no", None),
-        ("https: //example.org", None),
-        ("10:30: we met", None),
-        ("2026-03-28: we met", None),
-        ("src/queue.py: bounded", None),
-        ("queue.py: bounded", None),
-        ("C:\\code: no", None),
-        ("fix(queue): bounded", None),
-        ("fix: bounded", None),
-        ("Note: bounded", None),
-        ("Open question: which one", None),
-        ("Step 2: light it", None),
-        ("User: light it", None),
-        ("--- kind: manifest", None),
-        ("#12: light it", None),
-        ("", None),
-    ],
-)
-def test_slots(text, slot):
-    assert slot_of(text) == slot
-
-
-def test_a_name_of_several_values_in_one_artifact_is_a_label():
-    body = "## Decisions\n- Path: left\n- Path: right\n- Lamp: oil\n- ~~Wick: wool~~ Wick: cotton\n"
-    assert [name(item) for item in items(body)] == [None, None, ":lamp", ":wick", ":wick"]
-
-
-def test_what_is_open_claims_nothing():
-    assert not any(item.claims for item in items("## Next\n- Lamp: light it\n## Risks\n- Lamp: dark\n"))
-
-
-def test_two_numbers_of_a_name_contradict_each_other():
-    body = "## Decisions\n- Lamps: 5\n- Lamps: 7\n## Constraints\n- Wicks: 3\n- Wicks: now 4\n- Oil: old\n- Oil: bad\n"
-    assert [name(item) for item in items(body)] == [":lamps #", ":lamps #", ":wicks #", ":wicks #", None, None]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What an artifact speaks of, how that hangs together, and that no text makes it slow."""
+"""What an artifact speaks of, and that no text makes it slow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from signet_sync.facts import tokens
 from signet_sync.facts.extract import SCANNED, distil
 from signet_sync.facts.mentions import MENTIONS_PER_KIND
-from signet_sync.facts.relations import PATHS, RELATIONS_PER_ARTIFACT
 from signet_sync.formats.fact import Mention
 
 PROJECT = "/code/lantern"
@@ -72,41 +71,6 @@ def test_equal_paths_of_two_projects_are_two():
 
 
 @pytest.mark.parametrize(
-    ("text", "packages"),
-    [
-        ("```python\nimport httpx, numpy as np\nfrom rich.table import Table\nimport os\nfrom . import x\n```",
-         ["httpx", "numpy", "rich"]),
-        ("```ts\nimport x from '@scope/pkg/sub'\nimport { y } from \"node:fs\"\nimport z from './z'\n"
-         "const p = require('left-pad')\nimport 'side-effect'\nconst m = await import(\"late\")\n```",
-         ["@scope/pkg", "late", "left-pad", "side-effect"]),
-        ("```rust\nimport x from 'y'\n```", []),
-        ("```\nimport lantern.queue\n```", []),
-        ("we import httpx in prose", []),
-        ("`pip install 'httpx[http2]>=0.27' rich -r dev.txt --upgrade && ls pydantic`", ["httpx", "rich"]),
-        ("`uv add ruff` `uv pip install mypy` `npm i -D @types/node vite@5` `pnpm add vue` `yarn add left-pad`",
-         ["@types/node", "left-pad", "mypy", "ruff", "vite", "vue"]),
-        ("```sh\n$ cargo add serde --features derive\n$ go get golang.org/x/net@latest > log\n"
-         "sudo apt-get install -y jq\n```",
-         ["golang.org/x/net", "jq", "serde"]),
-        ("npm install failed again", []),
-        ("`npm install`", []),
-        ("`pip install -e . && pip install -r requirements.txt`", []),
-        ("pinned pydantic==2.9.1 and uvicorn[standard]==0.30.0", ["pydantic", "uvicorn"]),
-        ("if x==1 or state==10", []),
-        ("we took @scope/name.", ["@scope/name"]),
-        ("@app/view.tsx, @/lib/x", []),
-    ],
-)  # fmt: skip
-def test_packages(text, packages):
-    assert sorted(named(text, "package")) == packages
-
-
-def test_packages_are_told_by_their_normal_name():
-    found = mentions("```py\nimport Typing_Extensions\n```\n`pip install typing-extensions`", None)
-    assert [(m.name, m.norm, m.line) for m in found] == [("Typing_Extensions", "typing-extensions", 2)]
-
-
-@pytest.mark.parametrize(
     ("text", "issues"),
     [
         ("fixes #12, see PR #12 and PR 13, issue-14", ["#12", "#13", "#14"]),
@@ -159,50 +123,14 @@ def test_people(text, people):
 def test_each_thing_once_with_its_first_line():
     body = "x\n`@ada`\nsee #3 and src/a.py\n```py\nimport httpx\n```\nPR 2\nhttpx==1.2 #2 src/a.py @ada\n"
     assert [(m.kind, m.name, m.line) for m in mentions(body, None)] == [
-        ("issue", "#3", 3), ("path", "src/a.py", 3), ("package", "httpx", 5), ("issue", "#2", 7),
-        ("person", "@ada", 8)]  # fmt: skip
+        ("issue", "#3", 3), ("path", "src/a.py", 3), ("issue", "#2", 7), ("person", "@ada", 8)]  # fmt: skip
 
 
 def test_so_many_and_no_kind_crowds_out_the_others():
-    flood = "".join(f"src/a{n}.py #{n} `pip install p{n}`\n" for n in range(1, 200))
+    flood = "".join(f"src/a{n}.py #{n}\n" for n in range(1, 200))
     found = mentions(flood + "tell @ada\n## People\n- Grace: keeper\n", PROJECT)
     counts = {kind: sum(m.kind == kind for m in found) for kind in MENTIONS_PER_KIND}
-    assert len(found) <= 60
     assert counts == {**MENTIONS_PER_KIND, "person": 2}
-    assert 1 + sum(MENTIONS_PER_KIND.values()) == 60
-
-
-def told(body: str, project: str | None = PROJECT) -> list[tuple[str, str, str, int]]:
-    return [(r.kind, r.from_[1], r.to[1], r.line) for r in distil(body, project=project).relations]
-
-
-def test_relations_of_a_project():
-    body = "src/queue.py /etc/hosts\n`pip install httpx`\n## People\n- Ada: keeper\n- [x] Bob: gone\n"
-    assert told(body) == [
-        ("works-on", "ada", PROJECT, 4),
-        ("uses", PROJECT, "httpx", 2),
-        ("part-of", f"{PROJECT}/src/queue.py", PROJECT, 1),
-    ]
-    assert told(body, None) == []
-
-
-def test_what_waits_for_what():
-    body = "#13 is blocked by LAN-9 and #14. Lantern depends on `httpx`; #15 depends on #16.\nhttpx==1.2\nnext\n"
-    assert told(body)[:4] == [
-        ("blocked-by", f"{PROJECT}#13", "LAN-9", 1),
-        ("blocked-by", f"{PROJECT}#13", f"{PROJECT}#14", 1),
-        ("depends-on", PROJECT, "httpx", 1),
-        ("depends-on", f"{PROJECT}#15", f"{PROJECT}#16", 1),
-    ]
-    assert told("blocked by the weather. #1 was blocked by itself, #1. It depends on luck.") == []
-    assert told("depends on #2", None) == []
-
-
-def test_relations_are_bounded():
-    flood = "".join(f"src/a{n}.py `pip install p{n}`\n#{n} is blocked by #{n + 1}\n" for n in range(1, 200))
-    found = distil(flood, project=PROJECT).relations
-    assert len(found) <= RELATIONS_PER_ARTIFACT
-    assert sum(r.kind == "part-of" for r in found) == PATHS
 
 
 def test_only_the_beginning_of_a_long_body_is_looked_at():
@@ -215,8 +143,8 @@ def test_only_the_beginning_of_a_long_body_is_looked_at():
 
 BODIES = st.text(st.sampled_from("#@/.-:`=\n ~'[]()ABcd12é中\t*"), max_size=300) | st.lists(
     st.sampled_from(
-        ["src/a.py", "#1", "@ada", "blocked by", "depends on", "httpx", "```", "\n", "## People\n- Ada: x\n", "`", "py",
-         "pip install httpx", "LAN-7", "import httpx\n", "[[", "<b>", "/code/lantern/x.py", "https://a.b/c/d/issues/1"]
+        ["src/a.py", "#1", "@ada", "```", "\n", "## People\n- Ada: x\n", "`", "py",
+         "LAN-7", "[[", "<b>", "/code/lantern/x.py", "https://a.b/c/d/issues/1"]
     ),
     max_size=40,
 ).map(" ".join)  # fmt: skip
@@ -227,8 +155,7 @@ def test_any_body(body, project):
     found = distil(body, project=project)
     assert distil(body, project=project) == found
     keys = [(mention.kind, mention.norm) for mention in found.mentions]
-    assert len(set(keys)) == len(keys) <= 60 and len(found.relations) <= 60
-    assert all({relation.from_, relation.to} <= set(keys) for relation in found.relations)
+    assert len(set(keys)) == len(keys) <= 1 + sum(MENTIONS_PER_KIND.values())
     assert all(1 <= mention.line <= body.count("\n") + 1 for mention in found.mentions)
     assert not any(mark in mention.name for mention in found.mentions for mark in ("\n", "[[", "]]", "<b", "`"))
 
@@ -249,10 +176,9 @@ def test_tokens_are_whole_words_whose_first_signs_stand_before_a_letter_or_digit
 
 HOSTILE = {
     "words": "a", "slashes": "/", "folders": "a/", "dots": "a.", "ats": "@", "people": "@a ", "ticked": "@a` ",
-    "hashes": "#", "numbers": "#1 ", "capitals": "A", "keys": "AB-1-", "ticks": "`", "pip": "pip install ",
-    "spans": "`pip install a` ", "fences": "```\n", "imports": "```py\nimport a,b\n```\n", "commas": "import a, ",
-    "pins": "a==1.", "extras": "a[", "addresses": "https://a.b/c/d/issues/", "blocked": "#1 blocked by #2\n",
-    "depends": "depends on ", "authors": "Co-authored-by: A B\n", "heads": "## People\n- Ada: x\n", "strikes": "~",
+    "hashes": "#", "numbers": "#1 ", "capitals": "A", "keys": "AB-1-", "ticks": "`",
+    "spans": "`src/a` ", "fences": "```\n", "addresses": "https://a.b/c/d/issues/",
+    "authors": "Co-authored-by: A B\n", "heads": "## People\n- Ada: x\n", "strikes": "~",
     "edges": "_'", "lines": "\n", "blanks": " ", "quotes": "from 'a", "han": "中/a.py",
 }  # fmt: skip
 

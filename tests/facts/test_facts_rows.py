@@ -1,4 +1,4 @@
-"""Rows of what is distilled: merged, superseded, done, forgotten; the same however they came to be."""
+"""Rows of what is distilled: merged, done, of an older list, forgotten; the same however they came to be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from benchmarks import index_rows
 from signet_sync.facts.extract import distil
-from signet_sync.facts.store import facts, statements, supersession
+from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph.facts_stage import FACT
@@ -37,14 +37,13 @@ def stated(
     agent: str = "default",
     day: int | None = None,
     project: str | None = PROJECT,
-    inside: str = "",
 ) -> ArtifactStatements:
     """What the artifact of a session with this body states, on a day that is the session's number unless given."""
     at_us = (number if day is None else day) * DAY
     path = f"memory/{agent}-{number}--summary.md"
     return ArtifactStatements(
         agent, f"token{number}", f"id{number}", "t-lantern", project, path, at_us,
-        distil(body, project=project, sentence=""), inside,
+        distil(body, project=project),
     )  # fmt: skip
 
 
@@ -136,41 +135,79 @@ def test_equal_texts_are_one_fact_with_several_sources(database):
     assert facts.topic(database, "other", fact.topic_id) is None
 
 
-def test_a_later_value_supersedes_whatever_came_in_first(database):
-    put(database, stated("## Decisions\n- Database: SQLite\n", 2))
-    put(database, stated("## Decisions\n- Database: Postgres\n", 1))
-    assert held(database) == {"Database: SQLite": ("active", 1), "Database: Postgres": ("superseded", 1)}
-    old = facts.fact(database, "default", identity(database, "Database: Postgres"))
-    assert old is not None and old.superseded_by == identity(database, "Database: SQLite")
-    assert recalled(database, "decision lantern") == ["Database: SQLite · decision · lantern"]
+def test_decisions_stay_whatever_is_decided_later(database):
+    put(database, stated("## Decisions\n- Database: SQLite\n", 2), stated("## Decisions\n- Database: Postgres\n", 1))
+    put(database, stated("## Decisions\n- we no longer use SQLite\n", 3), stated("## Questions\n- which lamp?\n", 1))
+    put(database, stated("## Questions\n- which wick?\n", 4))
+    assert {status for status, _ in held(database).values()} == {"active"}
     drop(database, session(2))
-    assert held(database) == {"Database: Postgres": ("active", 1)}
-    assert recalled(database, "decision lantern") == ["Database: Postgres · decision · lantern"]
-    assert recalled(database, "SQLite") == []
+    assert recalled(database, "decision lantern SQLite") == ["we no longer use SQLite · decision · lantern"]
 
 
-def test_names_are_of_one_agent_and_topic_and_not_of_notes(database):
+NEXT, BLOCKERS = "## Next steps\n", "## Blockers\n"
+LISTS: dict[str, tuple[list[str], set[str]]] = {
+    # Bodies of sessions, oldest first, and what is active in the end.
+    "a newer list": ([NEXT + "- fill lamps\n- trim wicks\n", NEXT + "- ring bells\n"], {"ring bells"}),
+    "what is repeated": ([NEXT + "- fill lamps\n- trim wicks\n", NEXT + "- trim wicks\n"], {"trim wicks"}),
+    "no newer list": ([NEXT + "- fill lamps\n", "## Outcome\n- Filled lamps.\n"], {"fill lamps"}),
+    "only a tick": ([NEXT + "- fill lamps\n- trim wicks\n", NEXT + "- [x] fill lamps\n"], {"trim wicks"}),
+    "a heading of what is done": (
+        [
+            NEXT + "- fill lamps\n- trim wicks\n" + BLOCKERS + "- no oil\n",
+            "## Done\n- Fill lamps.\n## Resolved\n- no oil\n",
+        ],
+        {"trim wicks"},
+    ),
+    "a tick in a newer list": (
+        [NEXT + "- fill lamps\n- trim wicks\n", NEXT + "- [x] fill lamps\n- ring bells\n"],
+        {"ring bells"},
+    ),
+    "the newest list is done": (
+        [NEXT + "- fill lamps\n", NEXT + "- trim wicks\n", NEXT + "- [x] trim wicks\n"],
+        set(),
+    ),
+    "listed again": (
+        [NEXT + "- fill lamps\n", NEXT + "- trim wicks\n", NEXT + "- fill lamps\n"],
+        {"fill lamps"},
+    ),
+    "two kinds": (
+        [NEXT + "- fill lamps\n" + BLOCKERS + "- no oil\n", BLOCKERS + "- no wicks\n"],
+        {"fill lamps", "no wicks"},
+    ),
+    "a decision": (["## Decisions\n- burn oil\n", "## Decisions\n- burn wax\n"], {"burn oil", "burn wax"}),
+}
+
+
+@pytest.mark.parametrize(("bodies", "active"), LISTS.values(), ids=LISTS)
+def test_the_newest_list_of_a_project_is_current(database, bodies, active):
+    sessions = [stated(body, number) for number, body in enumerate(bodies, 1)]
+    for one in reversed(sessions):
+        put(database, one)
+    assert {text for text, (status, _) in held(database).items() if status == "active"} == active
+    first = dump(database)
+    for one in sessions:
+        drop(database, one.session)
+        put(database, one)
+    assert dump(database) == first
+
+
+def test_lists_are_of_one_agent_project_and_session(database):
     put(
         database,
-        stated("## Decisions\n- Lamp: oil\n## Notes\n- Lamp: brass\n", 1),
-        stated("## Decisions\n- Lamp: gas\n", 2, project="/code/prism"),
-        stated("## Decisions\n- Lamp: wax\n", 3, agent="scout"),
-        stated("## Decisions\n- Lamp: none of it\n", 4, project=None),
+        stated(NEXT + "- fill lamps\n", 1),
+        stated(NEXT + "- trim wicks\n", 2, project="/code/prism"),
+        stated(NEXT + "- ring bells\n", 3, agent="scout"),
+        stated(NEXT + "- light fires\n", 4, project=None),
+        stated(NEXT + "- sweep quays\n", 5, project=None),
     )
     assert {status for status, _ in (held(database) | held(database, "scout")).values()} == {"active"}
-
-
-def test_values_of_one_instant_contradict_each_other_in_every_order(database):
-    bodies = [f"## Decisions\n- Lamp: {what}\n" for what in ("oil", "gas", "wax")]
-    put(database, *(stated(body, number, day=5) for number, body in enumerate(bodies)))
-    first = dump(database)
-    for number, body in enumerate(bodies):
-        drop(database, session(number))
-        put(database, stated(body, number, day=5))
-    assert dump(database) == first
-    assert {status for status, _ in held(database).values()} == {"active"}
-    ids = [identity(database, f"Lamp: {what}") for what in ("oil", "gas", "wax")]
-    assert supersession.conflicts(database, "default", ids) == {one: sorted(set(ids) - {one}) for one in ids}
+    put(database, stated(NEXT + "- open doors\n", 6, day=9), stated(NEXT + "- lock doors\n", 7, day=9))
+    assert held(database)["fill lamps"] == ("past", 1)
+    # Of one instant the greatest path counts.
+    assert (held(database)["open doors"], held(database)["lock doors"]) == (("past", 1), ("active", 1))
+    assert recalled(database, "doors") == ["lock doors · next step · lantern"]
+    drop(database, session(6), session(7))
+    assert held(database)["fill lamps"] == ("active", 1) and recalled(database, "doors") == []
 
 
 def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database):
@@ -183,14 +220,11 @@ def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database
     assert held(database) == {"trim the wick": ("active", 2)}
 
 
-def test_what_is_struck_out_supersedes_nothing(database):
-    put(database, stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2))
-    put(database, stated("## Decisions\n- ~~Lamp: oil~~\n", 3))
-    assert held(database) == {"Lamp: oil": ("done", 2), "Lamp: gas": ("active", 1)}
+def test_what_is_struck_out_is_done_until_it_is_said_again(database):
+    put(database, stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- ~~Lamp: oil~~\n", 3))
+    assert held(database) == {"Lamp: oil": ("done", 2)}
     put(database, stated("## Decisions\n- Lamp: oil\n", 4))
-    assert held(database) == {"Lamp: oil": ("active", 3), "Lamp: gas": ("superseded", 1)}
-    put(database, stated("## Decisions\n- ~~Lamp: oil~~\n", 5))
-    assert held(database) == {"Lamp: oil": ("done", 4), "Lamp: gas": ("superseded", 1)}
+    assert held(database) == {"Lamp: oil": ("active", 3)}
 
 
 def test_without_a_project_facts_are_about_the_agent(database):
@@ -212,8 +246,6 @@ def test_entities_are_named_as_the_newest_mention_names_them(database):
     assert list(rows) == [
         ("issue", "#12", 1, 1), ("path", "src/a.py", 2, 2), ("person", "Ada Lovelace", 1, 1),
         ("project", "lantern", 2, 2)]  # fmt: skip
-    kinds = [row[0] for row in database.execute("select kind from relations order by kind")]
-    assert kinds == ["part-of", "part-of", "works-on"]
 
 
 def test_two_agents_share_nothing(database):
@@ -229,166 +261,26 @@ def test_two_agents_share_nothing(database):
     assert orphans(database) == 0
 
 
-def test_an_items_second_copy_and_ends_that_nobody_mentions_are_left_out(database):
+def test_an_items_second_copy_is_left_out(database):
     one = stated("## Next\n- fill the lamp\n", 1)
-    loose = distil("see src/a.py", project=PROJECT).relations
-    given = Distilled((*one.distilled.items, Item("next", "Fill the lamp!", 9, done=True)), (), loose)
+    given = Distilled((*one.distilled.items, Item("next", "Fill the lamp!", 9, done=True)), ())
     put(database, one._replace(distilled=given))
     assert held(database) == {"fill the lamp": ("active", 1)}
-    assert orphans(database) == 0 and dump(database)["relations"] == []
-
-
-# ── facts over time ──
-
-
-def chain_of(database: Database, text: str) -> list[str]:
-    return [one.text for one in supersession.chain(database, "default", identity(database, text))]
-
-
-def test_a_value_that_changes_thrice_is_a_chain(database):
-    texts = ["Retry limit is 5", "The retry limit is now 7", "Retry limit: 9"]
-    put(database, stated(f"## Decisions\n- {texts[0]}\n", 1))
-    put(database, stated(f"## Decisions\n- {texts[2]}\n", 3))
-    put(database, stated(f"## Constraints\n- {texts[1]}\n", 2))
-    assert held(database) == {texts[0]: ("superseded", 1), texts[1]: ("superseded", 1), texts[2]: ("active", 1)}
-    for text in texts:
-        assert chain_of(database, text) == texts[::-1]
-    newest = identity(database, texts[2])
-    (former,) = supersession.replaced(database, "default", [newest])[newest]
-    assert (former.text, former.latest_us, former.path) == (texts[1], 2 * DAY, "memory/default-2--summary.md")
-    drop(database, session(2))
-    assert chain_of(database, texts[0]) == [texts[2], texts[0]]
-    drop(database, session(3))
-    assert held(database) == {texts[0]: ("active", 1)} and chain_of(database, texts[0]) == []
-
-
-def test_what_is_no_longer_used_is_superseded_and_may_come_back(database):
-    put(database, stated("## Decisions\n- use blake3 for content hashes\n- Port: 80\n", 1))
-    put(database, stated("## Decisions\n- we no longer use blake3; xxhash instead\n", 2))
-    assert held(database)["use blake3 for content hashes"] == ("superseded", 1)
-    put(database, stated("## Decisions\n- use blake3 again\n", 3))
-    assert held(database) == {
-        "use blake3 for content hashes": ("superseded", 1), "Port: 80": ("active", 1),
-        "we no longer use blake3; xxhash instead": ("superseded", 1), "use blake3 again": ("active", 1),
-    }  # fmt: skip
-
-
-def test_a_clock_that_went_back_counts_by_its_instant(database):
-    put(database, stated("## Decisions\n- Lamp: oil\n", 1, day=9), stated("## Decisions\n- Lamp: gas\n", 2, day=3))
-    assert held(database) == {"Lamp: oil": ("active", 1), "Lamp: gas": ("superseded", 1)}
-    put(database, stated("## Decisions\n- Lamp: gas\n", 3, day=-400))
-    assert held(database) == {"Lamp: oil": ("active", 1), "Lamp: gas": ("superseded", 2)}
-
-
-def test_a_change_of_the_same_instant_comes_after_and_other_values_contradict(database):
-    put(database, stated("## Decisions\n- Lamp limit: 5\n", 1, day=4))
-    put(database, stated("## Decisions\n- The lamp limit is 7\n", 2, day=4))
-    one, other = identity(database, "Lamp limit: 5"), identity(database, "The lamp limit is 7")
-    assert supersession.conflicts(database, "default", [one, other, "f-none"]) == {one: [other], other: [one]}
-    put(database, stated("## Decisions\n- The lamp limit is now 8\n", 3, day=4))
-    assert [status for status, _ in held(database).values()].count("superseded") == 2
-    assert supersession.conflicts(database, "default", [one, other]) == {}
-    assert len(chain_of(database, "The lamp limit is now 8")) == 3
-
-
-def test_a_blocker_of_one_day_ends_with_the_next_summary_of_a_later_day(database):
-    blocker, other = "The tide tables come from the harbour office this afternoon", "The quay is closed until Friday"
-    put(database, stated(f"## Blockers\n- {blocker}\n- {other}\n", 1, day=2))
-    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 2, day=2))
-    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 3, day=4, project="/code/prism"))
-    assert held(database) == {blocker: ("active", 1), other: ("active", 1)}
-    put(database, stated("# Lamp\n\nTrimmed the wick of the lamp.\n", 4, day=4))
-    assert held(database) == {blocker: ("done", 1), other: ("active", 1)}
-    put(database, stated(f"## Blockers\n- {blocker}\n", 5, day=5))
-    assert held(database) == {blocker: ("active", 2), other: ("active", 1)}
-
-
-def test_a_blocker_and_a_step_end_by_a_later_report(database):
-    blocker, step = "The tide tables have not come from the harbour office", "send the lamp order to the yard"
-    put(database, stated(f"## Blockers\n- {blocker}\n## Next\n- {step}\n", 1))
-    put(database, stated("## Outcome\n- The tide tables arrived from the harbour office.\n", 4))
-    put(database, stated("# Order\n\nSent the lamp order to the yard.\n", 5))
-    assert held(database) == {blocker: ("done", 1), step: ("done", 1)} and recalled(database, "tide OR lamp") == []
-    assert facts.fact(database, "default", identity(database, blocker)).ended_by == "memory/default-4--summary.md"
-    put(database, stated("# Order\n\nSent the lamp order to the yard.\n", 3))
-    assert facts.fact(database, "default", identity(database, step)).ended_by == "memory/default-3--summary.md"
-    drop(database, session(4), session(3))
-    assert held(database) == {blocker: ("active", 1), step: ("done", 1)}
-    put(database, stated(f"## Next\n- {step}\n", 6))
-    assert held(database) == {blocker: ("active", 1), step: ("active", 2)}
-    put(database, stated("# Other\n\nThe tide tables arrived.\n", 7, project="/code/prism"))
-    put(database, stated("# Other\n\nThe tide tables arrived.\n", 8, project=None))
-    put(database, stated("# Other\n\nThe tide tables arrived.\n", 9, agent="scout"))
-    put(database, stated("# Other\n\nThe tide tables arrived.\n", 0))
-    put(database, stated("# Other\n\nThe tide tables arrived.\n", 47))
-    assert held(database)[blocker] == ("active", 1)
-
-
-@pytest.mark.slow
-def test_ten_thousand_values_of_one_subject_cost_what_a_change_touches(database):
-    count = 10_000
-    whole = [stated(f"## Decisions\n- Retry limit: {n} tries\n## Next\n- ask for {n}\n", n) for n in range(count)]
-    started = time.process_time()
-    for begin in range(0, count, 500):
-        put(database, *whole[begin : begin + 500])
-    assert time.process_time() - started < 10  # three seconds, where nobody else works
-    newest = f"Retry limit: {count - 1} tries"
-    assert list(database.execute("select text from entity_attributes f join attribute_sources using (fact)"
-        " where f.status = 'active' and f.aspect = 'decision'")) == [(newest,)]  # fmt: skip
-    changes = database.connection.total_changes()
-    started = time.process_time()
-    put(database, stated("## Decisions\n- The retry limit is now 3\n", count))
-    put(database, stated("## Decisions\n- The retry limit is now 4\n", count + 1, day=count // 2))
-    drop(database, session(77))
-    assert time.process_time() - started < 0.3
-    assert database.connection.total_changes() - changes < 200
-    assert held(database)[newest] == ("superseded", 1) and held(database)["The retry limit is now 3"] == ("active", 1)
-    before = dump(database)
-    settled = facts.settle(database, range(1, count), (), ())
-    assert len(settled) >= count - 9 and dump(database) == before
-
-
-def test_one_subject_in_two_folders_of_a_repository_is_two(database):
-    put(database, stated("## Decisions\n- Database: Postgres\n- Never use eval.\n", 1, inside="services/api"))
-    put(database, stated("## Decisions\n- Database: SQLite\n- Use eval again.\n", 2, inside="services/worker"))
-    put(database, stated("## Decisions\n- Database: DuckDB\n", 3))
-    assert {status for status, _ in held(database).values()} == {"active"}
-    put(database, stated("## Decisions\n- Database: MySQL\n", 4, inside="services/api"))
-    put(database, stated("## Decisions\n- Database: MariaDB\n", 5))
-    outdated = {text for text, (status, _) in held(database).items() if status == "superseded"}
-    assert outdated == {"Database: Postgres", "Database: DuckDB"}
-
-
-def test_what_is_stated_in_two_folders_is_not_replaced_in_one(database):
-    put(database, stated("## Decisions\n- Database: Postgres\n", 1, inside="services/api"))
-    put(database, stated("## Decisions\n- Database: Postgres\n", 2, inside="services/worker"))
-    put(database, stated("## Decisions\n- Database: SQLite\n", 3, inside="services/worker"))
-    assert held(database) == {"Database: Postgres": ("active", 2), "Database: SQLite": ("active", 1)}
-    drop(database, session(1))
-    assert held(database) == {"Database: Postgres": ("superseded", 1), "Database: SQLite": ("active", 1)}
+    assert orphans(database) == 0
 
 
 # ── the same however it came to be ──
 
 WORDS = st.sampled_from(["oil", "gas", "wax", "**Oil**", "src/a.py", "#12"])
-BEGINNINGS = [
-    "",
-    "Lamp: ",
-    "Wick: ",
-    "use ",
-    "we no longer use ",
-    "Switched from oil to ",
-    "The lamp limit is now 5 for ",
-]
+BEGINNINGS = ["", "Lamp: ", "use "]
 ITEM = st.tuples(st.sampled_from(["- ", "- [x] ", "- [ ] "]), st.sampled_from(BEGINNINGS), WORDS)
 OPEN = st.sampled_from(["- send the oil order\n", "- the oil order is not approved yet\n", "- [x] the oil order\n"])
-DONE = st.sampled_from(["- The oil order was sent.\n", "- The oil order is approved.\n", "- #12 is merged.\n"])
 SECTION = st.one_of(
     st.tuples(
         st.sampled_from(["Decisions", "Constraints", "Next steps", "People", "Notes"]), st.lists(ITEM, max_size=3)
     ),
     st.tuples(st.sampled_from(["Next steps", "Blockers"]), st.lists(OPEN, max_size=2)),
-    st.tuples(st.just("Outcome"), st.lists(DONE, max_size=2)),
+    st.tuples(st.sampled_from(["Done", "Resolved"]), st.lists(OPEN, max_size=2)),
 )
 BODY = st.lists(SECTION, max_size=3).map(
     lambda sections: "\n".join(

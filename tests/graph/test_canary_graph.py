@@ -21,10 +21,7 @@ from workbench import NOW, Vault, sampled
 
 from benchmarks import index_rows
 from signet_sync.app.workspace import opened
-from signet_sync.formats.fact import Item
 from signet_sync.formats.handle import LETTERS
-from signet_sync.graph import enrichment
-from signet_sync.graph.store import wordings
 from signet_sync.memories.store import pins
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.named_rows import FACTS, MENTIONS, NODES, SOURCES
@@ -42,7 +39,7 @@ HANDLE = re.compile(r"\b([a-z]-[a-z2-7]{12})\b")
 
 # As in test_canary: each begins unlike the others, and its first letters are not looked for.
 PLACES = ("summary", "opening", "middle", "closing", "compaction", "decision", "person", "file", "package", "issue",
-          "next", "live", "extracted", "arcword", "epochword", "memory", "tag", "sentence", "slot",
+          "next", "live", "memory", "tag", "sentence", "slot",
           "early")  # fmt: skip
 CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
 # The same fact as another session's, in a spelling of its own.
@@ -85,7 +82,6 @@ class Scene:
         if had:
             self.ask("remember", BOTH, "--session", ID)
             self.ask("remember", said("memory"), "--type", "decision", "--session", ID, "--tag", CANARIES["tag"])
-            self.model()
             self.marks()
         else:
             self.shared_marks()
@@ -130,20 +126,6 @@ class Scene:
     def writing(self) -> Iterator[Workspace]:
         with opened(str(self.vault.root), Settings()) as workspace:
             yield workspace
-
-    def model(self) -> None:
-        """What a model stated of the session, and its words for the condensations above it."""
-        with self.writing() as workspace:
-            for artifact in wordings.unread(workspace.database, 99, NOW):
-                if artifact.session_id == ID:
-                    items = [Item("constraint", said("extracted"), 3)]
-                    assert wordings.put_items(workspace.database, artifact, items, "m", NOW)
-            enrichment.rederive(workspace, {("default", self.token, ID)}, now_us())
-            for node in wordings.unworded(workspace.database, 99, NOW):
-                words = "Two sessions bounded the queue."
-                if node.id[0] == "e" or CANARIES["sentence"] in node.content:
-                    words = said("epochword" if node.id[0] == "e" else "arcword")
-                assert wordings.put_wording(workspace.database, node, words, "m", NOW)
 
     @property
     def token(self) -> str:
@@ -200,13 +182,13 @@ class Scene:
             assert orphans(database) == 0
         for table, column in (
             ("session_summary_children", "parent_id"), ("session_summary_children", "child_id"),
-            ("pins", "id"), ("node_telemetry", "id"), ("node_wordings", "id"), ("recall_lines", "id"),
+            ("pins", "id"), ("node_telemetry", "id"), ("recall_lines", "id"),
             ("thread_sessions", "node_id"), ("thread_sessions", "thread_id"), ("memory_thread_heads", "node_id"),
             ("memory_sources", "memory_id"), (SOURCES, "attribute_id"), (SOURCES, "entity_id"),
         ):  # fmt: skip
             left = {row[0] for row in self.vault.rows(f"select {column} from {table}")} - known
             assert not left, (table, column, left)
-        for table, column in (("extractions", "source_path"), (NODES, "source_ref"), ("seals", "path"),
+        for table, column in ((NODES, "source_ref"), ("seals", "path"),
                               (SOURCES, "source_path"), (MENTIONS, "source_path"),
                               ("memory_thread_heads", "source_ref"), ("thread_sessions", "source_ref")):  # fmt: skip
             for (path,) in self.vault.rows(f"select {column} from {table} where {column} is not null"):
@@ -219,8 +201,7 @@ class Scene:
         """Everything of the graph and what belongs to it."""
         found = {}
         for table in ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads",
-                      "entities", "entity_mentions", "entity_attributes", "attribute_sources", "fact_claims",
-                      "fact_reports", "relations",
+                      "entities", "entity_mentions", "entity_attributes", "attribute_sources",
                       "memories", "ledger_rows", "ledger_days", "session_transcripts"):  # fmt: skip
             with self.vault.database() as database:
                 found[table] = list(index_rows.sorted_rows(database, TABLES[table]))
@@ -263,7 +244,6 @@ def test_a_removed_session_is_as_if_it_never_was(scene: Scene, tmp_path: Path) -
             assert answer.code == 2 and answer.json["error"]["code"] == "unknown-handle", (command, one, answer)
     for word in CANARIES.values():
         assert scene.vault.call("recall", word, "--json").json["hits"] == []
-    assert scene.vault.rows("select count(*) from node_wordings") == [(1,)], "that of the week that it was not in"
     after = scene.derived(), pages(scene.vault)
     scene.vault.reindex("--full")
     assert (scene.derived(), pages(scene.vault)) == after, "a rebuild gives the same"
@@ -302,7 +282,7 @@ def test_a_session_whose_files_had_vanished_goes_as_well(tmp_path: Path) -> None
         if ID.encode() in path.read_bytes():
             path.unlink()
     scene.vault.reindex()
-    assert {word for _, word in scene.leaks()} >= {CANARIES["memory"], CANARIES["extracted"], CANARIES["live"]}
+    assert {word for _, word in scene.leaks()} >= {CANARIES["memory"], CANARIES["live"]}
     remove(scene)
     assert scene.leaks() == []
     scene.sound()

@@ -11,7 +11,7 @@ import pytest
 from test_derivers import Database, Source, deriving, drop, follow, opened, pipeline, put, rebuilt, rows
 from workbench import Vault, numbered, sampled
 
-from signet_sync.formats.fact import Distilled, Mention, Relation
+from signet_sync.formats.fact import Distilled, Mention
 from signet_sync.graph.projects import Project, make_place, possible_roots, rebased, top_of
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import SessionFilter
@@ -85,16 +85,14 @@ def test_places() -> None:
 
 def test_norms_begin_with_the_project() -> None:
     top, other = "/wt/lantern", "/wt/lantern2/src/x.py"
-    mentions = [("project", top), ("path", f"{top}/src/x.py"), ("issue", f"{top}#7"), ("path", other), ("package", "x")]
+    mentions = [("project", top), ("path", f"{top}/src/x.py"), ("issue", f"{top}#7"), ("path", other), ("person", "x")]
     found = Distilled(
         (),
         tuple(Mention(kind, "name", norm, 1) for kind, norm in mentions),  # type: ignore[arg-type]
-        (Relation("part-of", ("path", f"{top}/src/x.py"), ("project", top), 1),),
     )
     again = rebased(found, Project(ORIGIN, top))
     assert [one.norm for one in again.mentions] == [ORIGIN, f"{ORIGIN}/src/x.py", f"{ORIGIN}#7", other, "x"]
     assert again.mentions[0].name == "lantern"
-    assert again.relations == (Relation("part-of", ("path", f"{ORIGIN}/src/x.py"), ("project", ORIGIN), 1),)
     assert rebased(found, Project(top, top)) is found and rebased(found, Project("", "")) is found
 
 
@@ -230,15 +228,15 @@ def test_sessions_are_listed_by_their_project_its_root_folder_or_name(vault: Vau
 
 
 def test_a_thread_leaves_out_what_a_later_session_ends_until_that_is_removed(database: Database) -> None:
-    first = "# One\n\n## Decisions\n\n- The retry limit is 5\n\n## Blockers\n\n- waiting for the signing key from ops\n"
-    then = "# Two\n\nThe signing key from ops arrived.\n\n## Decisions\n\n- The retry limit is 7\n"
+    first = "# One\n\n## Next steps\n\n- trim the wick\n\n## Blockers\n\n- waiting for the signing key from ops\n"
+    then = "# Two\n\n## Resolved\n\n- Waiting for the signing key from ops.\n\n## Next steps\n\n- fill the lamp\n"
     _, later = grown(database, session(1, "/home/ada/lantern", body=first), session(9, "/home/ada/lantern", body=then))
-    told = "select told ->> '$.decisions', told ->> '$.blockers' from memory_thread_heads"
-    assert [*database.execute(told)] == [('["The retry limit is 7"]', "[]")]
+    told = "select next_action, told ->> '$.blockers' from memory_thread_heads"
+    assert [*database.execute(told)] == [("fill the lamp", "[]")]
     stages = pipeline()
     drop(database, later)
     follow(database, stages, later)
-    assert [*database.execute(told)] == [('["The retry limit is 5"]', '["waiting for the signing key from ops"]')]
+    assert [*database.execute(told)] == [("trim the wick", '["waiting for the signing key from ops"]')]
     before = rows(database, stages)
     assert rebuilt(database, stages) == before
 

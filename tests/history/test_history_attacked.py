@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from history_vault import HistoryVault, git
+from history_vault import HistoryVault
 from hostile_repositories import REFUSED, RUN, Traps
 from workbench import NOW, ROOT, Vault, contents, numbered
 
@@ -23,7 +23,6 @@ SESSION = numbered(1)["session_id"]
 COMMANDS = (
     ("checkpoint", "--json", "trapped"),
     ("history", "--json", "--diff"),
-    ("history", "restore", "a.md", "--at", "HEAD~2", "--json"),
     ("history", "forget", "--yes", "--json", "--now", NOW),
     ("remove", SESSION, "--reason", "asked", "--yes", "--json", "--now", NOW),
     ("check", "--json"),
@@ -117,8 +116,8 @@ def test_no_trap_fires_whatever_is_asked(vault, tmp_path):
     assert len(answers) == len(COMMANDS), run
     assert [code for code, _, _ in answers[:-1]] == [0] * (len(COMMANDS) - 1), answers
     told = [json.loads(out) for _, out, _ in answers]
-    assert told[0]["ok"] and told[2]["restored"] and told[3]["ok"]
-    assert told[4]["git_history"] == "contains"  # git itself was asked, and found on the way that is not the trap's
+    assert told[0]["ok"] and told[2]["ok"]
+    assert told[3]["git_history"] == "contains"  # git itself was asked, and found on the way that is not the trap's
     assert traps.fired() == [] and not (tmp_path / "nowhere").exists()
 
 
@@ -128,11 +127,11 @@ def test_what_leads_elsewhere_is_refused_whatever_is_asked(vault, tmp_path, name
     traps = Traps(tmp_path / "traps")
     REFUSED[name](HistoryVault(vault.root), traps)
     before = contents(tmp_path, but=[".signet", "state"])
-    for command in COMMANDS[:4]:
+    for command in COMMANDS[:3]:
         assert refused(vault, *command) == "unsafe-repository"
     after = contents(tmp_path, but=[".signet", "state"])
     assert {path: raw for path, raw in after.items() if path in before} == before and traps.fired() == []
-    assert done(vault, *COMMANDS[4])["git_history"] in ("unknown", "clean")  # the session goes all the same
+    assert done(vault, *COMMANDS[3])["git_history"] in ("unknown", "clean")  # the session goes all the same
     assert len(list(vault.memory.glob("*--summary.md"))) == 1 and traps.fired() == []
 
 
@@ -271,31 +270,3 @@ def test_a_person_at_work_and_we_do_not_lose_a_commit(past):
     assert sum(subject.startswith("ours") for subject in subjects) == outcomes.count("committed")
     assert past.git("fsck", "--strict", "--no-dangling") == ""
     assert past.git("status", "--porcelain", "--", "a.md") in ("", " M a.md\n")
-
-
-# ── names ──
-
-
-NAMES = (
-    *(".GIT/config", "git~1/hooks/post-commit", ".git /config", ".g\u200cit/config", "a/.git/config", ".Signet/x"),
-    *(".\u017fignet/workspace-id", "memory/Tombstones/x.json"),
-)
-
-
-def test_a_name_that_some_system_takes_for_ours_is_not_restored(vault):
-    """A history that came from elsewhere may hold it."""
-    blob = git(vault.root, "hash-object", "-w", "a.md").strip()
-    for path in NAMES:
-        *folders, name = path.split("/")
-        tree = made_tree(vault, f"100644 blob {blob}\t{name}")
-        for folder in reversed(folders):
-            tree = made_tree(vault, f"040000 tree {tree}\t{folder}")
-        commit = git(vault.root, "commit-tree", "-m", "x", tree).strip()
-        assert refused(vault, "history", "restore", path, "--at", commit, "--json") == "not-restorable", path
-    assert not (vault / "a").exists() and not (vault / "git~1").exists()
-
-
-def made_tree(vault, line):
-    command = ["git", "-C", vault.root, "mktree", "-z"]
-    made = subprocess.run(command, input=f"{line}\0".encode(), capture_output=True, check=True)
-    return made.stdout.decode().strip()

@@ -1,4 +1,4 @@
-"""`checkpoint`, `history` and `history restore` as a person meets them, and the commits that come by themselves."""
+"""`checkpoint` and `history` as a person meets them, and the commits that come by themselves."""
 
 from __future__ import annotations
 
@@ -57,12 +57,6 @@ def commits(vault: Vault, *options: str) -> list[dict[str, str]]:
 
 def subjects(vault: Vault) -> list[str]:
     return [commit["subject"] for commit in commits(vault)]
-
-
-def restore(vault: Vault, path: str, revision: str = "HEAD", *, code: int = 0) -> Any:
-    answer = vault.call("history", "restore", path, f"--at={revision}", "--json")
-    assert answer.code == code, answer
-    return answer.json if not code else answer.json["error"]
 
 
 def note(vault: Vault, text: str, path: str = "notes.md") -> Path:
@@ -174,9 +168,7 @@ def test_files_left_out_are_named_and_keep_their_committed_version(vault):
     shown = vault.call("checkpoint").out
     assert shown.splitlines()[0] == "workspace tree is clean; no commit created"
     assert "notes/grows.md" in shown and "notes/key.md" in shown
-    (vault / "notes/grows.md").unlink()
-    restore(vault, "notes/grows.md")
-    assert (vault / "notes/grows.md").read_text() == "small\n"
+    assert not git or run_git(vault.root, "show", "HEAD:notes/grows.md") == "small\n"
 
 
 @pytest.mark.skipif(not git, reason="needs git")
@@ -195,8 +187,7 @@ def test_a_damaged_or_foreign_cache_does_no_harm(vault):
     shutil.rmtree(vault / ".git")
     note(vault, "Another.\n", "other.md")
     assert not checkpoint(vault, "anew")["skipped"]
-    (vault / "notes.md").unlink()
-    assert restore(vault, "notes.md")["restored"]
+    assert not git or run_git(vault.root, "show", "HEAD:notes.md") == "A plan.\n"
 
 
 @pytest.mark.skipif(not git, reason="needs git")
@@ -420,90 +411,6 @@ def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):
         commits.due = 0.0
         commits.run_due()
         assert commits.due == math.inf and commits._process is None
-
-
-# ── restore ──
-
-
-def kept(vault: Vault, folder: str = ".", stem: str = "notes") -> list[str]:
-    return sorted(path.read_text() for path in (vault / folder).glob(f"{stem}.user-*.md"))
-
-
-def test_restore_brings_a_file_back_and_loses_nothing(vault):
-    place = note(vault, "one\n")
-    first = checkpoint(vault, "one")["oid"]
-    assert restore(vault, "notes.md") == {"path": "notes.md", "oid": first, "restored": False, "kept": None}
-    note(vault, "two\n")
-    checkpoint(vault, "two")
-    assert restore(vault, "notes.md", first)["restored"] and place.read_text() == "one\n"
-    assert kept(vault) == []  # the newest commit holds it
-    note(vault, "three\n")
-    done = restore(vault, str(place), "HEAD~1")
-    assert place.read_text() == "one\n" and kept(vault) == ["three\n"]
-    assert (vault / done["kept"]).read_text() == "three\n"
-    place.unlink()
-    assert restore(vault, "notes.md")["restored"] and place.read_text() == "two\n"
-    assert "restored notes.md as of " in vault.call("history", "restore", "notes.md", "--at", first).out
-
-
-def test_restore_refuses_what_is_no_file_of_the_history(vault):
-    note(vault, "one\n")
-    checkpoint(vault)
-    before = contents(vault.root)
-    for path, code in {
-        "../outside.md": "path-escape",
-        "/etc/passwd": "path-escape",
-        ".git/config": "not-restorable",
-        "sub/.GIT/config": "not-restorable",
-        ".signet/workspace-id": "not-restorable",
-        "memory/tombstones/default--abcdefghijklmnop.md": "not-restorable",
-        "never.md": "not-in-revision",
-    }.items():
-        error = restore(vault, path, code=3 if code == "path-escape" else 2)
-        assert error["code"] == code and error["hint"]
-    for revision in ("deadbeef", "HEAD~99", "main@{1}", "--all", ":/x"):
-        assert restore(vault, "notes.md", revision, code=2)["code"] == "unknown-revision"
-    assert contents(vault.root) == before
-
-
-def test_restore_refuses_what_was_removed(vault):
-    paths = vault.session()
-    vault.reindex()
-    checkpoint(vault)
-    assert vault.call("remove", paths["manifest"], "--reason", "asked", "--yes").code == 0
-    for kind in ("summary", "manifest"):
-        error = restore(vault, paths[kind], code=2)
-        assert error["code"] == "removed-session" and not (vault / paths[kind]).exists()
-
-
-def test_restore_writes_a_sealed_artifact_only_as_it_was_sealed(vault):
-    path = vault.session()["summary"]
-    vault.reindex()
-    sealed = (vault / path).read_bytes()
-    checkpoint(vault, "sealed")
-    (vault / path).write_bytes(sealed + b"Later.\n")
-    checkpoint(vault, "changed")
-    assert restore(vault, path, code=2)["code"] == "sealed"
-    (vault / path).unlink()
-    vault.reindex()
-    assert restore(vault, path, "HEAD~1")["restored"] and (vault / path).read_bytes() == sealed
-    assert vault.call("violations", "list", "--json").json == {"violations": []}
-
-
-def test_restore_of_a_page_brings_peoples_words_alone(vault):
-    paths = vault.session(1)
-    vault.session(2)
-    vault.reindex()
-    page = vault / "MEMORY.md"
-    page.write_text("My words.\n\n" + page.read_text())
-    checkpoint(vault, "mine")
-    page.write_text(page.read_text().replace("My words.", "Other words."))
-    vault.call("remove", paths["manifest"], "--reason", "asked", "--yes")
-    assert restore(vault, "MEMORY.md")["restored"]
-    text = vault.page()
-    assert text.startswith("My words.\n") and "number 1 bounded" not in text and "number 2 bounded" in text
-    assert kept(vault, stem="MEMORY")[0].startswith("Other words.")
-    assert restore(vault, "ledger/2026/03/28.md", code=2)["code"] == "not-restorable"
 
 
 # ── a clone ──

@@ -57,7 +57,6 @@ def everything(past):
     past.begin()
     assert past.commit("trapped").outcome == "committed"
     assert past.log()[0].subject == "trapped"
-    assert past.data("a.md") == b"three\n" and past.data("a.md", "HEAD~1") == b"two\n"
     assert "+three" in past.diff("HEAD~1").text
 
 

@@ -13,6 +13,8 @@ from signet_sync.errors import ConfigError, ProviderError
 from signet_sync.llm import prompts, providers, synthesis
 from signet_sync.llm.prompts import clean_sentence, clean_summary, sentence_prompt, summary_prompt
 from signet_sync.llm.synthesis import for_one_flow, propose_sentence, propose_summary, provider_for
+from signet_sync.sessions import model_proposals
+from signet_sync.sessions.model_proposals import Proposals
 from signet_sync.settings.model import Settings
 
 SECRET = "ghp_" + "Zk3vQ9xLm2Rt7Yw1Bn5Hc8Dp4Fs6Gj0Aq2We"
@@ -269,8 +271,7 @@ def test_a_sentence_that_names_what_nobody_said_is_none(log):
 def test_nobody_is_asked_nothing(log, monkeypatch):
     monkeypatch.setattr(prompts, "summary_prompt", None)
     monkeypatch.setattr(prompts, "sentence_prompt", None)
-    for provider in (providers.NullProvider(), for_one_flow(providers.NullProvider())):
-        assert summary(provider) is None and sentence(provider) is None
+    assert summary(providers.NullProvider()) is None and sentence(providers.NullProvider()) is None
     assert log == []
 
 
@@ -280,6 +281,22 @@ def test_a_failure_is_said_once_and_without_text(log):
     assert summary(provider, "hidden words") is None and sentence(provider) is None
     assert log == ["fixed gave no summary: no answer within 5 s (give it longer)"]
     assert len(broken.asked) == 1, "after a failure the flow does not ask again"
+
+
+def test_a_model_that_failed_twice_in_a_row_is_left_alone_for_a_while(log, monkeypatch):
+    broken = Fixed(*[ProviderError("no answer")] * 3, "Bounded the retries of the parser.")
+    clock = [0.0]
+    monkeypatch.setattr(model_proposals.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(synthesis, "provider_for", lambda settings, root, environ: broken)
+    settings = Settings(llm_provider="command", llm_command=("sh",))
+    propose = model_proposals.proposer(settings, "/", {})
+    words = {"kind": "compact", "summary": None, "project": None, "harness": None}
+    for _ in range(5):
+        assert propose("Fixed the parser.", **words) == Proposals()
+    assert len(broken.asked) == 2
+    clock[0] += model_proposals.REST
+    assert propose("Fixed the parser.", **words) == Proposals() and len(broken.asked) == 3
+    assert propose("Bounded the retries of the parser.", **words).sentence and len(broken.asked) == 4
 
 
 def test_an_empty_answer_is_said(log):

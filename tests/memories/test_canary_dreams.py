@@ -137,14 +137,3 @@ def test_what_only_the_diary_tells_of_is_forgotten_all_the_same(scene: Scene) ->
     assert scene.leaks(*OF_MEMORY, scene.own, git=False) == []
     page = scene.vault.page("DREAMS.md")
     assert page.count("^m-") == 2 and "- 1 forgotten since" in page
-
-
-def test_a_kept_copy_of_a_page_does_not_bring_back_what_was_forgotten(scene: Scene) -> None:
-    (copy,) = (path.name for path in scene.vault.root.glob("MEMORY.user-*"))
-    scene.ask("forget", scene.own)
-    assert scene.ask("history", "restore", copy, "--at", "HEAD", code=2)["code"] == "not-restorable"
-    for page in ("MEMORY.md", "DREAMS.md"):
-        (scene.vault / page).unlink()
-        scene.vault.call("history", "restore", page, "--at", "HEAD", "--now", NOW)
-        scene.ask("reindex")
-    assert scene.leaks(*OF_MEMORY, scene.own, git=False) == []

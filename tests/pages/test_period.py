@@ -31,7 +31,6 @@ def test_a_week_by_project() -> None:
             PeriodFact("f-aaaaaaaaaaaa", LANTERN, AT, "decision", "lantern keeps the queue in SQLite."),
             PeriodFact("f-bbbbbbbbbbbb", LANTERN, AT - DAY, "decision", "lantern keeps the queue in SQLite"),
             PeriodFact("f-cccccccccccc", LANTERN, AT, "blocker", "lantern waits for Jo."),
-            PeriodFact("f-dddddddddddd", MILL, AT, "blocker", "The wheel is stuck.", is_over=True),
             PeriodFact("f-eeeeeeeeeeee", "/home/ada/other", AT, "constraint", "Nothing runs at night."),
         ],
         [
@@ -44,7 +43,7 @@ def test_a_week_by_project() -> None:
         == f"""\
 # What happened from 2026-03-23 to 2026-03-29
 
-3 sessions in 2 projects · 3 decisions · 1 blocker open · 1 solved · 1 memory kept · 1 promoted
+3 sessions in 2 projects · 3 decisions · 1 blocker open · 1 memory kept · 1 promoted
 
 ## lantern: 1 session
 
@@ -61,10 +60,6 @@ Decided:
 ## mill: 1 session
 
 - Mar 28 (done): The wheel of the mill turns again. ^s-aaaaaa
-
-Solved:
-
-- The wheel is stuck. (Mar 29) ^f-dddddd
 
 ## Without a project: 1 session
 

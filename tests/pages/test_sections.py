@@ -420,23 +420,6 @@ def test_the_line_of_a_fact_and_of_a_memory(aspect, prefix):
     assert sections.memory_line(memory, TODAY) == f"{prefix}A thing of two lines (remembered Mar 28)"
 
 
-def test_a_fact_says_what_it_replaced_and_what_contradicts_it():
-    at, path = rows.us("2026-03-28"), rows.path_of(1, "2026-03-28")
-    fact = sections.FactView("f-1", "decision", "Retry limit: 9", "/code/lantern", at, path)
-    before = sections.ReplacedFact("f-bbbbbbbbbbbb", "retry limit: 7", rows.us("2026-03-20"))
-    assert sections.fact_line(fact._replace(replaced=before), TODAY) == (
-        "Retry limit: 9 (lantern, Mar 28, was 7 until Mar 20 ^f-bbbbbb)"
-    )
-    other = before._replace(text="We give up after seven tries")
-    assert sections.fact_line(fact._replace(replaced=other), TODAY, grouped=True) == (
-        "Retry limit: 9 (Mar 28, replaces ^f-bbbbbb)"
-    )
-    against = fact._replace(against=(("f-cccccccccccc", "Retry limit: 5", rows.us("2026-03-27")),))
-    assert sections.fact_line(against, TODAY) == (
-        "contradicting: Retry limit: 9 (Mar 28) / Retry limit: 5 (Mar 27) ^f-cccccc (lantern)"
-    )
-
-
 def test_the_line_of_a_pinned_node():
     view = sections.PinnedView(
         "s-1", "summary", "The wick burns", "/code/lantern", rows.us("2026-03-28"), rows.path_of(1, "2026-03-28")
@@ -444,6 +427,13 @@ def test_the_line_of_a_pinned_node():
     assert sections.pinned_line(view, TODAY) == "The wick burns (summary, lantern, Mar 28)"
     arc = view._replace(source_type="condensation", project=None, path=None)
     assert sections.pinned_line(arc, TODAY) == "The wick burns (condensation, Mar 28)"
+
+
+def test_of_an_older_list_only_what_is_pinned_is_shown(database):
+    older = rows.fact(database, "next", "Trim the wick", "2026-03-27", status="past")
+    assert f"^{older[:8]}" not in page(database).text
+    rows.pin(database, older)
+    assert f"^{older[:8]}" in page(database).text
 
 
 def test_what_a_thread_does_next_does_not_stand_again(database):

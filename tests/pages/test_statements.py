@@ -111,7 +111,7 @@ def path(number: int) -> str:
     return f"memory/2026-03-2{number}T10-00-00.000Z--{'abcdefghi'[number] * 16}--summary.md"
 
 
-def test_what_a_thread_says_is_no_line_of_its_own_and_old_plans_give_way_to_new_ones():
+def test_what_a_thread_says_is_no_line_of_its_own():
     lantern, blocker = "/code/lantern", "The broker of the test bed is down since Monday, so no start can be measured."
     thread = ThreadView(
         "t-aaaaaaaaaaaa", lantern, None, "codex", "blocked", 3, NOW_US - DAY,
@@ -123,7 +123,7 @@ def test_what_a_thread_says_is_no_line_of_its_own_and_old_plans_give_way_to_new_
 
     facts = [
         fact("a", "blocker", blocker), fact("b", "next", "measure the start."), fact("c", "next", "Ask Bob"),
-        fact("d", "next", "Find the broker", 3), fact("e", "decision", "The queue is read lazily"),
+        fact("e", "decision", "The queue is read lazily"),
         fact("g", "decision", "Retries: five"),
     ]  # fmt: skip
     text = shown(SectionInputs([thread], facts, [MemoryView("m-aaaaaaaaaaaa", "decision", "Ask Bob", NOW_US)]))

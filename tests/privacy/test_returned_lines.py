@@ -69,17 +69,6 @@ def blocker(vault: Vault) -> None:
     )
 
 
-def replaced(vault: Vault) -> None:
-    session(vault, 1, "Storage: Redis")
-    session(vault, REMOVED, f"Storage: {WORD}")
-
-
-def contradiction(vault: Vault) -> None:
-    same = numbered(REMOVED)["captured_at"]
-    session(vault, REMOVED, f"Storage: {WORD}")
-    session(vault, 4, "Storage: Redis", captured_at=same)
-
-
 def condensation(vault: Vault) -> None:
     session(vault, 1, "Charts are drawn at night.")
     session(vault, 4, "Tides are read at night.", captured_at="2026-02-03T10:00:00.000Z")
@@ -122,8 +111,6 @@ KINDS: dict[str, tuple[Callable[[Vault], None], str]] = {
         blocker,
         r"^- \*\*lantern\*\* .* Blocked: The WORD waits for the key of the harbour office\. \^s-\w+ .*\^t-\w+$",
     ),
-    "a replaced fact": (replaced, r"^- Storage: Redis \(lantern, Mar 28, was WORD until Mar 28 \^f-\w+\) \^f-\w+$"),
-    "a contradiction": (contradiction, r"^- contradicting: .*WORD.* \^f-\w+$"),
     "a condensation": (condensation, r"^- Feb 3 to Feb 5 · lantern, 3 sessions: .*WORD.* \[\[.*\]\] \^a-\w+$"),
     "a pin": (pinned_condensation, r"^- 📌 .*WORD.* \(condensation, lantern, Mar 18\) \[\[.*\]\] \^a-\w+$"),
     "a project's heading": (heading, r"^### WORD$"),

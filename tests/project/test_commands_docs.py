@@ -11,71 +11,46 @@ import click
 from command_lines import leaves
 
 from signet_sync.cli import main
-from signet_sync.cli.commands import ALIASES, COMMANDS, GROUPS
+from signet_sync.cli.commands import COMMANDS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
+COMMON = {"--agent", "--json", "--now"}
 
 HEAD = """\
 # Commands
 
-Every command with its options, by group, generated from the command line; `signet-sync COMMAND --help` explains them.
-
-{groups}
-
-## Options
+Every command with the options of its own, made from the command line; `--help` of a command explains them.
 
 Before or after the name of any command:
 
 {everywhere}
 
-Before or after the name of a command that lists them:
+Before or after the name of most commands (`--help` of a command says which):
 
 {some}
 
-Every command that prints data takes `--json`: one document on stdout and nothing else. Messages go to stderr. Below,
-`--json` leads to the JSON Schema of the command's document. An error is a document as well ([schema](json/error.json)):
+`--json` prints one document on stdout and nothing else; messages go to stderr. The site of the documentation has a JSON
+Schema of each document. An error is a document as well:
 
 ```json
-{{
-  "error": {{
-    "code": "unknown-session",
-    "message": "no session of agent default is called '7rhx2agccvsngmt3'",
-    "hint": "signet-sync search finds sessions",
-    "path": null
-  }}
-}}
+{{"error": {{"code": "unknown-session", "message": "no session of agent default is called '7rhx2agccvsngmt3'",
+           "hint": "signet-sync search finds sessions", "path": null}}}}
 ```
 
 `signet-sync recall "who reviews releases" --json --limit 1` prints:
 
 ```json
-{{
-  "query": "who reviews releases",
-  "hits": [
-    {{
-      "tier": "memory",
-      "id": "m-4s3izrsisuw6",
-      "text": "Jo reviews lantern's releases.",
-      "path": null,
-      "score": 0.71,
-      "why": "a remembered person, 2026-03-24"
-    }}
-  ]
-}}
+{{"query": "who reviews releases", "hits": [
+  {{"tier": "memory", "id": "m-4s3izrsisuw6", "text": "Jo reviews lantern's releases.", "path": null, "score": 0.71,
+   "why": "a remembered person, 2026-03-24"}}]}}
 ```
 
 Exit codes: 0 success, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent is running, 5
 halted for safety, 130 interrupted.
-
-A word in the place of a command's name that is none stands for the first of these that the program, or the group, has:
-
-{aliases}
 """
 GROUP = """
 ## {title}
 
-| command | does | options |
-|---|---|---|
 """
 
 
@@ -86,23 +61,18 @@ def option_lines(context: click.Context, *, everywhere: bool) -> Iterator[str]:
             yield f"* `{record[0]}`: {' '.join(record[1].split())}"
 
 
-def names(command: click.Command, file: str) -> str:
-    """The long names of a command's options; `--json` leads to the schema of its document."""
+def names(command: click.Command) -> str:
+    """The long names of the options that are a command's own."""
     options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
-    shown = [max(option.opts, key=len) for option in options if not option.hidden]
-    return " ".join(f"[`{name}`](json/{file}.json)" if name == "--json" else f"`{name}`" for name in shown)
+    shown = (max(option.opts, key=len) for option in options if not option.hidden)
+    return " ".join(f"`{name}`" for name in shown if name not in COMMON)
 
 
 def generated() -> str:
     context = click.Context(main.group, info_name="signet-sync", help_option_names=["-h", "--help"])
     page = HEAD.format(
-        groups="\n".join(
-            f"* [{name}](#{name}): {', '.join(f'`{one}`' for one, listed in COMMANDS.items() if listed.group == name)}"
-            for name in GROUPS
-        ),
         everywhere="\n".join(option_lines(context, everywhere=True)),
         some="\n".join(option_lines(context, everywhere=False)),
-        aliases="\n".join(f"* `{alias}`: {', '.join(f'`{one}`' for one in known)}" for alias, known in ALIASES.items()),
     )
     group = None
     for words, command in leaves(main.group, hidden=False):
@@ -113,10 +83,10 @@ def generated() -> str:
         arguments = [
             parameter.make_metavar(below) for parameter in command.params if isinstance(parameter, click.Argument)
         ]
-        call = " ".join((*words, *arguments)).replace("|", "\\|")
-        text = " ".join((command.help or command.short_help or "").replace("\b", "").partition("\f")[0].split())
-        first = re.split(r"(?<=\.) (?=[A-Z({])", text)[0].replace("|", "\\|")
-        page += f"| `{call}` | {first} | {names(command, '-'.join(words))} |\n"
+        call = " ".join((*words, *arguments))
+        text = " ".join((command.help or command.short_help or "").partition("\n\n")[0].split())
+        first = re.split(r"(?<=\.) (?=[A-Z({])", text)[0]
+        page += f"* `{call}`: {first} {names(command)}".rstrip() + "\n"
     return page
 
 

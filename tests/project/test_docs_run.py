@@ -91,7 +91,7 @@ class Reader:
             return checkout
         assert self.type("signet-sync demo", self.home) == ""
         self.environ["SIGNET_WORKSPACE"] = str(self.home / "signet-demo")
-        if page.name == "coming-from-signet.md":
+        if page.name == "coming-from.md":
             signet_database.build(self.home / "signet-demo")
         return self.home
 

@@ -14,54 +14,32 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-Every setting, generated from `signet_sync.settings.model.Settings`. Sources in order of precedence: flags, environment,
-your own `config.toml` (`~/.config/signet-sync/` on Linux, `~/Library/Application Support/signet-sync/` on macOS, or
-`SIGNET_CONFIG`), the workspace's `signet-sync.toml`, defaults. Because a workspace may come from a checkout, its file
-cannot make the marked settings: it can run nothing, send nothing and write nowhere else.
-
-A broken `signet-sync.toml` stops nothing. For each value that cannot be used, the last good one counts (it is kept in
-the state folder), else the default; `status`, `doctor`, the log and MEMORY.md report it. So a typing error neither
-shows what `noise.*` hides nor assigns sessions to another agent.
-
-An error in `config.toml` or the environment makes commands fail. Hooks, the agent, `session …`, `transcript …` and the
-MCP server use the valid part, but ask no language model, write no history and delete no kept data until it is
-corrected.
-
-The environment variable of a setting is its key in capitals: `watch.mode` is `SIGNET_WATCH_MODE`. In addition,
-`SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and `SIGNET_STATE` the
-folder with the state of all workspaces.
+Every setting, made from the code. In order of precedence: options of a command, environment, your own `config.toml`
+(`~/.config/signet-sync/` on Linux, `~/Library/Application Support/signet-sync/` on macOS, or `SIGNET_CONFIG`), the
+workspace's `signet-sync.toml`, defaults. A workspace may come from a checkout, so its file cannot make the settings
+marked *own*: it can run nothing, send nothing and write nowhere else.
 
 `signet-sync settings list` shows each value and where it is from, `settings explain NAME` what it may be, and
 `settings set NAME VALUE` changes it in your own file, whose comments stay.
 
-| key | default | meaning |
-|---|---|---|
+The environment variable of a setting is its key in capitals: `watch.mode` is `SIGNET_WATCH_MODE`. `SIGNET_WORKSPACE`
+names the workspace, `SIGNET_DB` the database, `SIGNET_STATE` the folder with the state of all workspaces.
+
+**A broken `signet-sync.toml`** stops nothing. For a value that cannot be used, the last good one counts, else the
+default; `status`, `doctor`, the log and MEMORY.md report it.
+
+**A broken `config.toml`** or environment: `reindex`, `check`, `render`, `context` and commands that change data exit with
+2; most others that read still work. Hooks, the agent and the MCP server use the valid part, but ask no model, write no
+history and delete no kept data until it is corrected.
+
 """
 
 TAIL = """
 ## A language model
 
-Without a model, rules make summaries and sentences from the session's own words. A model proposes them instead (one
-call each), and its text is checked. If it is slow, fails or says nothing useful, the rules' text is used after
-`timeout` seconds at most.
-
-Two more things are asked for later, newest first:
-
-* Facts of each summary and compaction, one call each. A fact is kept if it quotes its artifact in the artifact's words;
-  it neither closes nor replaces facts found by rules. To avoid these calls, name a provider under `[llm.synthesis]`
-  only.
-* A paragraph about each arc and epoch, one call whenever its sessions change.
-
-All calls share one budget, `llm.daily_tokens` a UTC day, in all workspaces. Before a call its prompt (estimated a third
-too high) and its longest answer must fit in what is left; otherwise rules are used, which is logged once a day. Then
-the tokens that the server reports count, or an estimate. A program's own prompts are not seen, and nobody can stop a
-server that ignores the limit of an answer. The record is `llm-tokens.json` in the folder with the state of all
-workspaces; if it is damaged, no model is asked until the next day.
-
-`doctor` names models of this machine.
-
-A run asks for at most 20 of each and starts nothing new after a minute. Failed requests are repeated a day later. After
-two failures in a row the model is not asked for a quarter of an hour.
+Rules make the summary and the sentence of a session from its own words. If you name a model, it proposes them: one call
+each, at the session's end, and its text is checked. If it fails, takes longer than `timeout` seconds or says nothing
+useful, the rules' text is used. After two failures in a row a process does not ask for a quarter of an hour.
 
 ```toml
 [llm]
@@ -69,28 +47,31 @@ provider = "ollama"
 model = "qwen3:4b"
 ```
 
-| provider | endpoint | environment variable of the key |
+| provider | endpoint | variable with the key |
 |---|---|---|
 {servers}
-| `command` | – (a program of yours: `command = ["llm", "-m", "small"]`) | – |
+| `command` | a program of yours: `command = ["llm", "-m", "small"]` | – |
 | `none` | – | – |
 
-All but the last two use a server with OpenAI's `/chat/completions` and need the extra `llm`. An
-`endpoint` of your own replaces the default; it is then sent only the key named by `api_key_env` or `api_key_file`.
+A server needs the extra `llm` and is asked at `/chat/completions`. An `endpoint` of your own replaces the default; it
+is sent only the key that `api_key_env` or `api_key_file` names. A program gets the prompt on stdin and prints the
+answer; it runs in your home folder and is ended at the timeout. `doctor` names models of this machine.
 
-`[llm.synthesis]` sets single keys of `[llm]` otherwise for summaries, sentences and paragraphs; facts are always asked
-for with `[llm]`. `provider = "none"` or `enabled = false` there turn the former off. With another `provider` there only
-the timeout of `[llm]` counts, and a key is sent to no other server than the one it was set for.
+**Budget.** All calls share `llm.daily_tokens` a UTC day, in all workspaces. Before a call, its prompt (by estimate) and
+its longest answer must fit in what is left; otherwise rules are used, and the log says so once a day. Then what the
+server reports counts. The record is `llm-tokens.json` in the folder with the state of all workspaces; if it is damaged,
+no model is asked until the next day.
 
-If no provider is named, Signet's `agent.yaml` in the workspace is read for `enabled` and `provider` under
-`memory.pipelineV2`. It can switch the model off, or select a provider whose `endpoint` (with a `model`) or `command` is
-in your settings. A checkout can therefore never decide where your sessions are sent.
+**`[llm.synthesis]`** sets single keys of `[llm]` otherwise; `provider = "none"` or `enabled = false` there turn the
+model off. With another `provider` there only the timeout of `[llm]` counts, and a key is sent to no server but the one
+that it was set for.
 
-A program gets the prompt on stdin and prints the answer. It runs in your home folder with `SIGNET_SYNC_CHILD=1` set,
-and is killed with its child processes at the timeout.
+**Signet's `agent.yaml`** in the workspace is read if no provider is named, for `enabled` and `provider` under
+`memory.pipelineV2`. It can switch the model off, or choose a provider whose `endpoint` (with a `model`) or `command` is
+in your settings: a checkout never decides where your sessions are sent.
 
-`[embeddings]` names a model that makes vectors, on one of these servers or in a folder: see
-[recall.md](recall.md#similar-in-meaning). It takes nothing from the other blocks.
+**`[embeddings]`** names a model on one of these servers that makes vectors ([recall](recall.md#similar-in-meaning)). It
+takes nothing from the other blocks.
 """
 
 
@@ -114,10 +95,9 @@ def generated() -> str:
             if isinstance(default, bool)
             else str(default)
         )
-        shown = f"`{plain}`"
-        own = "" if allowed else " *Not in a workspace's file.*"
+        own = "" if allowed else ", *own*"
         assert environment_name(field) == f"SIGNET_{key.replace('.', '_').upper()}"
-        rows.append(f"| `{key}` | {shown} | {doc}{own} |")
+        rows.append(f"* `{key}` (`{plain}`{own}): {doc}")
     return HEAD + "\n".join(rows) + "\n" + TAIL.format(servers=servers())
 
 

@@ -258,17 +258,13 @@ def test_a_thread(database: Database) -> None:
     assert "glass turn 0" in document["transcript"]["excerpt"]
 
 
-def test_a_fact_tells_its_lines_and_what_superseded_it(database: Database) -> None:
+def test_a_fact_tells_its_lines(database: Database) -> None:
     facts = {
         text: thing for thing, text in database.execute(f"select id, text from {FACTS} where agent_id = 'default'")
     }
     former, present = facts["Storage: JSON files"], facts["Storage: SQLite"]
     document = expand(database, "default", former)
-    assert document["node"]["status"] == "superseded" and document["node"]["superseded_by"] == present
-    assert [one["id"] for one in document["chain"]] == [present, former]
-    assert document["chain"] == expand(database, "default", present)["chain"]
-    assert document["chain"][1]["path"] == document["sources"][0]["path"] and not document["conflicts"]
-    assert "Storage: SQLite" in document["labels"][present]
+    assert document["node"]["status"] == "active"
     source = document["sources"][0]
     content = text_at(database, source["path"])
     assert content.split("\n")[source["line"] - 1] == "- Storage: JSON files"

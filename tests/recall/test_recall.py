@@ -740,22 +740,3 @@ def test_nine_of_ten_questions_about_real_workspaces_are_answered_within_the_fir
             assert (shared / "vaults" / outcome.question.vault / path).is_file()
     good = [outcome for outcome in outcomes if outcome.good]
     assert len(good) >= 36, benchmark.table(outcomes)
-
-
-def test_a_text_that_names_a_blocker_says_when_that_was_solved(tmp_path):
-    vault = Vault(tmp_path / "vault")
-    waits = "The lantern release waits for the legal review of the bundled zeppelin fonts"
-    vault.session(3, project="/home/u/lantern", body=f"# Release\n\n## Blockers\n\n- {waits}.\n")
-    vault.session(
-        2, project="/home/u/lantern", body="# Other\n\n## Blockers\n\n- The zeppelin mast leans to the north.\n"
-    )
-    vault.reindex()
-    ask = ("recall", "zeppelin", "--json")
-    assert not [hit for hit in vault.call(*ask).json["hits"] if "solved" in hit["why"]]
-    done = "The legal review of the bundled zeppelin fonts is done; the lantern release is unblocked"
-    vault.session(1, project="/home/u/lantern", body=f"# Release\n\n## Outcome\n\n- {done}.\n")
-    vault.reindex()
-    hits = vault.call(*ask).json["hits"]
-    marked = [hit for hit in hits if hit["why"].endswith("; a blocker in it was solved 2026-03-28")]
-    assert marked and all(waits in hit["text"] for hit in marked)
-    assert len(marked) == sum(waits in hit["text"] for hit in hits) < len(hits)

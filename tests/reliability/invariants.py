@@ -142,16 +142,14 @@ def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = Fa
         wrong += [f"I3 {problem}" for problem in database.problems()]
         if not text_in_step(database):
             wrong.append("I3 the text index is out of step")
-    # A row that a seal holds is what the file was, and a model is not asked twice: files alone do not show these.
-    alone = not vault.rows(
-        "select 1 from violations union all select 1 from extractions union all select 1 from live_sources limit 1"
-    )
+    # A row that a seal holds is what the file was: files alone do not show it.
+    alone = not vault.rows("select 1 from violations union all select 1 from live_sources limit 1")
     if alone and vault.dump() != vault.dump_from_scratch():
         wrong.append("I4 the rows are not what the files give")
     told, document = restless(vault, before, now=now)
     wrong += told + unreported(vault, document)
     if not alone:
-        # Seals, live turns and what a model distilled are native: a rebuild that has them gives the same rows again.
+        # Seals and live turns are native: a rebuild that has them gives the same rows again.
         rows = vault.dump()
         vault.call("reindex", "--full", "--json", "--now", now)
         wrong += ["I4 the rows are not what a rebuild gives"] if vault.dump() != rows else []

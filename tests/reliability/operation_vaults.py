@@ -12,7 +12,7 @@ from typing import Any
 import artifacts_fixture as made
 import other_memories
 import signet_database
-from flow_runner import NOW_US, SECRET, answering, distil
+from flow_runner import NOW_US, SECRET
 from signet_writer import Signet
 from workbench import NOW, Vault, numbered, to_another_version
 
@@ -321,11 +321,6 @@ REMOVED_WORDS = ("number2x", "step number 2", "zzremoved")
 FORGOTTEN_WORDS = ("zzforget", "deploys on fridays")
 FORGOTTEN = "Zzforget: nobody deploys on Fridays, whatever the queue of lantern says."
 REMOVED = "Zzremoved: this came from the second session of lantern alone."
-FACTS = [
-    {"aspect": "note", "text": f"Lantern keeps its word number{n}x", "quote": f"Lantern keeps its word number{n}x"}
-    for n in (1, 2, 4)
-]
-PARAGRAPH = "The sessions of this week in lantern bounded the retry loop of src/queue.py so that it ends."
 
 
 def remember(workspace: Workspace, text: str, session: str | None = None) -> str:
@@ -376,7 +371,7 @@ def _of_other_rules(vault: Vault) -> None:
         database.execute("update derivers set version = '0' where name = 'graph'")
 
 
-def remembering(vary: Callable[[Vault], object] | None = None, *, distilled: bool = False) -> Prepare:
+def remembering(vary: Callable[[Vault], object] | None = None) -> Prepare:
     """Three sessions of one thread with its arc, memories, pins, counts and live turns."""
 
     def make(folder: Path) -> None:
@@ -384,8 +379,7 @@ def remembering(vary: Callable[[Vault], object] | None = None, *, distilled: boo
         for number in (1, 2, 4):
             vault.session(number)
         vault.reindex()
-        prepared: dict[str, Any] = {"remove": numbered(2)["session_id"], "paragraph": PARAGRAPH}
-        prepared["facts"] = "\n".join(map(json.dumps, FACTS))
+        prepared: dict[str, Any] = {"remove": numbered(2)["session_id"]}
         with opened(str(vault.root), Settings()) as workspace:
             prepared["pin"] = remember(workspace, "Tests run before every push.")
             prepared["forget"] = remember(workspace, FORGOTTEN)
@@ -398,10 +392,6 @@ def remembering(vary: Callable[[Vault], object] | None = None, *, distilled: boo
             live.append(workspace, [turn], agent_id="default", session_key="somebody else's")
             of_the_removed = turn._replace(text=f"Once more: {REMOVED}")
             live.append(workspace, [of_the_removed], agent_id="default", session_key=prepared["remove"])
-        if distilled:
-            with opened(str(vault.root), answering(prepared)) as workspace:
-                distil(workspace)
-            assert vault.rows("select count(*) from node_wordings where model <> ''") == [(1,)]
         vault.reindex()
         if vary is not None:
             vary(vault)
@@ -411,7 +401,6 @@ def remembering(vary: Callable[[Vault], object] | None = None, *, distilled: boo
 
 
 risen = remembering(_risen_and_quoted)
-risen_and_distilled = remembering(_risen_and_quoted, distilled=True)
 recalled = remembering(lambda vault: _recalled(vault, dreams=False))
 dreamed = remembering(lambda vault: _recalled(vault, dreams=True))
 before_the_first_dream = remembering(_before_the_first_dream)
@@ -421,7 +410,7 @@ of_other_rules = remembering(_of_other_rules)
 
 def with_a_stone(folder: Path) -> None:
     """A tombstone that another machine has written for a session that is here with all its traces."""
-    risen_and_distilled(folder)
+    risen(folder)
     place = folder / "before" / "memory" / "tombstones"
     place.mkdir(exist_ok=True)
     name, raw = made.tombstone(session_id=numbered(2)["session_id"])
@@ -457,7 +446,7 @@ def _of_signet(folder: Path, removed: str | None = None) -> Path:
 
 def with_a_removal_of_signet(folder: Path) -> None:
     """Signet's record that it removed a session that is here with all its traces."""
-    risen_and_distilled(folder)
+    risen(folder)
     Signet(folder / "before").record(made.token_for(session_id=numbered(2)["session_id"]))
 
 

@@ -23,9 +23,7 @@ from flow_runner import (
     NOW,
     NOW_US,
     Scenario,
-    answering,
     asked,
-    distil,
     done,
     passed,
     remember,
@@ -286,7 +284,7 @@ _ALL = (
     ),
     # ── removals ──
     Operation(
-        "removal", "a session removed with all its traces", vaults.risen_and_distilled,
+        "removal", "a session removed with all its traces", vaults.risen,
         lambda prepared: Scenario(removed(str(prepared["remove"])), tidies=True, gone=REMOVED_WORDS), ("remove",),
     ),
     Operation(
@@ -344,10 +342,6 @@ _ALL = (
     ),
     Operation(
         "unpin", "a pin taken away", vaults.remembering(), lambda prepared: Scenario(done(_unpin(prepared))), ("pin",)
-    ),
-    Operation(
-        "distil", "a model is asked for what is said, and for a paragraph", vaults.remembering(),
-        lambda prepared: Scenario(done(distil, answering(prepared), answers=False), piecemeal=True),
     ),
     Operation(
         "dream sweep", "memories recalled often rise", vaults.recalled, lambda _: Scenario(done(sweep)), ("dream",)

@@ -9,7 +9,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import apsw
 from crash_runner import forked
 from flow_runner import (
     Scenario,
@@ -144,13 +143,7 @@ class Judge:
         return unlike(without_kept(found), without_kept(wanted)) if self.scenario.gone else unlike(found, wanted)
 
     def ask_again(self) -> None:
-        """The caller, who may not have heard the answer, asks once more: it is done, and not twice.
-
-        A request to a model that failed is sent again only after a while: that is over by then.
-        """
-        with apsw.Connection(str(Vault(self.root).db)) as database:
-            for table in ("extractions", "node_wordings"):
-                database.execute(f"update {table} set at = '' where model = ''")
+        """The caller, who may not have heard the answer, asks once more: it is done, and not twice."""
         code = refused(self.scenario.work, self.root)
         self.check(f"asked again it ends with {code}", code == 0)
         self.check("the pass failed", command(str(self.root), "reindex", "--now", self.scenario.now) == 0)

@@ -125,7 +125,6 @@ NOT_HERE = {
     "history": "reads",
     "history close-sessions": "a commit, as checkpoint",
     "history forget": "a rename of .git, deleted where it went, and a commit: tests/history/test_forget.py",
-    "history restore": "one file, swapped in as a page is: tests/storage/test_files.py",
     "entity protect": "one line in the ledger of events, as a proposal",
     "entity review": "an edit of a profile, or one line in the ledger of events",
     "entity promote": "one line in the ledger of events, as a proposal",

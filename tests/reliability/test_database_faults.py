@@ -289,7 +289,7 @@ def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_
     assert vault.call("recall", "wicks", "--json").json["hits"]
 
 
-@pytest.mark.parametrize("table", ["relations", "extractions"])
+@pytest.mark.parametrize("table", ["entity_mentions", "garden_days"])
 def test_damage_in_pages_that_no_pass_reads_is_found_by_doctor_and_mended_by_the_next_pass(
     folder: Path, table: str
 ) -> None:

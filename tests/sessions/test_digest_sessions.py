@@ -1,6 +1,5 @@
 """Hold the sessions that measure the digest to their own format."""
 
-import collections
 import datetime
 import json
 import pathlib
@@ -81,14 +80,3 @@ def test_a_session_is_whole_and_its_gold_is_said_in_it(path: pathlib.Path) -> No
         assert hit(item["keys"], item["text"]) and not junk(item["text"], gold["not_items"]), item
     for passage in gold["not_items"]:
         assert any(passage in s for s in said), passage
-
-
-def test_the_folders_are_whole_and_the_unseen_one_is_mixed() -> None:
-    folders = {name: [read(p) for p in FILES if p.parent.name == name] for name in ("tuning", "training", "unseen")}
-    assert sum(map(len, folders.values())) == len(FILES) == len({read(p)["id"] for p in FILES})
-    for sessions in folders.values():
-        own = {s["id"] for s in sessions}
-        assert {i for s in sessions for q in s["questions"] for i in q["session_ids"]} <= own
-    for name, values in (("harness", HARNESSES), ("status", STATUSES)):
-        counted = collections.Counter(s.get(name) or s["gold"][name] for s in folders["unseen"])
-        assert min(counted[value] for value in values) >= 3, counted

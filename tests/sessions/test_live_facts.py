@@ -12,7 +12,7 @@ import agents
 import pytest
 from agents import until
 from session_inputs import end
-from test_hook_context import lines, prompt, start
+from test_hook_context import prompt, start
 from test_intake import put, take
 from test_live import fed, line, refused
 from transcript_builder import TranscriptBuilder, at, plugged_in, store
@@ -20,7 +20,6 @@ from workbench import NOW, Vault, sampled
 
 from signet_sync.app import pipeline
 from signet_sync.app.workspace import opened
-from signet_sync.formats.paths import RUNNING
 from signet_sync.host.repository import Repository
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.distilled_turns import distil_turns
@@ -83,7 +82,7 @@ def stated(vault: Vault, agent: str = "default") -> list[tuple[str, str]]:
 
 def rows_of_running(vault: Vault) -> list[int]:
     """How many rows have a running session as their source."""
-    tables = ("attribute_sources", "entity_mentions", "fact_reports", "relations")
+    tables = ("attribute_sources", "entity_mentions")
     counts = (f"select count(*) from {table} where artifact < 0" for table in tables)
     return [vault.rows(sql)[0][0] for sql in (*counts, "select count(*) from live_sources")]
 
@@ -114,17 +113,17 @@ def turns(*said: str) -> list[SpokenTurn]:
 
 def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
     found = distil_turns(turns(BUG, FOUND, POSTGRES, "I am at it.", KEPT), PROJECT)
-    assert [(place, item.aspect, item.text) for place, item in found.items] == [
+    assert [(place, item.aspect, item.text) for place, item in found] == [
         (2, "decision", POSTGRES), (4, "constraint", KEPT),
     ]  # fmt: skip
-    assert [(place, item.aspect) for place, item in distil_turns(turns(BUG, FOUND, POSTGRES, DONE), PROJECT).items] == [
+    assert [(place, item.aspect) for place, item in distil_turns(turns(BUG, FOUND, POSTGRES, DONE), PROJECT)] == [
         (2, "decision"), (3, "next"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("said", [(), ("Hi there!",), ("Hi!", "Hello, what can I do?"), ("", "")])
 def test_small_talk_states_nothing(said: tuple[str, ...]) -> None:
-    assert distil_turns(turns(*said), PROJECT).items == ()
+    assert distil_turns(turns(*said), PROJECT) == []
 
 
 # ── two sessions of one repository ──
@@ -152,40 +151,23 @@ def test_a_session_never_gets_what_it_says_itself(vault: Vault, source: str) -> 
     assert DECIDED in prompt(vault, "claude-code", question, session=OTHER)
 
 
-def test_it_supersedes_what_was_decided_before_and_gives_it_back_when_it_goes(vault: Vault) -> None:
-    running(vault, "The importer gives up too early.", "The retry limit is 5.", "The retry limit is 7 now.")
+def test_its_list_replaces_an_older_one_and_gives_it_back_when_it_goes(vault: Vault) -> None:
+    measure, write = "Measure the throughput of src/queue.py", "Write a migration for old jobs."
+    vault.session(
+        2, project=PROJECT, captured_at="2026-03-12T10:00:00.000Z", body=f"# Two\n\n## Next steps\n\n- {measure}\n"
+    )
+    vault.reindex()
+    before = dict(stated(vault))
+    running(vault, BUG, FOUND, POSTGRES, DONE)
     now = dict(stated(vault))
-    assert now["Retry limit is 5"] == "superseded"
-    assert [status for text, status in now.items() if "7" in text] == ["active"]
-    assert lines(context(vault)) and "Retry limit is 5 (" not in context(vault)
+    assert (now[measure], now[write], now["Retry limit is 5"]) == ("past", "active", "active")
+    assert write in context(vault) and f"- {measure} (" not in context(vault)
     with opened(str(vault.root), Settings()) as workspace:
         turn = workspace.database.execute("select turn, role, content from session_transcripts order by turn")
         marks = [sessions_live.mark_of(sessions_live.LiveTurn(*row, "")) for row in list(turn)]
         sessions_live.forget(workspace, "default", MINE, {"": marks})
     vault.reindex()
-    assert stated(vault) == [("Retry limit is 5", "active")] and not any(rows_of_running(vault))
-
-
-def test_a_later_turn_of_another_running_session_supersedes(vault: Vault) -> None:
-    running(vault, BUG, "The retry limit is 5.", "The retry limit is 7 now.")
-    running(vault, BUG, "The retry limit is 7.", "The retry limit is 9 now.", key=OTHER, first=11)
-    assert dict(stated(vault)) == {
-        "Retry limit is 5": "superseded", "The retry limit is 7 now.": "superseded",
-        "The retry limit is 9 now.": "active",
-    }  # fmt: skip
-
-
-def test_what_it_reports_ends_a_next_step_and_names_what_is_left(vault: Vault) -> None:
-    vault.session(
-        2, project=PROJECT, captured_at="2026-03-12T10:00:00.000Z",
-        body="# Two\n\n## Next steps\n\n- Measure the throughput of src/queue.py\n",
-    )  # fmt: skip
-    running(vault, BUG, FOUND, POSTGRES, DONE)
-    now = dict(stated(vault))
-    assert now["Measure the throughput of src/queue.py"] == "done"
-    assert now["Write a migration for old jobs."] == "active" and "Write a migration" in context(vault)
-    (handle,) = [one for (one,) in vault.rows("select id from entity_attributes where ended_by < 0")]
-    assert f"reported as done in {RUNNING}{MINE}" in vault.call("expand", handle).out
+    assert dict(stated(vault)) == before and before[measure] == "active" and not any(rows_of_running(vault))
 
 
 def test_a_project_that_only_runs_has_context(vault: Vault) -> None:

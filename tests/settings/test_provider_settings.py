@@ -14,7 +14,6 @@ from signet_sync.settings.model_choice import (
     may_ask_model,
     may_ask_signet,
     resolve,
-    resolve_facts,
 )
 
 LOCAL = "http://127.0.0.1:11434/v1"
@@ -108,7 +107,6 @@ def test_each_key_of_synthesis_stands_in_place_of_the_same_key_of_the_block():
     assert resolved(**given, synthesis_model="small") == usual._replace(model="small")
     assert resolved(**given, synthesis_timeout=3.0) == usual._replace(timeout=3.0)
     assert resolved(**given, synthesis_api_key_file="/k") == usual._replace(api_key_env="", api_key_file="/k")
-    assert resolve_facts(Settings(**given, synthesis_model="small", synthesis_provider="none")) == usual
     mine = {"llm_provider": "command", "llm_command": ("a",)}
     assert resolved(**mine, synthesis_command=("b",)).command == ("b",)
 
@@ -120,9 +118,9 @@ def test_a_key_goes_to_no_other_server_than_its_own():
     assert resolved(**given, synthesis_endpoint="http://lan/v1", synthesis_api_key_env="LAN").api_key_env == "LAN"
 
 
-def test_facts_turned_off_leave_a_synthesis_of_its_own():
+def test_a_main_block_turned_off_leaves_a_synthesis_of_its_own():
     given = Settings(llm_provider="none", synthesis_provider="ollama", synthesis_model="m")
-    assert resolve(given, None).kind == "http" and resolve_facts(given).kind == "none" and may_ask_model(given)
+    assert resolve(given, None).kind == "http" and may_ask_model(given)
     assert not may_ask_model(Settings(llm_provider="none")) and not may_ask_model(Settings())
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
-from signet_sync.settings.model_choice import asks_for_facts, may_ask_model, resolve
+from signet_sync.settings.model_choice import may_ask_model, resolve
 from signet_sync.storage import durable, locations, state_dir
 
 BY_NAME = {f.name: f for f in fields(Settings)}
@@ -247,7 +247,7 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     assert refused(load).path in (str(user), None)
     environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
     found, remarks = model.load(str(root), environ=environ, anyway=True)
-    assert (not may_ask_model(found) and not asks_for_facts(found)) or resolve(found, None).kind == "none"
+    assert not may_ask_model(found) or resolve(found, None).kind == "none"
     assert not found.history_enabled
     assert (found.recall_retention_days, found.seals_keep_days, found.backup_keep) == (0.0, 0.0, 1000)
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])

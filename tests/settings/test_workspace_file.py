@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
-from signet_sync.settings.workspace_file import with_flags, with_values
+from signet_sync.settings.workspace_file import with_values
 
-ON = {"takeover": True, "yield": None}
-OFF: dict[str, bool | None] = {"takeover": None, "yield": None}
+
+def taken_over(text: str) -> str:
+    return with_values(text, {"projection.takeover": True}, "signet-sync.toml")
 
 
 @pytest.mark.parametrize(
@@ -22,10 +23,9 @@ OFF: dict[str, bool | None] = {"takeover": None, "yield": None}
         ("# mine\n", "# mine\n\n[projection]\ntakeover = true\n"),
         ("[noise]\nprojects = []", "[noise]\nprojects = []\n\n[projection]\ntakeover = true\n"),
         ("[projection]\r\nwindow_days = 7\r\n", "[projection]\r\nwindow_days = 7\r\ntakeover = true\r\n"),
-        ("[projection] # pages\nyield=true\n[noise]\n", "[projection] # pages\ntakeover = true\n[noise]\n"),
-        ("projection.yield = true\n[noise]\n", "projection.takeover = true\n[noise]\n"),
+        ("[projection] # pages\ntakeover=false\n[noise]\n", "[projection] # pages\ntakeover=true\n[noise]\n"),
         ("projection.window_days = 3\n", "projection.window_days = 3\nprojection.takeover = true\n"),
-        ("projection = {yield = true}\n", "projection = {takeover = true}\n"),
+        ("projection = {takeover = false}\n", "projection = {takeover = true}\n"),
         ("a = '''\n[projection]\n'''\n", "a = '''\n[projection]\n'''\n\n[projection]\ntakeover = true\n"),
         (
             "[projection]\nwindow_days = 7 # a week\n\n# of others\n[noise]\n",
@@ -37,11 +37,8 @@ OFF: dict[str, bool | None] = {"takeover": None, "yield": None}
         ),
     ],
 )
-def test_one_is_set_and_the_other_taken_out(before: str, after: str) -> None:
-    assert with_flags(before, "projection", ON) == after
-    assert with_flags(after, "projection", ON) == after
-    off = with_flags(after, "projection", OFF)
-    assert not {"takeover", "yield"} & tomllib.loads(off).get("projection", {}).keys()
+def test_one_is_set_and_all_else_stays(before: str, after: str) -> None:
+    assert taken_over(before) == after and taken_over(after) == after
 
 
 @pytest.mark.parametrize(
@@ -54,7 +51,7 @@ def test_one_is_set_and_the_other_taken_out(before: str, after: str) -> None:
 )
 def test_what_cannot_be_changed_safely_is_left(text: str) -> None:
     with pytest.raises(ConfigError):
-        with_flags(text, "projection", ON)
+        taken_over(text)
 
 
 NAMES = st.sampled_from(["a", "b", "projection", "noise", "x.y"])

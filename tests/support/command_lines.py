@@ -108,7 +108,6 @@ COMMAND_LINES: dict[str, Line] = {
     "history": reads(),
     "history close-sessions": Line(),
     "history forget": Line("--yes"),
-    "history restore": Line("notes.md --at HEAD"),
     "hook": Line("claude-code --strict", HOOKS["prompt"]),
     "context": Line(),
     "digest": reads("--day"),

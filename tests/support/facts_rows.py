@@ -7,14 +7,12 @@ from signet_sync.storage.database.named_rows import FACTS
 
 
 def orphans(database: Database) -> int:
-    """Counts facts, topics and relations' ends without an artifact, and `recall` lines of facts that are not active."""
+    """Counts facts and topics without an artifact, and `recall` lines of facts that are not active."""
     return sum(
         int(database.value(f"select count(*) from {what}"))
         for what in (
             f"entity_attributes where id not in (select id from {FACTS})",
             "entities e where not exists (select 1 from entity_mentions m where m.entity = e.entity)",
-            "relations r where 2 <> (select count(*) from entity_mentions m"
-            " where m.entity in (r.from_entity, r.to_entity) and m.artifact = r.artifact)",
             "recall_lines l where l.tier = 'fact' and not exists (select 1 from entity_attributes a"
             " where a.agent_id = l.agent_id and a.id = l.id and a.status = 'active')",
         )

@@ -32,7 +32,6 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.formats.turn import Turn
-from signet_sync.graph import enrichment
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.privacy import remove
@@ -140,29 +139,9 @@ def remember(workspace: Workspace) -> None:
     memories_operations.remember(workspace, "default", f"Drain the lantern before {SECRET} is turned.", **given)
 
 
-def distil(workspace: Workspace) -> None:
-    """Has a model distil what it has not seen yet."""
-    enrichment.enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
-
-
 def sweep(workspace: Workspace) -> None:
     """Has what was recalled often rise."""
     promotion.dream(workspace, "default", NOW_US)
-
-
-def answering(prepared: dict[str, Any]) -> Settings:
-    """Two models that say the same whatever they are asked."""
-
-    def program(name: str) -> tuple[str, ...]:
-        return ("/bin/sh", "-c", 'cat >/dev/null; printf %s "$1"', "sh", prepared[name])
-
-    return replace(
-        Settings(),
-        llm_provider="command",
-        llm_command=program("facts"),
-        synthesis_provider="command",
-        synthesis_command=program("paragraph"),
-    )
 
 
 @dataclass(frozen=True)
@@ -348,8 +327,6 @@ NATIVE = {
     "live": "session_transcripts order by 1, 2, 3, 4",
     "running": "live_sessions order by 1, 2, 3",
     "tombstones": "memory_artifact_tombstones order by 1, 2",
-    "distilled": "extractions order by 1, 2",
-    "wordings": "node_wordings order by 1, 2",
     "events": "recall_events order by id",
 }
 KEPT = (

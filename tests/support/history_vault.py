@@ -68,14 +68,11 @@ class HistoryVault:
 
     def diff(self, oldest, **given):
         with self.opened() as place:
-            return history_log.diff(place, oldest, **given)
-
-    def blob(self, path, revision="HEAD"):
-        with self.opened() as place:
-            return history_log.blob(place, path, revision)
+            return history_log.diff(place, str(place.git.revparse_single(oldest).id), **given)
 
     def data(self, path, revision="HEAD"):
-        return self.blob(path, revision).data
+        """A file as a commit has it."""
+        return os.fsencode(self.git("cat-file", "blob", f"{revision}:{path}"))
 
     def git(self, *arguments, check=True):
         return git(self.root, *arguments, check=check)

@@ -29,7 +29,6 @@ QUIET = frozenset(
     logs doctor completion help unpin migrate setup settings obsidian
     """.split()
 )
-RESOURCES = "signet://"
 
 _ANY_TOOL = "|".join(TOOLS)
 _NAMED = late(rf"(?:.*[^A-Za-z0-9])?(?:{_ANY_TOOL})(?: \(.*\))?", re.DOTALL)
@@ -93,9 +92,9 @@ class OwnCalls:
         return LEFT_OUT
 
     def _is_own_use(self, given: object) -> bool:
-        """Checks whether a call runs signet-sync, reads one of our resources, or continues with a saved result."""
+        """Checks whether a call runs signet-sync or continues with a saved result."""
         for key, value in _texts(given, ""):
-            if value.startswith(RESOURCES) or any(place in value for place in self._places):
+            if any(place in value for place in self._places):
                 return True
             if value in self._tasks and key.lower().endswith("id"):
                 return True

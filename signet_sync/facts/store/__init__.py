@@ -1,4 +1,4 @@
-"""Stores facts, topics, mentions and relations.
+"""Stores facts, topics and mentions.
 
-Tables: entities (topics), entity_mentions, entity_attributes (facts), attribute_sources, relations.
+Tables: entities (topics), entity_mentions, entity_attributes (facts), attribute_sources.
 """

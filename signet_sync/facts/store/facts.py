@@ -1,8 +1,7 @@
 """Updates facts and topics from what artifacts state, and makes the lines by which `recall` finds facts.
 
-The newest source determines a fact's words and whether it is done. Claims decide which facts supersede which
-(`facts.store.supersession`), later reports which blockers and next steps are done (`facts.store.endings`). Everything
-runs in the caller's transaction.
+The newest source determines a fact's words and whether it is done; `facts.store.current` says which next steps and
+blockers are of an older list. Everything runs in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.facts.store import endings, supersession
-from signet_sync.facts.store.endings import ReportKey
+from signet_sync.facts.store import current
 from signet_sync.storage.database.batches import of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS, path_of
@@ -26,18 +24,13 @@ Key = tuple[str, str]  # agent, id
 
 
 class Fact(NamedTuple):
-    """A fact: `topic` is the name of its topic, `superseded_by` the fact that replaced it.
-
-    `ended_by` is the path of the artifact that reports a blocker as resolved, or a next step as done.
-    """
+    """A fact: `topic` is the name of its topic."""
 
     aspect: str
     text: str
     topic_id: str
     topic: str
-    status: str  # active, superseded, done
-    superseded_by: str | None
-    ended_by: str | None
+    status: str  # active, done, past (of an older list of next steps or blockers)
     earliest_us: int
     latest_us: int
     thread_id: str | None
@@ -58,13 +51,13 @@ _NEWEST = f"""{{row}}.at_us = (select max(t.at_us) from {{table}} t where t.{{ke
         and {{row}}.artifact = (select t.artifact from {{table}} t where t.{{key}} = k.value
             and t.at_us = {{row}}.at_us order by {path_of("t.artifact")} desc limit 1)"""
 _STORE_FACTS = f"""
-    update entity_attributes as f set status = iif(n.done, 'done', 'active'), superseded_by = null, ended_by = null,
+    update entity_attributes as f set status = iif(n.done, 'done', 'active'),
         earliest_us = n.earliest_us, latest_us = n.at_us, artifact = n.artifact
     from (select k.value as fact, s.done, s.at_us, s.artifact,
             (select min(t.at_us) from attribute_sources t where t.fact = k.value) as earliest_us
         from json_each(?) k cross join attribute_sources s on s.fact = k.value
             and {_NEWEST.format(row="s", table="attribute_sources", key="fact")}) n
-    where f.fact = n.fact and (f.status = 'done' and f.ended_by is null, f.earliest_us, f.latest_us, f.artifact)
+    where f.fact = n.fact and (f.status = 'done', f.earliest_us, f.latest_us, f.artifact)
         is not (n.done, n.earliest_us, n.at_us, n.artifact)"""
 _STORE_ENTITIES = f"""
     update entities as e set name = n.name, latest_us = n.at_us
@@ -89,25 +82,21 @@ _WEEKS = """
 
 
 def settle(
-    database: Database,
-    facts: Collection[int],
-    entities: Collection[int],
-    fresh: Collection[int] = (),
-    come: Collection[ReportKey] = (),
-    gone: Collection[ReportKey] = (),
+    database: Database, facts: Collection[int], entities: Collection[int], fresh: Collection[int] = ()
 ) -> set[Key]:
     """Updates some facts and topics from their sources, and what follows for other facts; returns the changed facts.
 
-    `fresh` are those of the given facts that are up to date; `come` and `gone` are reports that changed.
+    `fresh` are those of the given facts that are up to date.
     """
     settled = json.dumps(sorted(set(facts).difference(fresh)))
     changed = set(of_values(database, "agent_id, id", "entity_attributes", "fact", facts))
+    lists = current.lists_of(database, facts)
     named = json.dumps(sorted(entities))
     database.execute(_DROP_ENTITIES, (named,))
     database.execute(_STORE_ENTITIES, (named,))
     database.execute(_DROP_FACTS, (settled,))
     database.execute(_STORE_FACTS, (settled,))
-    return changed | supersession.settle(database, facts) | endings.settle(database, facts, come, gone)
+    return changed | current.settle(database, lists)
 
 
 def weeks(database: Database, keys: Iterable[Key]) -> set[tuple[str, str, str]]:
@@ -152,8 +141,8 @@ def _line(row: Sequence[Any]) -> Line:
 def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
     """Returns a fact of any status."""
     for row in database.execute(
-        "select f.aspect, f.text, f.entity_id, coalesce(e.name, ''), f.status, f.superseded_by, f.ended_by,"
-        f" f.earliest_us, f.latest_us, f.thread_id from {FACTS} f"
+        "select f.aspect, f.text, f.entity_id, coalesce(e.name, ''), f.status, f.earliest_us,"
+        f" f.latest_us, f.thread_id from {FACTS} f"
         " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
         " where f.agent_id = ? and f.id = ?",
         (agent_id, fact_id),

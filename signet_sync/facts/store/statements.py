@@ -17,26 +17,20 @@ from typing import Any, NamedTuple, TypeVar
 from signet_sync.facts.items import normal
 from signet_sync.facts.mentions import project_of
 from signet_sync.facts.store.facts import Key
-from signet_sync.formats.fact import Aspect, Claim, Distilled, EntityKind, Mention
+from signet_sync.formats.fact import Aspect, Distilled, EntityKind, Item, Mention
 from signet_sync.formats.handle import id_of
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
 
-TABLES = (
-    "attribute_sources", "entity_attributes", "fact_claims", "fact_reports", "entity_mentions",
-    "entities", "relations",
-)  # fmt: skip
+TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities")
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 class ArtifactStatements(NamedTuple):
-    """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC.
-
-    `inside` is the folder below the top of its project: one subject in two folders is two.
-    """
+    """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC."""
 
     agent_id: str
     session_token: str
@@ -46,7 +40,6 @@ class ArtifactStatements(NamedTuple):
     source_path: str
     at_us: int
     distilled: Distilled
-    inside: str = ""
 
     @property
     def session(self) -> Session:
@@ -55,16 +48,11 @@ class ArtifactStatements(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """Numbers of facts and topics to be settled because their sources changed; `fresh` are facts already up to date.
-
-    `come` and `gone` are topic, instant and artifact of reports.
-    """
+    """Numbers of facts and topics to be settled because their sources changed; `fresh` are facts already up to date."""
 
     facts: frozenset[int] = frozenset()
     entities: frozenset[int] = frozenset()
     fresh: frozenset[int] = frozenset()
-    come: frozenset[tuple[int, int, int]] = frozenset()
-    gone: frozenset[tuple[int, int, int]] = frozenset()
 
 
 # ── what artifacts state ──
@@ -77,7 +65,6 @@ class _SourceRow(NamedTuple):
     line: int
     text: str
     done: int
-    claims: str | None
     session: int
 
 
@@ -90,34 +77,13 @@ class _MentionRow(NamedTuple):
     session: int
 
 
-class _ReportRow(NamedTuple):
-    entity: int
-    at_us: int
-    artifact: int
-    told: str
-    session: int
-
-
-class _RelationRow(NamedTuple):
-    from_entity: int
-    kind: str
-    to_entity: int
-    artifact: int
-    line: int
-    session: int
-
-
 class _KeyedStatements(NamedTuple):
-    """The statements of one artifact: mentions by kind and norm, items by facts' keys, relations by keys of ends.
-
-    `about` is what its facts and reports are about.
-    """
+    """The statements of one artifact: mentions by kind and norm, items by facts' keys; `about` is their topic."""
 
     one: ArtifactStatements
     about: Key
     mentions: dict[Key, Mention]
-    items: dict[Key, tuple[Key, Any]]
-    relations: dict[tuple[Key, str, Key], int]
+    items: dict[Key, tuple[Key, Item]]
 
 
 def _keyed(one: ArtifactStatements) -> _KeyedStatements:
@@ -127,20 +93,10 @@ def _keyed(one: ArtifactStatements) -> _KeyedStatements:
     for mention in (*one.distilled.mentions, owner) if one.distilled.items else one.distilled.mentions:
         mentions.setdefault((agent, entity_id(agent, mention.kind, mention.norm)), mention)
     about = agent, entity_id(agent, owner.kind, owner.norm)
-    items: dict[Key, tuple[Key, Any]] = {}
+    items: dict[Key, tuple[Key, Item]] = {}
     for item in one.distilled.items:
-        placed = item._replace(claims=tuple(_inside(claim, one.inside) for claim in item.claims))
-        items.setdefault((agent, _fact_id(about, item.aspect, item.text)), (about, placed))
-    relations: dict[tuple[Key, str, Key], int] = {}
-    for kind, start, end, line in one.distilled.relations:
-        ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
-        if ends[0] in mentions and ends[1] in mentions:
-            relations.setdefault((ends[0], kind, ends[1]), line)
-    return _KeyedStatements(one, about, mentions, items, relations)
-
-
-def _inside(claim: Claim, folder: str) -> Claim:
-    return claim._replace(subject=f"{claim.subject} @{folder}") if folder else claim
+        items.setdefault((agent, _fact_id(about, item.aspect, item.text)), (about, item))
+    return _KeyedStatements(one, about, mentions, items)
 
 
 def _owner(agent_id: str, project: str | None) -> Mention:
@@ -158,7 +114,7 @@ def entity_id(agent_id: str, kind: EntityKind, norm: str) -> str:
 
 
 def outdated(database: Database, agent_id: str, project: str, stated: Iterable[tuple[Aspect, str]]) -> set[str]:
-    """Returns those of some statements about a project that were superseded, resolved or done since."""
+    """Returns those of some statements about a project that are done, or of an older list."""
     owner = _owner(agent_id, project)
     about = agent_id, entity_id(agent_id, owner.kind, owner.norm)
     texts = {_fact_id(about, aspect, text): text for aspect, text in stated}
@@ -203,10 +159,7 @@ _COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact =
 _STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
     ("attribute_sources", _SourceRow, 3),
     ("entity_mentions", _MentionRow, 3),
-    ("fact_reports", _ReportRow, 3),
-    ("relations", _RelationRow, 4),
 )
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def replace(
@@ -236,19 +189,8 @@ def replace(
             for key, mention in each.mentions.items()
         )
         rows["attribute_sources"].update(
-            _SourceRow(
-                facts[key], one.at_us, artifact, item.line, item.text, int(item.done),
-                _COMPACT(item.claims) if item.claims else None, session,
-            )
+            _SourceRow(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), session)
             for key, (_, item) in each.items.items()
-        )  # fmt: skip
-        # Sessions without a project have nothing in common that one could report of another.
-        if one.distilled.reports and one.project and each.about in entities:
-            told = _COMPACT(one.distilled.reports)
-            rows["fact_reports"].add(_ReportRow(entities[each.about], one.at_us, artifact, told, session))
-        rows["relations"].update(
-            _RelationRow(entities[start], kind, entities[end], artifact, line, session)
-            for (start, kind, end), line in each.relations.items()
         )
     come: dict[str, set[Any]] = {}
     gone: dict[str, set[Any]] = {}
@@ -265,8 +207,7 @@ def replace(
         database.executemany(_insert(table, row._fields), in_order)
     named = _tally(database, _COUNT_MENTION, come["entity_mentions"], gone["entity_mentions"], entities.fresh)
     touched = _tally(database, _COUNT_SOURCE, come["attribute_sources"], gone["attribute_sources"], facts.fresh)
-    reports = ({row[:3] for row in moved["fact_reports"]} for moved in (come, gone))
-    return Touched(touched, named, frozenset(facts.fresh.values()), *map(frozenset, reports))
+    return Touched(touched, named, frozenset(facts.fresh.values()))
 
 
 def _of_kind(found: Iterable[_Row], row: type[NamedTuple], running: bool) -> Iterator[_Row]:
@@ -311,7 +252,7 @@ def _add_facts(
     source: Callable[[ArtifactStatements], int],
 ) -> None:
     """Inserts missing facts with the values of the newest artifact that states them."""
-    missing: dict[Key, list[tuple[ArtifactStatements, Key, Any]]] = {key: [] for key in numbers.fresh}
+    missing: dict[Key, list[tuple[ArtifactStatements, Key, Item]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, (about, item) in each.items.items():
             if key in missing:

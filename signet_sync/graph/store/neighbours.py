@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import MENTIONS, NODES, RELATIONS, SOURCES, path_of
+from signet_sync.storage.database.named_rows import MENTIONS, NODES, SOURCES, path_of
 from signet_sync.sync.store.bodies import text_at
 from signet_sync.sync.store.sessions import SessionRef
 
@@ -241,17 +241,6 @@ def beside_fact(database: Database, stated: Occurrence, fact_id: str, limit: int
 def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
     """Returns the places where artifacts mention a topic, newest first."""
     return _newest(database, f"{MENTIONS} where agent_id = ? and entity_id = ?", agent_id, entity_id, limit)
-
-
-def related(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[str]:
-    """Returns the topics that a topic is related to, the most often stated ones first."""
-    return _ids(
-        database,
-        f"select id from (select to_id as id from {RELATIONS} where agent_id = ?1 and from_id = ?2"
-        f" union all select from_id from {RELATIONS} where agent_id = ?1 and to_id = ?2)"
-        " group by id order by count(*) desc, id limit ?3",
-        (agent_id, entity_id, limit),
-    )
 
 
 def facts_of_entity(database: Database, agent_id: str, entity_id: str, limit: int = LINKED) -> list[str]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from signet_sync.facts.store import future, supersession
+from signet_sync.facts.store import future
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
@@ -23,13 +23,12 @@ from signet_sync.pages.sections import (
     FactView,
     MemoryView,
     PinnedView,
-    ReplacedFact,
     SectionInputs,
     ThreadView,
     section_of,
 )
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS, NODES, path_of
+from signet_sync.storage.database.named_rows import NODES, path_of
 from signet_sync.text.sentences import basename
 
 # The tokens that a line costs at least: so many fewer than a page's budget has are read of each kind.
@@ -46,13 +45,13 @@ _THREAD = (
     " told ->> '$.blockers[0]', told ->> '$.said_by[0]', told ->> '$.said_by[1]', node_id"
     " from memory_thread_heads where agent_id = ?"
 )
-_FACT = f"""
+# The third parameter is a JSON list of ids. What is pinned is shown though it is of an older list.
+_SOME_FACTS = f"""
     select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, {path_of("f.artifact")}
-    from {{some}}entity_attributes f cross join entities e using (entity)
+    from json_each(?3) cross join entity_attributes f cross join entities e using (entity)
     cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
-    where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2 and {{which}}"""
-# The third parameter is a JSON list of ids.
-_SOME_FACTS = _FACT.format(some="json_each(?3) cross join ", which="f.id = json_each.value")
+    where f.agent_id = ?1 and (f.status = 'active' or f.status = 'past' and exists (
+        select 1 from pins p where p.agent_id = ?1 and p.id = f.id)) and f.latest_us <= ?2 and f.id = json_each.value"""
 # The third parameter is a JSON list of aspects or types; of each, the newest are listed.
 _LISTED_FACTS = """
     select f.id, f.aspect, f.latest_us from json_each(?3) cross join entity_attributes f on f.fact in (
@@ -62,11 +61,6 @@ _LISTED_MEMORIES = """
     select m.id, m.type, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1
     and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
         order by created_at desc, id limit ?3)"""
-_REPLACED = f"""
-    select s.id, f.id, f.text, s.earliest_us from json_each(?2) k
-    cross join entity_attributes s on s.agent_id = ?1 and s.id = k.value
-    cross join {FACTS} f on f.agent_id = s.agent_id and f.superseded_by = s.id
-    order by s.id, f.latest_us, f.id"""
 _NEXT_FACT = """
     select min((select min(latest_us) from entity_attributes
         where agent_id = ?1 and aspect = json_each.value and status = 'active' and latest_us > ?2))
@@ -124,7 +118,7 @@ def section_inputs(database: Database, agent_id: str, now_us: int, budget: int) 
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us, present) for row in threads.values()))],
-        _with_replaced(database, agent_id, [FactView(*row) for row in facts.values()]),
+        [FactView(*row) for row in facts.values()],
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [
             _pinned(database, agent_id, PinnedView(*row))
@@ -161,24 +155,6 @@ def _listed(database: Database, agent_id: str, now_us: int, limit: int) -> _List
     found.sort()
     cut = frozenset(section_of(kind.removeprefix("remembered ")) for kind, count in counts.items() if count >= limit)
     return _Listed([one for _, one, _ in found], {one: section_of(kind) for _, one, kind in found}, cut)
-
-
-def _with_replaced(database: Database, agent_id: str, views: Sequence[FactView]) -> list[FactView]:
-    """Adds to facts what each replaced last, and what contradicts it."""
-    ids = json.dumps(sorted(view.id for view in views))
-    rows = database.execute(_REPLACED, (agent_id, ids))
-    replaced = {fact: ReplacedFact(before, text, since) for fact, before, text, since in rows}
-    by_id = {view.id: view for view in views}
-    conflicts = supersession.conflicts(database, agent_id, by_id)
-    return [
-        view._replace(
-            replaced=replaced.get(view.id),
-            against=tuple(
-                (one, by_id[one].text, by_id[one].latest_us) for one in conflicts.get(view.id, ()) if one in by_id
-            ),
-        )
-        for view in views
-    ]
 
 
 def _entities(database: Database, agent_id: str, limit: int) -> Iterable[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Reads what happened between two instants: sessions, facts that came up or ended, memories, promotions."""
+"""Reads what happened between two instants: sessions, facts that came up, memories, promotions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,10 @@ _SESSIONS = f"""
     where l.agent_id = ?1 and l.membership_us >= ?2 and l.membership_us < ?3
     order by l.membership_us, t.node_id"""
 _STATED = f"""
-    select f.id, {_PROJECT.format("f")}, f.earliest_us, f.aspect, f.text, 0 from {FACTS} f
+    select f.id, {_PROJECT.format("f")}, f.earliest_us, f.aspect, f.text from {FACTS} f
     where f.agent_id = ?1 and f.aspect in ('decision', 'constraint', 'blocker') and f.status = 'active'
     and f.latest_us >= ?2 and f.earliest_us >= ?2 and f.earliest_us < ?3
     order by f.earliest_us, f.id"""
-_ENDED = f"""
-    select f.id, {_PROJECT.format("f")}, a.membership_us, f.aspect, f.text, 1 from memory_artifacts a
-    cross join entity_attributes e on e.ended_by = a.id
-    cross join {FACTS} f on f.agent_id = e.agent_id and f.id = e.id
-    where a.agent_id = ?1 and a.membership_us >= ?2 and a.membership_us < ?3
-    and f.agent_id = ?1 and f.aspect = 'blocker'
-    order by a.membership_us, f.id"""
 _REMEMBERED = """
     select id, type, created_at, content, private from memories
     where agent_id = ?1 and created_at >= ?2 and created_at < ?3
@@ -53,7 +46,7 @@ def period_inputs(
     """
     span = agent_id, from_us, to_us
     sessions = [PeriodSession(*row) for row in database.execute(_SESSIONS, span)]
-    facts = [PeriodFact(*row) for sql in (_STATED, _ENDED) for row in database.execute(sql, span)]
+    facts = [PeriodFact(*row) for row in database.execute(_STATED, span)]
     if belongs is not None:
         sessions = [session for session in sessions if belongs(session.project)]
         facts = [fact for fact in facts if belongs(fact.project)]

@@ -41,19 +41,25 @@ _FACT = f"""
     select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, {path_of("f.artifact")}
     from {{some}} cross join entities e using (entity)
     cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
-    where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2"""
+    where f.agent_id = ?1 and f.status {{among}} and f.latest_us <= ?2"""
 _OF_TOPICS = _FACT.format(
+    among="= 'active'",
     some=f"""(select a.value as aspect, t.value as topic from json_each(?3) a cross join json_each(?4) t) w
         cross join entity_attributes f on f.fact in (select fact from entity_attributes
             where entity = w.topic and aspect = w.aspect and status = 'active' and latest_us <= ?2
-            order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})"""
+            order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})""",
 )
 _OF_ASPECTS = _FACT.format(
+    among="= 'active'",
     some=f"""json_each(?3) w cross join entity_attributes f on f.fact in (select fact from entity_attributes
         where agent_id = ?1 and aspect = w.value and status = 'active' and latest_us <= ?2
-        order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})"""
+        order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})""",
 )
-_BY_ID = _FACT.format(some="json_each(?3) w cross join entity_attributes f on f.agent_id = ?1 and f.id = w.value")
+# What is pinned is shown though it is of an older list.
+_BY_ID = _FACT.format(
+    among="in ('active', 'past')",
+    some="json_each(?3) w cross join entity_attributes f on f.agent_id = ?1 and f.id = w.value",
+)
 _MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) j cross join memories m on m.agent_id = ?1"
 _NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = j.value
     order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""

@@ -319,19 +319,6 @@ def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -
         yield MatchedArtifact(path, kind, (token, session_id), project, at_us, sentence, content)
 
 
-def solved(database: Database, agent_id: str, session: tuple[str, str]) -> list[tuple[str, int]]:
-    """Returns the blockers of a session that were reported as solved, each with when that was."""
-    return list(
-        database.execute(
-            "select s.text, a.membership_us from sessions n cross join attribute_sources s on s.session = n.session"
-            " cross join entity_attributes f on f.fact = s.fact cross join memory_artifacts a on a.id = f.ended_by"
-            " where n.agent_id = ? and n.session_token = ? and n.session_id = ? and f.aspect = 'blocker'"
-            " order by a.membership_us desc, s.text",
-            (agent_id, *session),
-        )
-    )
-
-
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:
     """Returns the node that covers a place of an artifact: the chunk with it, or the one node of a summary."""
     for row in database.execute(

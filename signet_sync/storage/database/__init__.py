@@ -1,4 +1,4 @@
 """Keeps rows: what each table is, the connection, migration, damage, salvage, backups of native rows.
 
-Declares all tables; the SQL of each is in the `store` of its capability. docs/schema.md is generated from it.
+Declares all tables; the SQL of each is in the `store` of its capability.
 """

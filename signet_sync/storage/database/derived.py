@@ -212,19 +212,15 @@ DERIVED: tuple[Table, ...] = (
         "`latest_us`",
         """create table entity_attributes(
         fact integer primary key, agent_id text not null, id text not null, entity integer not null,
-        aspect text not null, status text not null, superseded_by text, ended_by integer, sources integer not null,
+        aspect text not null, status text not null, sources integer not null,
         earliest_us integer not null, latest_us integer not null, artifact integer not null,
         unique(agent_id, id))""",
         "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
-        "create index entity_attributes_active on entity_attributes(entity, latest_us) where status = 'active'",
-        "create index entity_attributes_open on entity_attributes(entity, latest_us)"
+        "create index entity_attributes_active on entity_attributes(entity, aspect, latest_us) where status = 'active'",
+        "create index entity_attributes_listed on entity_attributes(entity, aspect, latest_us)"
         " where aspect in ('blocker', 'next')",
-        "create index entity_attributes_successor on entity_attributes(agent_id, superseded_by)"
-        " where superseded_by is not null",
-        "create index entity_attributes_end on entity_attributes(ended_by) where ended_by is not null",
         joined=JoinedRows(
-            "f.agent_id, f.id, e.id as entity_id, f.aspect, s.text, f.status, f.superseded_by,"
-            f" {path_of('f.ended_by')} as ended_by, f.sources,"
+            "f.agent_id, f.id, e.id as entity_id, f.aspect, s.text, f.status, f.sources,"
             f" f.earliest_us, f.latest_us, {path_of('f.artifact')} as source_path, s.line, t.thread_id",
             "entity_attributes f cross join entities e using (entity)"
             " cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact"
@@ -238,13 +234,13 @@ DERIVED: tuple[Table, ...] = (
         "where each fact is said, and its words there",
         """create table attribute_sources(
         fact integer not null, at_us integer not null, artifact integer not null, line integer not null,
-        text text not null, done integer not null, claims text, session integer not null,
+        text text not null, done integer not null, session integer not null,
         primary key(fact, at_us, artifact)) without rowid""",
         "create index attribute_sources_session on attribute_sources(session)",
         session=NUMBER,
         joined=JoinedRows(
             f"f.agent_id, f.id as attribute_id, {path_of('s.artifact')} as source_path, s.line, s.text, s.done,"
-            f" s.claims, {_OF}, s.at_us,"
+            f" {_OF}, s.at_us,"
             " e.id as entity_id, f.aspect",
             "attribute_sources s join entity_attributes f using (fact) join entities e using (entity)"
             f" {_JOINED.format('s')}",
@@ -262,51 +258,6 @@ DERIVED: tuple[Table, ...] = (
         session=SESSION,
         key=SESSION,
         local=("session",),
-    ),
-    derived(
-        "what each fact claims where it was stated last as not done: a value of a subject, or that something is chosen "
-        "or retired; a later claim supersedes. `place` is the instant twice, and one more if it says that it is a "
-        "change",
-        """create table fact_claims(
-        entity integer not null, subject text not null, place integer not null, fact integer not null,
-        value text not null, primary key(entity, subject, place, fact)) without rowid""",
-        "create index fact_claims_fact on fact_claims(fact)",
-        joined=JoinedRows(
-            "f.agent_id, f.id as attribute_id, e.id as entity_id, c.subject, c.place, c.value",
-            "fact_claims c join entity_attributes f using (fact) join entities e on e.entity = c.entity",
-        ),
-        handle="attribute_id",
-        key=("agent_id", "attribute_id", "subject"),
-    ),
-    derived(
-        "what summaries report as done or resolved, as words; it ends earlier blockers and next steps",
-        """create table fact_reports(
-        entity integer not null, at_us integer not null, artifact integer not null, told text not null,
-        session integer not null, primary key(entity, at_us, artifact)) without rowid""",
-        "create index fact_reports_session on fact_reports(session)",
-        session=NUMBER,
-        joined=JoinedRows(
-            f"e.agent_id, e.id as entity_id, {path_of('r.artifact')} as source_path, r.told, {_OF}, r.at_us",
-            f"fact_reports r join entities e using (entity) {_JOINED.format('r')}",
-        ),
-        key=("agent_id", "entity_id", "source_path"),
-    ),
-    derived(
-        "what is said of two of them together",
-        """create table relations(
-        from_entity integer not null, kind text not null, to_entity integer not null, artifact integer not null,
-        line integer not null, session integer not null,
-        primary key(from_entity, kind, to_entity, artifact)) without rowid""",
-        "create index relations_to on relations(to_entity)",
-        "create index relations_session on relations(session)",
-        session=NUMBER,
-        joined=JoinedRows(
-            f"e.agent_id, e.id as from_id, r.kind, o.id as to_id, {path_of('r.artifact')} as source_path, r.line,"
-            f" {_OF}",
-            "relations r join entities e on e.entity = r.from_entity join entities o on o.entity = r.to_entity"
-            f" {_JOINED.format('r')}",
-        ),
-        key=("agent_id", "from_id", "kind", "to_id", "source_path"),
     ),
     derived(
         "a short text for each thing that `recall` finds besides artifacts: memories, facts, thread summaries, "
@@ -370,7 +321,7 @@ DERIVED: tuple[Table, ...] = (
         name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
     ),
     derived(
-        "until when a model that failed is not asked for facts, paragraphs or vectors",
+        "until when a model that failed is not asked for vectors",
         "create table model_rests(kind text primary key, until text not null) without rowid",
     ),
     derived(

@@ -3,7 +3,6 @@
 from signet_sync.storage.database.derived import path_of as path_of
 from signet_sync.storage.database.tables import TABLES
 
-NODES, FACTS, SOURCES, MENTIONS, RELATIONS = (
-    TABLES[name].rows
-    for name in ("session_summaries", "entity_attributes", "attribute_sources", "entity_mentions", "relations")
+NODES, FACTS, SOURCES, MENTIONS = (
+    TABLES[name].rows for name in ("session_summaries", "entity_attributes", "attribute_sources", "entity_mentions")
 )

@@ -397,25 +397,6 @@ NATIVE: tuple[Table, ...] = (
         handle="id",
     ),
     native(
-        "a model's words for a condensation, beside those of the rules, as long as `content_sha256` is that of "
-        "these; asked for again where they are lost",
-        """create table node_wordings(
-        agent_id text not null, id text not null, content_sha256 text not null, text text not null, model text not null,
-        at text not null,
-        primary key(agent_id, id)) without rowid""",
-        handle="id",
-    ),
-    native(
-        "what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
-        "again where it is lost",
-        """create table extractions(
-        agent_id text not null, source_path text not null, source_sha256 text not null, items text not null,
-        model text not null, at text not null,
-        primary key(agent_id, source_path)) without rowid""",
-        artifact=("agent_id", "source_path"),
-        json=("items",),
-    ),
-    native(
         "every hit of `recall` on a memory: the query, sanitized, and 1/rank",
         """create table recall_events(
         id integer primary key, agent_id text not null, memory_id text not null, query text not null,

@@ -31,11 +31,11 @@ def drop_session(database: Database, scope: Scope, kind: Literal["derived", "nat
             database.execute(f"delete from {table.name} where {where}", bindings)
 
 
-def drop_artifacts(database: Database, agent_id: str, paths: Iterable[str], *names: str) -> None:
-    """Deletes the rows of an agent's artifacts, from some tables or from all."""
+def drop_artifacts(database: Database, agent_id: str, paths: Iterable[str]) -> None:
+    """Deletes the rows of an agent's artifacts."""
     rows = [(agent_id, path) for path in paths]
     for table in TABLES.values():
-        if table.artifact and (not names or table.name in names):
+        if table.artifact:
             where = " and ".join(f"{column} = ?" for column in table.artifact)
             database.executemany(
                 f"delete from {table.name} where {where}", [row[-len(table.artifact) :] for row in rows]

@@ -1,6 +1,6 @@
 """Declares everything about a table, once, and the types of columns that leave the database.
 
-Creation and rebuild, backup and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
+Creation and rebuild, backup and salvage, privacy removal and the canonical dump follow from it.
 """
 
 import re
@@ -75,14 +75,13 @@ class Table(NamedTuple):
     """A table. `ddl`: the statements that create it, its indexes and options.
 
     kind: a rebuild drops what is derived, and keeps what is native.
-    holds: a line of docs/schema.md.
+    holds: what its rows are, in a line.
     row: for a native table that is backed up, the columns and their types, as a class with annotations.
     session: the columns that name the session a row belongs to, or its number; removing the session removes the row.
     joined: how to read a table that holds numbers of sessions, artifacts or the like, with their names instead.
     artifact: the columns (the agent and) the path of the artifact a row belongs to; it is removed with the artifact.
     handle: the column of an id that a page may show; a native row is removed with what has the id.
     texts: columns that may hold anyone's words; a row is removed if they hold a word that only removed texts had.
-    json: for a table without `row`, the columns that hold JSON.
     key: its order in the canonical dump; a table without one is not in the dump, because nothing in it follows
         from files. `local` are columns that are left out: they belong to a machine or a moment.
     only: a condition: which rows of a native table are worth keeping, and which of a derived one follow from files.
@@ -104,7 +103,6 @@ class Table(NamedTuple):
     artifact: tuple[str, ...] | None = None
     handle: str | None = None
     texts: tuple[str, ...] = ()
-    json: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
     only: str | None = None
@@ -125,7 +123,7 @@ class Table(NamedTuple):
     @property
     def json_columns(self) -> tuple[str, ...]:
         """Lists the columns that hold JSON."""
-        return _json(self.row) if self.row else self.json
+        return _json(self.row) if self.row else ()
 
     @property
     def rows(self) -> str:

@@ -360,19 +360,6 @@ def transcripts(database: Database, agent_id: str, token: str, session_id: str |
     )
 
 
-def newest(database: Database, agent_id: str, before: str, limit: int) -> list[tuple[str, str, str, str]]:
-    """Returns path, kind, session and sentence of an agent's artifacts except manifests, newest names first.
-
-    `before` is the last path of the previous call, "" to begin.
-    """
-    sql = (
-        "select source_path, source_kind, coalesce(session_key, session_id), coalesce(ledger_sentence, '')"
-        " from memory_artifacts where agent_id = ?1 and source_kind <> 'manifest' and (?2 = '' or source_path < ?2)"
-        " order by source_path desc limit ?3"
-    )
-    return list(database.execute(sql, (agent_id, before, limit)))
-
-
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
     """Returns the rows of some paths."""
     return {row[1]: Row(*row) for row in of_values(database, _ROW, "memory_artifacts", "source_path", paths)}

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection
 
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.removal import drop_artifacts
 
 
 def is_redacted(database: Database, path: str) -> bool:
@@ -24,16 +23,12 @@ def redacted_files(database: Database) -> list[tuple[str, str, str]]:
     return list(database.execute("select path, at, reason from redactions order by at, reason, path"))
 
 
-def record(database: Database, agent_id: str, paths: Collection[str], at: str, reason: str) -> None:
-    """Keeps when and why files were redacted, and that a scrub has to follow; in the transaction of their seals.
-
-    What a model distilled of the old text goes.
-    """
+def record(database: Database, paths: Collection[str], at: str, reason: str) -> None:
+    """Keeps when and why files were redacted, and that a scrub has to follow; in the transaction of their seals."""
     database.executemany(
         "insert or replace into redactions(path, at, reason, scrubbed) values(?, ?, ?, 0)",
         [(path, at, reason) for path in paths],
     )
-    drop_artifacts(database, agent_id, paths, "extractions")
 
 
 def is_due(database: Database) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import SessionOutcome
-from signet_sync.text.digest.current import item_text
+from signet_sync.text.digest.distinct import item_text
 from signet_sync.text.digest.selection import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 from signet_sync.text.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.text.sentences import (

@@ -6,14 +6,20 @@ import re
 from collections.abc import Iterator
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.digest.classifier import kind_of
 from signet_sync.text.digest.conversation import Dialogue, Kind, OutcomeItem
 from signet_sync.text.digest.replies import asks, asks_for_fact, chosen_option, completed, proposal
 from signet_sync.text.digest.sentences import is_question, stems
-from signet_sync.text.digest.statements import POINTS_BACK, SentenceContext, bare, is_ack, is_errand, on_topic
+from signet_sync.text.digest.statements import (
+    POINTS_BACK,
+    SentenceContext,
+    bare,
+    is_ack,
+    is_errand,
+    kind_by_rules,
+    on_topic,
+)
 
 _SENTENCES = 40  # per turn; a longer one is not conversation
-_LATE = 200  # sentences that the classifier may read
 _CLEAR = 6  # stems; a choice with so many says what it is about
 _SHORT = 4  # stems; a reference with fewer cannot be understood alone
 _HINGE = late(
@@ -72,7 +78,6 @@ _NAMELESS = late(
 def statements_of_person(dialogue: Dialogue, report: int) -> Iterator[OutcomeItem]:
     """Yields the statements of each of the person's turns; `report` is where the assistant reported."""
     first = dialogue.users[0][0] if dialogue.users else -1
-    late = _late(dialogue)
     # A prompt that is given again and again, as agents in a loop get it, is classified once.
     kinds: dict[SentenceContext, Kind | None] = {}
     for place, message in dialogue.some_users:
@@ -80,19 +85,8 @@ def statements_of_person(dialogue: Dialogue, report: int) -> Iterator[OutcomeIte
             continue
         yield from _PersonTurn(
             dialogue, place, first=place == first and dialogue.before(place) is None, closing=place > report >= 0,
-            late=place >= late, kinds=kinds,
+            kinds=kinds,
         ).stated()  # fmt: skip
-
-
-def _late(dialogue: Dialogue) -> int:
-    """Returns the place from which on the person says at most `_LATE` sentences."""
-    left, late = _LATE, len(dialogue.turns)
-    for place, _ in reversed(dialogue.users):
-        left -= min(len(dialogue.sentences_of(place)), _SENTENCES)
-        if left < 0:
-            break
-        late = place
-    return late
 
 
 class _PersonTurn:
@@ -105,7 +99,6 @@ class _PersonTurn:
         *,
         first: bool,
         closing: bool,
-        late: bool,
         kinds: dict[SentenceContext, Kind | None],
     ) -> None:
         self._talk, self._place, self._kinds = dialogue, place, kinds
@@ -117,7 +110,7 @@ class _PersonTurn:
         reply = before is not None and asks(self._previous)
         facts, whether = asks_for_fact(self._previous) if reply else (False, False)
         self._context = SentenceContext(
-            "", first=first, closing=closing, late=late, reply=reply, previous=self._previous,
+            "", first=first, closing=closing, reply=reply, previous=self._previous,
             facts=facts, whether=whether, command=dialogue.command_before(place),
         )  # fmt: skip
         self._said = dialogue.sentences_of(place)[:_SENTENCES]
@@ -170,7 +163,7 @@ class _PersonTurn:
     def _kind(self, sentence: str, *, opens: bool = False) -> Kind | None:
         said = self._context._replace(sentence=sentence, opens=opens)
         if said not in self._kinds:
-            self._kinds[said] = kind_of(said, self._talk.cues)
+            self._kinds[said] = kind_by_rules(said, self._talk.cues)
         return self._kinds[said]
 
     _taken = 0

@@ -8,18 +8,17 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.blocks import MessagePassage, passages
-from signet_sync.text.digest.classifier import kind_of
 from signet_sync.text.digest.conversation import Dialogue, Kind, OutcomeItem
 from signet_sync.text.digest.cues import Cues
 from signet_sync.text.digest.replies import PLANS
 from signet_sync.text.digest.sentences import IS_CJK, is_question, split, stems
-from signet_sync.text.digest.statements import POINTS_BACK, SentenceContext
+from signet_sync.text.digest.statements import POINTS_BACK, SentenceContext, kind_by_rules
 from signet_sync.text.digest.turns import SpokenMessage
 
 # Reports are parsed, nothing else: the best one, those nearly as good, and what is said last.
 _REPORTS, _REPORT_TEXT = 12, 200_000
 _GOOD = 0.9
-_READ = 150  # sentences of reports that the classifier may read
+_CHOICES = 150  # sentences before the report that may state a choice
 
 _OF_LABEL: dict[str, Kind] = {
     "next": "next",
@@ -142,15 +141,14 @@ def possible_blockers(dialogue: Dialogue, found: list[ResultsReport]) -> Iterato
 def prose_statements(dialogue: Dialogue, found: list[ResultsReport]) -> Iterator[OutcomeItem]:
     """Yields statements outside known sections: of late reports, and decisions from all of the assistant's messages."""
     late = frozenset(report.place for report in found if report.late)
-    left = _READ
+    left = _CHOICES
     for place, _ in reversed(dialogue.assistants[-_WAY:]):
         for sentence, line in () if place in late or left < 0 else dialogue.sentences_of(place)[:_SAID]:
             if (_SELF.match(sentence) or dialogue.cues.has("choice", sentence)) and not PLANS.search(sentence):
                 left -= 1
-                said = SentenceContext(sentence, report=True, form="early", late=left > 0)
-                if kind_of(said, dialogue.cues) == "decision" and len(stems(sentence)) > 1:
+                said = SentenceContext(sentence, report=True)
+                if kind_by_rules(said, dialogue.cues) == "decision" and len(stems(sentence)) > 1:
                     yield OutcomeItem("decision", sentence, line, place, "choice")
-    left = _READ
     for report in found:
         if not report.late:
             continue
@@ -159,11 +157,9 @@ def prose_statements(dialogue: Dialogue, found: list[ResultsReport]) -> Iterator
             if passage.form in ("heading", "row") or passage.struck or label == "plan" or label in _OF_LABEL:
                 continue
             before = ""
-            context = SentenceContext("", report=True, form=passage.form, previous=passage.label or passage.heading)
             for sentence in split(passage.text):
-                left -= 1
-                said = context._replace(sentence=sentence, late=left > 0, opens=not before)
-                kind = None if _ACKS.match(sentence) else kind_of(said, dialogue.cues)
+                said = SentenceContext(sentence, report=True)
+                kind = None if _ACKS.match(sentence) else kind_by_rules(said, dialogue.cues)
                 if (
                     kind
                     and not (kind == "next" and _no_step(sentence))

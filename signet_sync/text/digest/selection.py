@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, Status
-from signet_sync.text.digest.current import item_text
+from signet_sync.text.digest.distinct import item_text
 from signet_sync.text.digest.reports import ResultsReport, has_label
 from signet_sync.text.digest.sentences import IS_CJK, is_question, overlap, split, stems
 from signet_sync.text.digest.turns import ToolCall

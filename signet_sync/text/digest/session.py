@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, SessionOutcome, Status
-from signet_sync.text.digest.current import distinct, still_valid
+from signet_sync.text.digest.distinct import distinct, newest_list
 from signet_sync.text.digest.person import statements_of_person
 from signet_sync.text.digest.reports import possible_blockers, prose_statements, reports, section_statements
 from signet_sync.text.digest.selection import select_results
@@ -23,14 +23,14 @@ def outcome(transcript: str) -> SessionOutcome:
     best = next((one.place for one in found if one.late), -1)
     prose = list(prose_statements(dialogue, found))
     stated = [*section_statements(dialogue, found), *statements_of_person(dialogue, best)]
-    stated = still_valid(dialogue, [*stated, *(item for item in prose if item.kind not in ("next", "blocker"))])
+    stated = [*newest_list(stated), *(item for item in prose if item.kind not in ("next", "blocker"))]
     if not any(item.kind == "blocker" and item.source == "section" for item in stated):
-        reported = still_valid(dialogue, [item for item in prose if item.kind == "blocker"])
+        reported = [item for item in prose if item.kind == "blocker"]
         if reported or not any(item.kind == "blocker" for item in stated):
-            reported = reported or still_valid(dialogue, list(possible_blockers(dialogue, found)))
+            reported = reported or list(possible_blockers(dialogue, found))
             stated = [*(item for item in stated if item.kind != "blocker"), *reported[:1]]
     if not any(item.kind == "next" and item.source == "section" for item in stated):
-        stated += still_valid(dialogue, [item for item in prose if item.kind == "next"])
+        stated += [item for item in prose if item.kind == "next"]
     stated = distinct(_summed_up(stated))
     status = status_of(dialogue, stated, found)
     trivial = is_trivial(dialogue)

@@ -16,9 +16,8 @@ class SentenceContext(NamedTuple):
 
     By the person: `first` in the session's first turn, `reply` after a question or proposal (`previous` is the
     assistant's message), `facts` after a question for a fact (`whether`: one of yes or no), `opens` as first sentence
-    of its turn, `closing` after the report, `late` among the last sentences, which the classifier may read, `command`
-    is the command run just before. By the assistant: `report` within a report, as an item of a list, a row or in a
-    paragraph (`form`), `previous` is the label above it.
+    of its turn, `closing` after the report, `command` is the command run just before. By the assistant: `report` within
+    a report.
     """
 
     sentence: str
@@ -29,10 +28,8 @@ class SentenceContext(NamedTuple):
     opens: bool = False
     closing: bool = False
     report: bool = False
-    late: bool = False
     previous: str = ""
     command: str = ""
-    form: str = ""
 
 
 _ACK = late(

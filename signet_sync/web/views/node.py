@@ -48,7 +48,6 @@ def node(request: ViewRequest) -> WebPage:
             "named": level(about.get("level", about["kind"])),
             "blocks": blocks,
             "links": links,
-            "wording": found.get("wording"),
             "groups": {name: [Link(one, plain(labels.get(one, one))) for one in found[name]] for name in _GROUPS},
             "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],

@@ -62,8 +62,6 @@ def embeddings(target: Installation) -> list[Finding]:
 
 
 def _destination(choice: ModelChoice) -> str:
-    if choice.kind == "folder":
-        return f"{choice.provider} on this machine, from {choice.folder}: nothing is sent"
     host = urlsplit(choice.endpoint).netloc
     return f"{choice.provider} {choice.model}: texts and queries, without secrets, are sent to {host}"
 

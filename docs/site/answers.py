@@ -2,7 +2,7 @@
 
 Paths are relative to the workspace where they are in it, else absolute; times are ISO 8601 UTC; sizes are bytes; a
 `code` is stable, a `message` and a `hint` are for people. The site of the documentation has a JSON schema of each,
-which `docs/site/schemas.py` makes from these types; a test holds what every command prints to its own.
+which `schemas.py` makes from these types; a test holds what every command prints to its own.
 """
 
 from __future__ import annotations
@@ -389,8 +389,6 @@ Digest = TypedDict(
         "sessions": list[DigestSession],
         "facts": list[DigestFact],
         "memories": list[DigestMemory],
-        "path": NotRequired[str],  # With --into: the note, from the workspace on.
-        "changed": NotRequired[bool],  # With --into: whether it was written.
     },
 )
 
@@ -518,7 +516,6 @@ class Expand(TypedDict):
     risen: NotRequired[ExpandRisen | None]
     tokens: int  # As estimated for language models.
     children_left_out: NotRequired[int]
-    wording: NotRequired[str | None]
     live: NotRequired[list[ExpandLive]]  # Turns of the running session.
     sources: NotRequired[list[ExpandSource]]
     chain: NotRequired[list[ExpandChain]]
@@ -881,13 +878,6 @@ class HistoryCommit(TypedDict):
 class History(TypedDict):
     commits: list[HistoryCommit]
     diff: NotRequired[str]
-
-
-class HistoryRestore(TypedDict):
-    path: str
-    oid: str  # The commit.
-    restored: bool
-    kept: str | None
 
 
 class Checkpoint(TypedDict):
