@@ -143,13 +143,6 @@ def test_lines_are_not_kept_and_can_be_made_of_what_is(database, tmp_path):
     assert memories.get(fresh, "default", MEMORY.id) == MEMORY
 
 
-def test_a_missing_backup_is_an_error_and_makes_no_file(database, tmp_path):
-    with pytest.raises(DatabaseError) as caught:
-        native_backup.restore(database, str(tmp_path / "none.db"))
-    assert caught.value.path == str(tmp_path / "none.db")
-    assert not (tmp_path / "none.db").exists()
-
-
 def test_a_backup_with_a_foreign_schema_is_an_error(database, tmp_path):
     source = str(tmp_path / "backup.db")
     connection = apsw.Connection(source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -320,18 +319,6 @@ sys.exit(cli.run(sys.argv[1:]))
 # ── JSON ──
 
 
-def test_text_goes_to_people_and_quiet_says_less(vault):
-    answer = vault.call("reindex", "--now", NOW)
-    assert "9 of 9 files indexed (9 unchanged)" in answer.out
-    assert call("--quiet", "--workspace", vault.root, "reindex", "--now", NOW).out == ""
-    assert vault.call("check", "--now", NOW).out.endswith("ok\n")
-    rendered = vault.call("render", "--now", NOW).out
-    assert rendered.strip() in vault.page()
-    answer = vault.call("render", "--write", "--now", "2026-04-27T12:00:00.000Z")
-    assert answer.code == 0 and "written" in answer.err and "no-one" not in vault.page()
-    assert vault.call("search", "nothingofthekind").out == ""
-
-
 def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
     for words in (("check",), ("doctor",)):
         assert "\x1b" not in vault.spawn(*words).out
@@ -471,23 +458,6 @@ def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
     assert answer.code == 3 and "there is no index yet" in answer.err
     answer = call("--db", ":memory:", "--workspace", vault.root, "reindex", "--json", "--now", NOW)
     assert answer.code == 0 and answer.json["counts"]["indexed"] == 9
-
-
-def test_doctor_names_a_remedy_for_all_that_is_not_well(vault):
-    document = vault.call("doctor", "--json").json
-    assert {finding["level"] for finding in document["findings"]} <= {"ok", "warning", "problem"}
-    assert all(finding["remedy"] for finding in document["findings"] if finding["level"] != "ok")
-    assert document["ok"] is True
-    session_id, captured_at = numbered(1)["session_id"], numbered(1)["captured_at"]
-    (vault / made.path_for("summary", session_id=session_id, captured_at=captured_at)).write_bytes(b"x")
-    vault.reindex()
-    before = tree(vault.root)
-    answer = vault.call("doctor")
-    assert answer.code == 1 and "1 open violation" in answer.out and "violations list" in answer.out
-    assert tree(vault.root) == before
-    vault.db.write_bytes(b"no database")
-    assert vault.call("doctor").code == 1
-    assert json.loads(vault.call("doctor", "--json").out)["ok"] is False
 
 
 def test_a_group_without_a_command_tells_its_commands() -> None:

@@ -186,12 +186,3 @@ def test_commands_and_options(vault: Vault) -> None:
     assert meant(vault, "delete", "x") == ["remove"] and meant(vault, "undo") == ["remove --undo"]
     for word, words in MEANT.items():
         assert word not in COMMANDS and word not in ALIASES and call(*words.split(), "--help").code == 0
-
-
-# ── words ──
-
-
-def test_former_names_are_taken_and_not_shown(vault: Vault) -> None:
-    persons = vault.call("entity", "list", "--kind", "person", "--json").json
-    assert persons == vault.call("entity", "list", "--kind", "part", "--json").json and persons["entities"]
-    assert "(person)" in vault.call("entity", "list").out

@@ -330,10 +330,3 @@ def test_a_removal_takes_evidence_along_and_the_chain_stays_whole(vault):
     vault.reindex()
     assert verified(vault) == []
     assert vault.call("check", "--json", "--with-index").json["problems"] == []
-
-
-def test_a_removal_leaves_the_entities_of_other_agents_alone(vault):
-    path = with_evidence(vault, "scout")
-    assert vault.call("remove", "--yes", "--json", "--reason", "asked for", numbered(1)["session_id"]).code == 0
-    assert CANARY in (vault / path).read_text(encoding="utf-8")
-    assert "erase" not in operations_of(vault, "scout")

@@ -32,7 +32,7 @@ from signet_sync.entities.documents.edits import (
 from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, fit_title, log_item
 from signet_sync.entities.documents.lint import lint
 from signet_sync.errors import UsageError
-from signet_sync.formats.body import body_sha256, normalize, well_formed
+from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.entity_paths import KINDS, shapes
 
 PART = shapes("part")
@@ -365,14 +365,6 @@ def test_lines_end_as_in_the_file():
     assert re.search(r"(?<!\r)\n|\r(?!\n)", render(document)) is None
     assert text_of(find(document, "identity")).endswith("pressure.\n\na\nb")
     assert body_sha(find(parse(text), "identity")) == body_sha(find(FULL, "identity"))
-
-
-def test_hashes_are_of_what_is_said():
-    identity = find(FULL, "identity")
-    assert body_sha(identity) == body_sha256("It speaks first.\n\n### When\n\nUnder pressure.")
-    for body in ("\n\n" + identity.body, identity.body + "\n\n", identity.body.replace("\n", " \t\r\n")):
-        assert body_sha(but(identity, body=body)) == body_sha(identity)
-    assert body_sha(but(identity, body=identity.body.replace("first", "last"))) != body_sha(identity)
 
 
 LISTS = (

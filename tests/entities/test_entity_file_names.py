@@ -83,14 +83,6 @@ def test_a_persons_note_in_the_folder_is_no_profile_and_is_not_overwritten(work:
     assert profile.exists() and mine.read_text() == "---\nkind: part\n---\n# Mine\n" and look(work) == []
 
 
-def test_a_retitled_entity_keeps_its_file_and_gets_the_alias(work: Workspace) -> None:
-    profile = jo(work)
-    done = operations.rename(work, ME, "jo", "Johanna", now_us=NOW_US)
-    renamed = Path(work.root) / done.path
-    assert renamed.name == profile.name and renamed.parent.name.startswith("johanna--")
-    assert 'aliases:\n  - "Johanna"\n' in renamed.read_text()
-
-
 def test_a_removal_takes_its_words_out_of_the_names_of_files(work: Workspace) -> None:
     profile = jo(work, "The zzlantern")
     other = jo(work, "Jo")
@@ -104,12 +96,3 @@ def test_a_removal_takes_its_words_out_of_the_names_of_files(work: Workspace) ->
         assert "zzlantern" not in path.name and (path.is_dir() or b"zzlantern" not in path.read_bytes())
     assert names(at) == ["Part notes.md", "Part.md"]
     assert look(work) == []
-
-
-def test_a_former_path_still_leads_to_the_entity(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
-    path = vault.call("entity", "create", "part", "Jo", "--json").json["path"]
-    for former in (path.replace("/Jo.md", "/profile.md"), path.replace("/jo--", "/joe--").removesuffix(".md")):
-        assert vault.call("expand", former, "--json").code == 0, former

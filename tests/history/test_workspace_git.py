@@ -343,15 +343,6 @@ def test_what_others_committed_is_shown_sanitized(past):
     assert "\x1b" not in shown and "ghp_" not in shown and "\\x1b]0;title" in shown
 
 
-def test_many_skipped_files_are_counted_in_the_body(past):
-    past.limits = commit.Limits(max_bytes=2_000)
-    for number in range(105):
-        past.put(f"big/{number:03}", b"x" * 2_001)
-    assert len(past.commit().skipped) == 105
-    body = past.log()[0].body.splitlines()
-    assert len(body) == 102 and body[-1] == "- and 5 more"
-
-
 # ── cost follows change ──
 
 

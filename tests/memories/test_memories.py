@@ -15,15 +15,12 @@ from hypothesis import strategies as st
 from invented_secrets import some
 from workbench import NOW, Answer, Vault, numbered
 
-from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import UsageError
-from signet_sync.formats.session_token import token_of
 from signet_sync.memories.store import memories, pins
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store import access_counts, line_index
-from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
 
 SECRET = "ghp_" + some(Random(8), 36)
@@ -193,15 +190,6 @@ def who(number: int) -> dict[str, Any]:
     return {key: value for key, value in numbered(number).items() if key in ("session_id", "captured_at")}
 
 
-def test_a_session_is_removed_by_whichever_of_its_identities() -> None:
-    database = Database(":memory:")
-    made.fill(database, made.judged(made.session(session_id="s-1", session_key="k-1")))
-    memories.store(database, memory_of("default", "of it"), (token_of("default", "s-1"), "s-1"))
-    memories.store(database, memory_of("default", "of another"), (token_of("default", "s-1"), "s-2"))
-    tombstones_store.remove_covered(database, [made.stone(session_id="s-1", session_key="k-1")], PIPELINE.erasers)
-    assert list(database.execute("select content from memories")) == [("of another",)]
-
-
 # ── forgetting ──
 
 
@@ -358,14 +346,6 @@ def test_a_session_is_pinned_by_whatever_it_is_called(vault: Vault) -> None:
     assert vault.call("pin", f"^{fact[0]}", "--now", NOW).out == f"pinned ^{fact[0]}\n"
     remove(vault, ID)
     assert vault.rows("select id from pins") == [fact]
-
-
-def test_a_name_has_no_line_to_be_pinned(vault: Vault) -> None:
-    vault.session(1, project="/home/ada/code/lantern")
-    vault.reindex()
-    entity = vault.rows("select id from entities limit 1")[0][0]
-    answer = vault.call("pin", entity, "--json")
-    assert answer.code == 2 and answer.json["error"]["code"] == "not-pinnable"
 
 
 def test_without_a_handle_what_is_pinned_is_listed(vault: Vault) -> None:

@@ -16,19 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_secrets import some
-from other_memories import SOURCES, Memory, claude_mem
-from workbench import NOW, Vault, contents, tree
+from other_memories import SOURCES, Memory, claude_mem, state_of
+from workbench import NOW, Vault, tree
 
 from signet_sync.memories.store import memories
 from signet_sync.migration import basic_memory, markdown_folder, openclaw_memory, operations, writer
 from signet_sync.migration.items import LeftFile
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import native_tables
 
 SECRET = "ghp_" + some(Random(31), 36)
 NOW_US = 1_774_785_600_000_000
-# What says when something was, or that a pass has run.
-PASSING = {"backups", "passes", "memory_md_heads", "history_told", "garden_days", "sqlite_sequence"}
 PROGRAMS = sorted(SOURCES)
 
 
@@ -57,14 +54,6 @@ def remembered(vault: Vault) -> set[Memory]:
         Memory(text, kind, tuple(json.loads(tags)), at[:10], bool(private), agent)
         for text, kind, tags, at, private, agent in rows
     }
-
-
-def state_of(vault: Vault) -> dict[str, Any]:
-    """What a vault holds: files, derived rows, native rows, but for what passes note."""
-    with vault.database() as database:
-        names = [name for name in native_tables() if name not in PASSING]
-        rows = {name: sorted(database.execute(f"select * from {name}"), key=repr) for name in names}
-    return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -187,13 +176,6 @@ def test_no_row_of_a_table_and_no_list_of_hashtags_is_a_memory(vault: Vault, tmp
     found = {one.text for one in remembered(vault)}
     assert {"note: The lamp smokes #ops", "Tags: The wick is short"} <= found
     assert [text for text in found if "ashtags" in text or "|" in text or "#a" in text or "#blocked" in text] == []
-
-
-def test_a_table_without_bars_at_its_ends_is_left(vault: Vault, tmp_path: Path) -> None:
-    claw = _folder(tmp_path / "claw")
-    (claw / "MEMORY.md").write_text("The lamp smokes.\n\nwhat | when\n---|---\nzqxwick | dusk\n")
-    assert counted(migrate(vault, "openclaw-memory", claw), "brought") == 1
-    assert {one.text for one in remembered(vault)} == {"The lamp smokes."}
 
 
 def test_of_many_things_the_newest_come_unless_all_are_asked_for(

@@ -16,17 +16,15 @@ import artifacts_fixture as made
 import pytest
 import signet_database as signet
 from invented_secrets import some
+from other_memories import state_of
 from signet_database import Database, Made, at, build, turn, word
 from workbench import NOW, Answer, Vault, contents, tree
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.session_token import token_of
 from signet_sync.migration import signet_database
-from signet_sync.storage.database.tables import native_tables
 
 SECRET = "ghp_" + some(Random(24), 36)
-# What says when something was, or that a pass has run.
-PASSING = {"backups", "passes", "memory_md_heads", "history_told", "garden_days", "sqlite_sequence"}
 
 
 @pytest.fixture
@@ -69,14 +67,6 @@ def assert_found(vault: Vault, asked: list[tuple[str, str]]) -> None:
     for agent, query in asked:
         hits = vault.call("recall", query, "--json", "--agent", agent).json["hits"]
         assert any(query in hit["text"] for hit in hits), (agent, query, hits)
-
-
-def state_of(vault: Vault) -> dict[str, Any]:
-    """What a vault holds: files, derived rows, native rows, but for what passes note."""
-    with vault.database() as database:
-        names = [name for name in native_tables() if name not in PASSING]
-        rows = {name: sorted(database.execute(f"select * from {name}"), key=repr) for name in names}
-    return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
 
 
 def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault) -> None:

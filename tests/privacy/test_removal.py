@@ -162,11 +162,6 @@ def test_an_id_covers_its_session_only(shared_key):
     assert shared_key.reindex()["counts"]["indexed"] == 3 and shared_key.hits("number4x")
 
 
-def test_a_prefix_of_an_id_covers_that_session_only(shared_key):
-    remove(shared_key, numbered(2)["session_id"][:9])
-    assert shared_key.hits("number2x") == [] and shared_key.hits("number1x") and shared_key.hits("number3x")
-
-
 def test_a_prefix_of_several_is_refused_with_the_candidates(shared_key):
     before = contents(shared_key.root)
     answer = shared_key.call("remove", "5e5510", "--reason", "x", "--yes")

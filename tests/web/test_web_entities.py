@@ -150,15 +150,6 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
     assert run(vault, drifted.keep_events).code == 0 and jo(vault)["drifted"] == []
 
 
-def test_a_ledger_that_lost_its_end_stands_above_the_list_with_what_settles_it(vault: Vault) -> None:
-    (page,) = (vault / "entities/ledger").iterdir()
-    page.write_bytes(b"".join(page.read_bytes().splitlines(keepends=True)[:-2]))
-    assert vault.call("entity", "check", "--json").code == 1
-    (lost,) = entities.entities(asked(vault.root)).data["lost"]
-    harmless(visitor(vault.root).get("/entities").text)
-    assert run(vault, lost.keep_file).code == 0 and entities.entities(asked(vault.root)).data["lost"] == []
-
-
 def test_an_entity_is_shown_to_its_agent_alone(vault: Vault) -> None:
     with pytest.raises(UsageError) as refused:
         entities.entity(asked(vault.root, "scout", given={"entity": entity_id(vault, NAME)}))
@@ -178,9 +169,3 @@ def test_hostile_names_and_words_are_text(vault: Vault) -> None:
     shown = harmless(guest.get(f"/entities/{entity_id(vault, NAME)}").text)
     assert NAME in shown.text and "<script>alert(1)</script>" in shown.text
     assert not [tag for tag, _ in shown.found if tag == "b"] and "javascript" not in "".join(shown.links)
-
-
-def test_where_there_is_none_the_page_says_how_to_make_one(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "empty")
-    vault.reindex()
-    assert "No entities yet" in harmless(visitor(vault.root).get("/entities").text).text
