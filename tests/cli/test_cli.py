@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -157,7 +156,8 @@ def test_what_is_there_still_needs_its_option(vault):
 
 
 READERS = [
-    ("search", "x"), ("open", "x"), ("violations", "list"), ("violations", "list", "x"), ("render",),
+    ("search", "x"), ("recall", "x"), ("expand", "x"), ("open", "x"), ("violations", "list"),
+    ("violations", "list", "x"), ("render",),
     ("remove", "x", "--dry-run"), ("check", "--with-index"),
 ]  # fmt: skip
 
@@ -319,96 +319,6 @@ sys.exit(cli.run(sys.argv[1:]))
 # ── JSON ──
 
 
-REINDEX = ["workspace", "database", "now", "mode", "elapsed_ms", "counts", "problems", "notes", "agents", "halted"]
-COUNTS = [
-    "scanned", "read", "indexed", "unchanged", "ignored", "invalid", "violation", "tombstoned", "tombstones",
-    "removed_rows",
-]  # fmt: skip
-
-
-def keys(document, wanted, extra=()):
-    """The names that are settled come first and in order; behind them only those that were added on purpose."""
-    assert list(document)[: len(wanted)] == list(wanted)
-    assert set(document) - set(wanted) == set(extra), set(document) - set(wanted)
-
-
-def test_the_shape_of_reindex(vault):
-    vault.put({"note.md": b"", made.path_for("summary").removeprefix("memory/"): made.summary(memory_sentence="x.")[1]})
-    document = vault.reindex()
-    keys(document, REINDEX, ["held", "trouble", "entity_drift"])
-    keys(document["counts"], COUNTS)
-    assert all(type(number) is int for number in document["counts"].values())
-    assert (document["workspace"], document["database"]) == (str(vault.root), str(vault.db))
-    assert (document["now"], document["mode"]) == (NOW, "incremental") and type(document["elapsed_ms"]) is float
-    for problem in document["problems"]:
-        keys(problem, ["path", "verdict", "code", "message", "hint"])
-    for note in document["notes"]:
-        keys(note, ["path", "code", "message"])
-    page = document["agents"]["default"]
-    keys(page, ["memory_md", "changed", "sessions_in_window", "rows_rendered", "rows_clipped", "tokens"])
-    shutil.rmtree(vault.memory)
-    halted = vault.reindex(code=5)["halted"]
-    assert {"state": "cliff", "would_remove": 11, "indexed": 11}.items() <= halted.items() and halted["hint"]
-
-
-def test_the_shape_of_check(vault):
-    (vault.memory / "note.md").write_text("")
-    document = vault.call("check", "--json").json
-    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes"}
-    keys(document["counts"], COUNTS)
-    assert document["ok"] is True
-
-
-def test_the_shape_of_status(vault):
-    document = vault.call("status", "--json").json
-    settled = {"workspace", "database", "running", "pid", "state", "since", "last_full_pass", "counts", "watch"}
-    assert settled <= set(document)
-    keys(document["counts"], ["artifacts", "sessions", "agents", "tombstones", "violations", "invalid"])
-    assert document["counts"] == {
-        "artifacts": 9, "sessions": 3, "agents": 1, "tombstones": 0, "violations": 0, "invalid": 0,
-    }  # fmt: skip
-    assert (document["running"], document["pid"], document["state"]) == (False, None, "stopped")
-    assert document["last_full_pass"] == NOW
-    assert vault.call("status", "--check").code == 1
-    assert "stopped" in vault.call("status").out
-
-
-def test_the_shape_of_search_and_open(vault):
-    document = vault.call("search", "--json", "lantern", "number1x").json
-    assert list(document) == ["query", "hits"] and document["query"] == "lantern number1x"
-    hit = document["hits"][0]
-    keys(hit, ["path", "kind", "agent_id", "session_token", "session_key", "ended_at", "score", "snippet"])
-    scores = [hit["score"] for hit in document["hits"]]
-    assert scores == sorted(scores, reverse=True) and len(scores) == 2
-    document = vault.call("open", "--json", numbered(1)["session_id"]).json
-    keys(
-        document,
-        ["agent_id", "session_id", "session_key", "session_token", "project", "harness", "segments", "compactions",
-         "manifest", "sentence", "verdicts", "live"], ["status"],
-    )  # fmt: skip
-    keys(document["segments"][0], ["captured_at", "ended_at", "summary", "transcript"])
-    assert set(document["verdicts"].values()) == {"indexed"} and len(document["verdicts"]) == 3
-    for path in document["verdicts"]:
-        assert (vault / path).is_file()
-
-
-def test_the_shape_of_remove(vault):
-    answer = vault.call("remove", numbered(1)["session_id"], "--reason", "x", "--yes", "--json", "--now", NOW)
-    settled = ["agent_id", "session_token", "tombstone", "removed_paths", "removed_rows", "git_history", "foreign"]
-    assert set(answer.json) == {*settled, "pending", "quoted_in"}
-    assert answer.json["git_history"] == "no-repository" and answer.json["removed_rows"] == 3
-
-
-def test_text_goes_to_people_and_quiet_says_less(vault):
-    answer = vault.call("reindex", "--now", NOW)
-    assert "9 of 9 files indexed (9 unchanged)" in answer.out
-    assert call("--quiet", "--workspace", vault.root, "reindex", "--now", NOW).out == ""
-    assert vault.call("check", "--now", NOW).out.endswith("ok\n")
-    rendered = vault.call("render", "--now", NOW).out
-    assert rendered.strip() in vault.page()
-    assert vault.call("search", "nothingofthekind").out == ""
-
-
 def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
     for words in (("check",), ("doctor",)):
         assert "\x1b" not in vault.spawn(*words).out
@@ -431,7 +341,8 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
 
 
 @pytest.mark.parametrize(
-    "words", [("--help",), ("--version",), ("status",), ("status", "--json"), ("search", "lantern"), ("open", "ID")]
+    "words",
+    [("--help",), ("status", "--json"), ("search", "lantern"), ("open", "ID"), ("recall", "lantern"), ("expand", "ID")],
 )
 def test_quick_commands_import_nothing_heavy(vault, words):
     code = (
@@ -512,21 +423,6 @@ def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
     assert "--workspace" not in call("init").out
 
 
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ('command = ["/nowhere/program"]', "language model: the program /nowhere/program"),
-        ('command = ["sh"]', "language model: command"),
-        ("", "llm.provider is command, but llm.command is not set"),
-    ],
-)
-def test_doctor_looks_for_the_program_that_summarizes(vault, tmp_path, monkeypatch, setting, words):
-    mine = tmp_path / "mine.toml"
-    mine.write_text(f'[llm]\nprovider = "command"\n{setting}\n')
-    monkeypatch.setenv("SIGNET_CONFIG", str(mine))
-    assert words in vault.call("doctor").out
-
-
 def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = call("demo")
@@ -556,23 +452,6 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert not (tmp_path / "machine/home/.agents").exists()
 
 
-def test_the_order_of_settings(vault, tmp_path, monkeypatch):
-    def tokens():
-        return vault.reindex()["agents"]["default"]["tokens"]
-
-    whole = tokens()
-    (vault / "signet-sync.toml").write_text("[projection]\nbudget_tokens = 500\n")
-    small = tokens()
-    assert small < whole and small <= 500
-    (tmp_path / "machine").mkdir(exist_ok=True)
-    (tmp_path / "machine/config.toml").write_text("[projection]\nbudget_tokens = 5000\n")
-    assert tokens() == whole
-    monkeypatch.setenv("SIGNET_PROJECTION_BUDGET_TOKENS", "500")
-    assert tokens() == small
-    monkeypatch.setenv("SIGNET_WORKSPACE", str(vault.root))
-    assert call("status", "--json").json["workspace"] == str(vault.root)
-
-
 def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
     answer = vault.call("--help")
     assert answer.code == 0
@@ -586,23 +465,6 @@ def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
     assert answer.code == 3 and "there is no index yet" in answer.err
     answer = call("--db", ":memory:", "--workspace", vault.root, "reindex", "--json", "--now", NOW)
     assert answer.code == 0 and answer.json["counts"]["indexed"] == 9
-
-
-def test_doctor_names_a_remedy_for_all_that_is_not_well(vault):
-    document = vault.call("doctor", "--json").json
-    assert {finding["level"] for finding in document["findings"]} <= {"ok", "warning", "problem"}
-    assert all(finding["remedy"] for finding in document["findings"] if finding["level"] != "ok")
-    assert document["ok"] is True
-    session_id, captured_at = numbered(1)["session_id"], numbered(1)["captured_at"]
-    (vault / made.path_for("summary", session_id=session_id, captured_at=captured_at)).write_bytes(b"x")
-    vault.reindex()
-    before = tree(vault.root)
-    answer = vault.call("doctor")
-    assert answer.code == 1 and "1 open violation" in answer.out and "violations list" in answer.out
-    assert tree(vault.root) == before
-    vault.db.write_bytes(b"no database")
-    assert vault.call("doctor").code == 1
-    assert json.loads(vault.call("doctor", "--json").out)["ok"] is False
 
 
 def test_a_group_without_a_command_tells_its_commands() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
@@ -157,11 +156,6 @@ def test_no_alias_hides_a_command_and_help_shows_none() -> None:
             if alias not in names and one.named(context, alias):
                 assert f"\n  {alias} " not in one.get_help(context), (words, alias)
         groups += [(name, below) for name in names if isinstance(below := one.get_command(context, name), Group)]
-
-
-@pytest.mark.parametrize("name", ["violations", "history", "service", "backup", "signet"])
-def test_the_list_of_a_group_cuts_no_sentence(name: str) -> None:
-    assert "..." not in call(name, "--help").out.partition("Commands:")[2]
 
 
 # ── what was meant ──

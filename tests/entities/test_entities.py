@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +18,6 @@ from signet_sync.app.workspace import opened
 from signet_sync.entities import (
     daily_summary,
     drift_resolution,
-    erase,
     observe,
     operations,
     protection,
@@ -28,7 +25,6 @@ from signet_sync.entities import (
     schema_promotion,
 )
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.event_log import files as event_log_files
 from signet_sync.entities.event_log.agent_log import EventLog
 from signet_sync.entities.observe import Observations
 from signet_sync.entities.repository import path_of
@@ -37,7 +33,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import file_name, parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files, rename, state_dir
+from signet_sync.storage import files, state_dir
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
@@ -295,25 +291,6 @@ def test_a_proposal_waits_for_a_persons_word(work: Workspace) -> None:
 # ── evidence and length ──
 
 
-def test_an_eighth_piece_of_evidence_needs_a_rationale(work: Workspace) -> None:
-    made = part(work)
-    said = quotable(work, *(f"said {number}" for number in range(9)))
-    for number in range(7):
-        grounds = {"evidence": said[f"said {number}"]}
-        assert add(work, made, "Evidence", f'"said {number}" — it repeats', **grounds).warnings == ()
-    grounds = {"evidence": said["said 8"]}
-    refused("evidence-cap", add, work, made, "evidence", '"said 8" — it repeats', **grounds)
-    refused("evidence-cap", add, work, made, "evidence", '"said 8" — it repeats', actor="person", **grounds)
-    refused("rationale-invalid", add, work, made, "evidence", '"said 8" — x', rationale="because", **grounds)
-    done = add(work, made, "evidence", '"said 8" — it repeats', rationale=WHY, **grounds)
-    assert done.warnings and "7" in done.warnings[0]
-    text = text_of(work, made)
-    assert text.count("ev:2026") == 8 and "Evidence is above its soft cap. Why: each of them matters" in text
-    operations.prune(work, ME, made.id, "evidence", "1", reason="the oldest", now_us=NOW_US)
-    assert [remark.code for remark in reports.lint(work, ME, made.id, now_us=NOW_US)] == []
-    in_step(work)
-
-
 def test_an_agent_explains_a_section_that_outgrows_its_cap_and_a_person_is_only_warned(work: Workspace) -> None:
     made = part(work)
     long = "One more word about it. " * 120
@@ -373,18 +350,6 @@ def test_a_persons_edit_is_recorded_before_the_next_write(work: Workspace) -> No
     ops = [(one.event.op, one.event.actor, one.event.section) for one in reports.log(work, ME, made.id)][:2]
     assert ops == [("append", "agent", "role"), ("human_edit", "person", "role")]
     in_step(work)
-
-
-def test_what_is_seen_again_is_not_recorded_again(work: Workspace) -> None:
-    made = part(work)
-    file = file_of(work, made)
-    file.write_text(file.read_text().replace("# Inner Critic", "# The Judge"))
-    seen = look(work, file)
-    assert seen.edited == [made.path] and seen.changed == {ME}
-    size = EventLog(work.root, ME).size()
-    os.utime(file)
-    assert look(work) == look(work, file) and EventLog(work.root, ME).size() == size
-    assert reports.listing(work, ME, now_us=NOW_US)[0].title == "The Judge"
 
 
 def test_one_lost_anchor_is_healed_and_more_is_drift(work: Workspace) -> None:
@@ -465,24 +430,6 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
     in_step(work)
 
 
-def test_somebody_who_saves_while_we_write_loses_nothing(work: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = part(work)
-    file = file_of(work, made)
-    replace = files.replace
-    saved = []
-
-    def meanwhile(*given: Any, **more: Any) -> Any:
-        if not saved:
-            saved.append(file.write_text(file.read_text().replace(NEEDS, f"{NEEDS}\nRest.\n")))
-        return replace(*given, **more)
-
-    monkeypatch.setattr(files, "replace", meanwhile)
-    put(work, made, "role", "It guards.")
-    assert "Rest." in file.read_text() and "It guards." in file.read_text()
-    assert [one.state for one in reports.log(work, ME, made.id)] == ["committed"] * 2 + ["failed"] + ["committed"] * 2
-    in_step(work)
-
-
 def test_a_file_that_was_in_place_when_its_folder_could_not_be_synced_is_nobody_elses_edit(
     work: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,35 +455,6 @@ def test_a_file_that_was_in_place_when_its_folder_could_not_be_synced_is_nobody_
 
 # ── a crash at every step ──
 
-# The doors that a write goes through.
-DOORS = (
-    (event_log_files, "append"),
-    (files, "create_once"),
-    (files, "replace"),
-    (rename, "rename_folder"),
-    (entities_store, "put_files"),
-)
-
-
-class Died(BaseException):
-    """The process ended here."""
-
-
-def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
-    """Makes the process die before the door call of this number."""
-    calls: list[int] = []
-    for door, name in DOORS:
-        real = getattr(door, name)
-
-        def call(*given: Any, real: Any = real, **more: Any) -> Any:
-            calls.append(1)
-            if len(calls) == at:
-                raise Died
-            return real(*given, **more)
-
-        monkeypatch.setattr(door, name, call)
-    return calls
-
 
 def made_two(work: Workspace) -> tuple[EntityResult, EntityResult]:
     """A user and a part, with something in it."""
@@ -544,41 +462,6 @@ def made_two(work: Workspace) -> tuple[EntityResult, EntityResult]:
     made = part(work)
     put(work, made, "role", "It guards the gate.")
     return user, made
-
-
-def test_a_creation_that_dies_at_any_step_is_settled_by_the_next_command(tmp_path: Path) -> None:
-    """Of several files: until it is settled `check` misses one, which the table of operations takes for torn."""
-    template = tmp_path / "template"
-    root = tmp_path / "vault"
-    Vault(template)
-    with opened(str(template), Settings()) as work:
-        _, made = made_two(work)
-    was_begun = False
-    step = 0
-    while True:
-        step += 1
-        shutil.rmtree(root, ignore_errors=True)
-        shutil.copytree(template, root)
-        with pytest.MonkeyPatch.context() as patch, opened(str(root), Settings()) as work:
-            look(work)
-            calls = dying(patch, step)
-            with suppress(Died):
-                part(work, "Perfectionist")
-            if len(calls) < step:
-                break
-        with opened(str(root), Settings()) as work:
-            reports.listing(work, ME, now_us=NOW_US)
-            in_step(work)
-            assert reports.drift(work, ME) == []
-            # Either it never began, or it is done to the end.
-            begun = any("Perfectionist" in page.read_text() for page in (root / "entities/ledger").iterdir())
-            stands = any("Perfectionist" in page.read_text() for page in root.rglob("entities/**/*.md"))
-            assert stands or not begun, f"step {step}"
-            assert begun or not was_begun, f"step {step}"
-            was_begun = begun
-            put(work, made, "role", "It opens the gate.")
-            in_step(work)
-    assert was_begun and step > 4
 
 
 def test_notes_whose_event_was_cut_off_are_made_by_the_next_command(tmp_path: Path) -> None:
@@ -602,51 +485,6 @@ def test_notes_whose_event_was_cut_off_are_made_by_the_next_command(tmp_path: Pa
             assert {path.name: path.read_text() for path in folder.iterdir()} == {
                 file_name(file, "Inner Critic"): text for file, text in texts.items()
             }
-
-
-def test_notes_that_the_disk_refused_are_made_by_the_next_command(
-    work: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        real = files.create_once
-
-        def full(root: str, path: str, data: bytes) -> Any:
-            if path.endswith(" notes.md"):
-                raise OSError(errno.ENOSPC, "full")
-            return real(root, path, data)
-
-        patch.setattr(files, "create_once", full)
-        with pytest.raises(OSError, match="full"):
-            part(work, key="once")
-    made = part(work, key="once")
-    assert made.replayed and file_of(work, made).with_name("Inner Critic notes.md").exists()
-    in_step(work)
-
-
-def file_of_path(work: Workspace, made: EntityResult) -> Path:
-    return Path(work.root) / made.path
-
-
-def test_a_write_that_was_cut_off_gives_way_to_what_a_person_saved_since(
-    work: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, made = made_two(work)
-    with monkeypatch.context() as patch:
-        dying(patch, 2)
-        with pytest.raises(Died):
-            put(work, made, "role", "It opens the gate.")
-    file = file_of_path(work, made)
-    file.write_text(file.read_text().replace("It guards the gate.", "It paints the gate."))
-    look(work)
-    assert "It paints the gate." in file.read_text()
-    states = {(one.event.op, one.state) for one in reports.log(work, ME, made.id)}
-    assert ("set", "failed") in states and ("human_edit", "committed") in states
-    assert "It opens the gate." in ledger_text(work), "no text is lost"
-    in_step(work)
-
-
-def ledger_text(work: Workspace, agent_id: str = ME) -> str:
-    return "".join(Path(work.root, path).read_text() for path in EventLog(work.root, agent_id).pages().values())
 
 
 def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Workspace) -> None:
@@ -722,49 +560,3 @@ def test_patterns_of_relationships_stand_among_the_users_highlights(work: Worksp
     operations.set_status(work, ME, edge.id, "active", now_us=NOW_US)
     assert "pattern:" not in text_of(work, user)
     in_step(work)
-
-
-def test_a_removal_erases_evidence_and_words_and_the_chain_stays_whole(work: Workspace) -> None:
-    _, made = made_two(work)
-    path = "memory/2026-03-28T10-01-00.000Z--hlsgdojfn5rbswr6--summary.md"
-    (zebra,) = quotable(work, "the zebra sings at night").values()
-    (well,) = quotable(work, "all is well", number=2).values()
-    assert zebra.startswith(path)
-    add(work, made, "evidence", '"the zebra sings at night" — it said so', evidence=zebra)
-    add(work, made, "evidence", '"all is well" — it calms', evidence=well)
-    for each in (Path(work.root) / "memory").glob("*hlsgdojfn5rbswr6*"):
-        each.unlink()
-    put(work, made, "needs", "Sleep.\n\nAnd the zebra sings at night for it.\n\nTea.")
-    put(work, made, "needs", "Sleep.\n\nAnd the zebra sings at night, still.\n\nTea.")
-    put(work, made, "notes/focus", "the zebra sings at night")
-    file = file_of(work, made)
-    file.write_text(file.read_text().replace("It guards the gate.", "It guards. the zebra sings at night"))
-    given = {"paths": [path], "needles": [b"the zebra sings at night"], "tombstone": "memory/tombstones/x.md"}
-    with state_dir.workspace_lock(work.state):
-        done = erase.erase(work, ME, now_us=NOW_US, **given)
-    assert made.path in done.files and len(done.events) >= 5
-    for each in Path(work.root).rglob("*"):
-        if each.is_file():
-            assert b"zebra" not in each.read_bytes() and b"hlsgdojfn5rbswr6" not in each.read_bytes(), each
-    text = text_of(work, made)
-    assert "Sleep.\n" in text and "Tea." in text and '"all is well" — it calms' in text
-    in_step(work)
-    with state_dir.workspace_lock(work.state):
-        again = erase.erase(work, ME, now_us=NOW_US, **given)
-    assert again.files == () and again.events == ()
-    put(work, made, "role", "It goes on.")
-    in_step(work)
-    page = next(Path(work.root, path) for path in EventLog(work.root, ME).pages().values())
-    records = [json.loads(line) for line in page.read_text().splitlines()]
-    assert {one["erased"] for one in records if "erased" in one} == {"memory/tombstones/x.md"}
-
-
-def test_entities_of_two_agents_are_apart(work: Workspace) -> None:
-    mine = part(work)
-    theirs = operations.create(work, "other", "part", "Inner Critic", now_us=NOW_US)
-    assert theirs.path.startswith("agents/other/entities/parts/") and theirs.id != mine.id
-    refused("unknown-entity", operations.append, work, "other", mine.id, "role", "x", now_us=NOW_US)
-    assert [row.id for row in reports.listing(work, "other", now_us=NOW_US)] == [theirs.id]
-    refused("agent-invalid", operations.create, work, "../up", "part", "X", now_us=NOW_US)
-    in_step(work)
-    in_step(work, "other")

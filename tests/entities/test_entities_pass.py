@@ -148,16 +148,6 @@ def test_an_edit_that_an_indexing_pass_saw_is_recorded_by_the_next_that_may_writ
     assert operations_of(vault)[0] == "human_edit"
 
 
-def test_a_ledger_that_lost_its_end_is_noticed_by_the_next_pass(vault):
-    made(vault)
-    vault.reindex()
-    (page,) = (vault / "entities" / "ledger").iterdir()
-    page.write_bytes(b"\n".join(page.read_bytes().split(b"\n")[:-2]) + b"\n")
-    vault.reindex()
-    with at_work(vault) as workspace:
-        assert "truncated" in {remark.code for remark in reports.drift(workspace, "default")}
-
-
 def test_what_cannot_be_looked_into_is_not_taken_for_gone(vault, tmp_path):
     made(vault)
     vault.reindex()
@@ -221,7 +211,7 @@ def test_the_running_agent_hears_people_edit_and_new_entities_come(vault):
         passes = agent.full_passes
         edited(vault, first, "It warns", "It whispers")
         edited(vault, second, "She keeps", "She tends")
-        until(lambda: "It whispers" in vault.page() and "She tends" in vault.page(), "on the page", 10.0)
+        until(lambda: "It whispers" in vault.page() and "She tends" in vault.page(), "on the page")
         assert operations_of(vault).count("human_edit") == 2
         assert agent.full_passes == passes
 
@@ -340,10 +330,3 @@ def test_a_removal_takes_evidence_along_and_the_chain_stays_whole(vault):
     vault.reindex()
     assert verified(vault) == []
     assert vault.call("check", "--json", "--with-index").json["problems"] == []
-
-
-def test_a_removal_leaves_the_entities_of_other_agents_alone(vault):
-    path = with_evidence(vault, "scout")
-    assert vault.call("remove", "--yes", "--json", "--reason", "asked for", numbered(1)["session_id"]).code == 0
-    assert CANARY in (vault / path).read_text(encoding="utf-8")
-    assert "erase" not in operations_of(vault, "scout")

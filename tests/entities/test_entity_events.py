@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from benchmarks.entities import by_entity
 from signet_sync.entities.documents import document as documents_document
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit, fit_item
@@ -156,15 +155,6 @@ def test_a_line_gives_back_what_was_sealed(value, reason, evidence, written):
     assert len((line + ".").splitlines()) == 1 and "\r" not in line
     assert json.loads(line.encode("utf-8"))["payload"] == json.loads(json.dumps({"value": value}))
     assert not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in line)
-
-
-def test_a_line_is_short_and_in_a_fixed_order():
-    line = encode(seal(Ledger().event("pin", section="role"), GENESIS))
-    assert list(json.loads(line)) == [
-        "v", "id", "token", "at", "agent_id", "entity_id", "actor", "op", "section", "payload_sha256", "state", "prev",
-        "hash",
-    ]  # fmt: skip
-    assert ": " not in line and "null" not in line
 
 
 @pytest.mark.parametrize(
@@ -536,18 +526,6 @@ def test_what_does_not_fit_stops_its_file_alone():
     assert "another file" in trouble.message
     lied = [replace(e, file_after=GENESIS) if isinstance(e, Event) and e.op == "create" else e for e in ledger.entries]
     assert fold(lied).texts == {} and len(fold(lied).trouble) == 2
-
-
-def test_events_of_many_entities_are_told_apart():
-    ledger = a_ledger()
-    other = replace(ledger.event("create", entity_id="u-bbbbbbbbbbbb"), payload={"whole": "x", "slug": "me"})
-    ledger.add(replace(other, file="profile", file_after=text_sha256("x"), state="committed"))
-    ledger.add(ledger.event("schema", entity_id=None, payload={"field": "mood"}, state="committed"))
-    groups = by_entity(ledger.entries)
-    assert list(groups) == [ENTITY, "u-bbbbbbbbbbbb"]
-    assert fold(groups["u-bbbbbbbbbbbb"]).texts == {"profile": "x"}
-    assert fold(groups["u-bbbbbbbbbbbb"]).slug == "me"
-    assert fold(groups[ENTITY]).texts == {"profile": ledger.files["profile"]}
 
 
 def test_a_proposal_changes_no_file():

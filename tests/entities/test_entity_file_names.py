@@ -49,21 +49,6 @@ def names(profile: Path) -> list[str]:
     return sorted(path.name for path in profile.parent.iterdir())
 
 
-def old_names(profile: Path) -> None:
-    """The files as versions before this one called them."""
-    profile.with_name(f"{profile.stem} notes.md").rename(profile.with_name("notes.md"))
-    profile.rename(profile.with_name("profile.md"))
-
-
-def test_files_of_earlier_versions_stay_what_they_are(work: Workspace) -> None:
-    profile = jo(work)
-    old_names(profile)
-    assert look(work) == []
-    assert put(work, "jo", "role", "Reviews.").name == "profile.md"
-    assert put(work, "jo", "notes/inbox", "Ask.").name == "notes.md"
-    assert names(profile) == ["notes.md", "profile.md"] and look(work) == []
-
-
 def test_notes_follow_a_profile_that_a_person_renamed(work: Workspace) -> None:
     profile = jo(work)
     profile.rename(profile.with_name("Johanna.md"))
@@ -111,12 +96,3 @@ def test_a_removal_takes_its_words_out_of_the_names_of_files(work: Workspace) ->
     (after,) = Path(work.root).glob("entities/parts/*/Part.md")
     assert names(after) == ["Part notes.md", "Part.md"]
     assert look(work) == []
-
-
-def test_a_former_path_still_leads_to_the_entity(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    vault.session(1)
-    vault.reindex()
-    path = vault.call("entity", "create", "part", "Jo", "--json").json["path"]
-    for former in (path.replace("/Jo.md", "/profile.md"), path.replace("/jo--", "/joe--").removesuffix(".md")):
-        assert vault.call("expand", former, "--json").code == 0, former

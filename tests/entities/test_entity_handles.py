@@ -90,11 +90,6 @@ def test_entity_files_are_neither_pinned_to_the_page_nor_forgotten(vault: Vault,
         assert f"{hint} {pair[0]}" in answer.json["error"]["hint"]
 
 
-def test_an_entity_of_another_agent_is_unknown(vault: Vault, pair: tuple[str, str, str]) -> None:
-    answer = vault.call("expand", pair[0], "--agent", "scout", "--json")
-    assert (answer.code, answer.json["error"]["code"]) == (2, "unknown-handle")
-
-
 def test_on_the_page_an_entity_ranks_like_what_was_remembered_of_a_person() -> None:
     now = 1_000 * DAY
     seen = SectionInputs(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,14 +100,3 @@ def test_the_same_edges_say_the_same_in_any_order(edges, chance):
         assert len(set(pattern.members)) == len(pattern.members) >= 2
     order = ["polarized-around", "polarized", "hub", "group"]
     assert sorted(told, key=lambda pattern: order.index(pattern.code)) == told
-
-
-def test_a_garden_of_hundreds_is_told_at_once():
-    chance = random.Random(6)
-    members = {f"p-{n}": Member(f"p-{n}", f"Part {n}", f"entities/parts/{n}/profile.md") for n in range(200)}
-    edges = [
-        Relationship(f"r-{n}", chance.choice(["polarized", "x"]), tuple(chance.sample(list(members), 2)))
-        for n in range(400)
-    ]
-    told = patterns(edges, members)
-    assert len(told) == 10

@@ -15,7 +15,6 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.pages.prompt_context import prompted
 from signet_sync.recall.operations import recall
 from signet_sync.recall.store import hits
-from signet_sync.storage.database import native_backup
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import line_index
 
@@ -94,15 +93,6 @@ def test_a_file_is_kept_as_it_was_seen(database):
     assert entities_store.files_of(database, "default", CRITIC.id) == [CRITIC] and told(database)
     forget(database, CRITIC, NOTES)
     assert entities_store.file(database, CRITIC.path) is None and told(database) == [] and words(database) == set()
-
-
-def test_what_stands_there_is_not_written_again(database):
-    put(database, CRITIC, NOTES)
-    before = database.connection.total_changes()
-    put(database, CRITIC, NOTES)
-    assert database.connection.total_changes() == before
-    put(database, CRITIC._replace(signature=Signature(1, 9, 9, 4)))
-    assert database.connection.total_changes() == before + 1
 
 
 def test_a_profile_is_found_by_its_words_and_notes_by_nobody(database):
@@ -240,11 +230,6 @@ def test_recall_says_that_an_entity_no_longer_counts(database):
     assert hit.why == "the word, in the deprecated part Inner Critic, 2026-11-20"
 
 
-def test_recall_of_another_script(database):
-    put(database, profile("内なる批評家", "恥を恐れる。", kind="part"))
-    assert [hit.tier for hit in recall(database, "批評家", agent_id="default")] == ["curated"]
-
-
 def test_entities_stand_beside_what_else_answers(database):
     fill(database, judged(session(session_id="s-1", body="# Shame\n\nThe critic fears shame.\n")))
     before = recall(database, "critic shame", agent_id="default")
@@ -263,20 +248,6 @@ def test_nobody_else_is_told_of_an_entity(database, tmp_path):
 
 
 # ── the ledger, drift ──
-
-
-def test_the_end_of_each_ledger_is_known_and_backed_up(database, tmp_path):
-    marks = [native_backup.fingerprint(database)]
-    for agent_id, number in (("default", 1), ("scout", 1), ("default", 2), ("default", 2)):
-        entities_store.set_log_end(database, agent_id, LogEnd(f"hash-{number}", f"id-{number}", number))
-        marks.append(native_backup.fingerprint(database))
-    assert len(set(marks)) == 4 and marks[-1] == marks[-2]
-    assert entities_store.log_end(database, "default") == LogEnd("hash-2", "id-2", 2)
-    assert entities_store.log_end(database, "nobody") is None
-    native_backup.write(database, str(tmp_path / "backup.db"))
-    fresh = Database(":memory:")
-    assert native_backup.restore(fresh, str(tmp_path / "backup.db"))["garden_chain"] == 2
-    assert entities_store.log_end(fresh, "scout") == LogEnd("hash-1", "id-1", 1)
 
 
 def test_what_drifted_is_queued_once_until_it_changes(database):

@@ -5,24 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import subprocess
-import sys
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from signet_sync.entities.event_log import chain
 from signet_sync.entities.event_log import files as event_log_files
-from signet_sync.entities.event_log.events import GENESIS, Event
-from signet_sync.entities.evidence import token_for, ulid_at
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.formats.entity_paths import ledger_page
 
 PAGE = ledger_page("default", "2026-11")
 FOLDER = "entities/ledger"
-PROJECT = str(Path(event_log_files.__file__).parents[3])
-AT = "2026-11-20T10:00:00.000Z"
 
 
 @pytest.fixture
@@ -250,50 +243,3 @@ def test_a_page_is_written_anew_where_it_is_as_it_was_read(root):
     page.unlink()
     assert refusal(event_log_files.rewrite, str(root), PAGE, b"", b"one\n") == "ledger-changed"
     assert not page.exists()
-
-
-# ── with the chain ──
-
-_CRASHES = """
-import os, sys
-from signet_sync.entities.event_log import files as ledgers
-real = os.write
-def half(handle, data):
-    real(handle, data[:len(data) // 2])
-    os._exit(9)
-os.write = half
-ledgers.append(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
-"""
-
-
-def event(number: int) -> Event:
-    ulid = ulid_at(1_763_632_800_000_000 + number * 1_000_000, bytes([number]) * 10)
-    return Event(id=ulid, token=token_for(ulid), at=AT, agent_id="default", actor="agent", op="create",
-                 entity_id="p-abcdefghijkl", file="profile", payload={"text": f"word {number}"})  # fmt: skip
-
-
-def lines(root: Path) -> list[chain.LogLine]:
-    pages = event_log_files.pages(str(root), "default")
-    return [line for month, path in pages for line in chain.lines_of(month, event_log_files.read(str(root), path))]
-
-
-def write(root: Path, number: int) -> str:
-    outcome = ulid_at(1_763_632_800_000_000, bytes([200 + number]) * 10)
-    addition = chain.add(lines(root), [event(number)], outcome_id=outcome, at=AT)
-    for month, text in addition.writes:
-        path = ledger_page("default", month)
-        event_log_files.append(str(root), path, text, len(event_log_files.read(str(root), path)))
-    return addition.sealed[-1].hash
-
-
-def test_a_line_that_a_crash_cut_off_is_closed_by_the_next_write(root):
-    last = write(root, 1)
-    addition = chain.add(lines(root), [event(2)], outcome_id="unused", at=AT)
-    (_, text), size = addition.writes[0], (root / PAGE).stat().st_size
-    crashed = subprocess.run([sys.executable, "-c", _CRASHES, str(root), PAGE, text, str(size)], cwd=PROJECT)
-    assert crashed.returncode == 9
-    assert [finding.code for finding in chain.verify(lines(root), known_last=last)] == ["torn"]
-    newest = write(root, 3)
-    assert newest != GENESIS and chain.verify(lines(root), known_last=newest) == []
-    (root / PAGE).write_bytes(b"".join((root / PAGE).read_bytes().splitlines(keepends=True)[:-1]))
-    assert [finding.code for finding in chain.verify(lines(root), known_last=newest)] == ["truncated"]

@@ -57,19 +57,6 @@ def test_s3_gives_the_same(store: Store, vault: Path) -> None:
     assert rows(URL) == rows(str(vault))
 
 
-def test_each_first_answer_fails(store: Store, vault: Path) -> None:
-    """The library of the store asks again."""
-    seen: set[str] = set()
-
-    def first(_method: str, path: str) -> int:
-        known = path in seen
-        seen.add(path)
-        return 0 if known else 500
-
-    store.fault = first
-    assert_equal(URL, vault)
-
-
 def test_a_file_that_is_never_given_is_unreadable(store: Store, vault: Path) -> None:
     usual = verdicts(store)
     path = next(path for path, (verdict, _, _) in usual.items() if verdict == "indexed" and path.endswith("summary.md"))

@@ -11,13 +11,13 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import fleet_functions as given
 import pytest
+from agents import until
 from workbench import ROOT
 
 from signet_sync.errors import SignetSyncError, UsageError
@@ -52,13 +52,6 @@ def running(folder: Path) -> list[int]:
     """The processes that `endless` has left their numbers of, and that are there."""
     numbers = [int(one.name.rpartition(".")[2]) for one in folder.iterdir() if one.name.startswith("started.")]
     return [number for number in numbers if Path(f"/proc/{number}").exists()]
-
-
-def until(true: Callable[[], object], seconds: float = 40.0) -> bool:
-    end = time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return bool(found)
 
 
 @pytest.mark.parametrize("engine", BOTH)
@@ -114,7 +107,7 @@ def test_the_end_of_the_iteration_ends_all_work(
     monkeypatch.setattr(tempfile, "mkdtemp", lambda **given: made.append(make(**given)) or made[-1])
     begun = engines.run(given.endless_but_first, [str(tmp_path / "started")] * 9, engine)
     next(begun)
-    assert until(lambda: running(tmp_path))
+    until(lambda: running(tmp_path))
     begun.close()  # type: ignore[attr-defined]
     assert running(tmp_path) == []
     assert len(made) == (engine is RAY) and not any(map(os.path.exists, made))

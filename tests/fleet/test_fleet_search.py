@@ -77,14 +77,6 @@ def test_bodies_are_searched_where_they_are_indexed(place: Path, tmp_path: Path)
     assert sessions(found(place, "Fünf")) == [5]
 
 
-def test_a_person_reads_where_it_is_and_what_it_says(place: Path, tmp_path: Path) -> None:
-    answer = call("fleet", "search", "number2x", "--tables", str(place))
-    where, sentence, said = answer.out.splitlines()
-    assert where.startswith(str(tmp_path / "vault")) and sentence.startswith("  In lantern step number 2")
-    assert said.startswith("  Lantern keeps its word number2x")
-    assert call("fleet", "search", "nowheretobefound", "--tables", str(place)).err == "nothing found\n"
-
-
 def test_tables_in_a_store_are_searched_like_those_in_a_folder(place: Path, memory: Any, tmp_path: Path) -> None:
     index("memory://bucket/tables", tmp_path / "vault", tmp_path / "other")
     assert found("memory://bucket/tables", "queue") == found(place, "queue")

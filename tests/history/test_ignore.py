@@ -98,9 +98,10 @@ def test_case_counts_unless_the_file_system_says_otherwise():
 @pytest.mark.parametrize("text", ["*a" * 100 + "b", "**/a/" * 100 + "zz", "/".join(["*a*"] * 50), "[a-z]*" * 60 + "!"])
 @pytest.mark.parametrize("path", ["/".join(["a" * 250] * 15), "a/" * 2000 + "q"])
 def test_no_pattern_takes_long(text, path):
-    begun = time.perf_counter()
+    """Where a pattern could be cut in two ways, it would take years."""
+    begun = time.process_time()
     ignore.ignored(path, False, [ignore.layer("", text)])
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 60
 
 
 def test_a_rule_that_asks_for_more_than_a_name_may_have_matches_nothing_and_costs_nothing() -> None:

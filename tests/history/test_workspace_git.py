@@ -343,15 +343,6 @@ def test_what_others_committed_is_shown_sanitized(past):
     assert "\x1b" not in shown and "ghp_" not in shown and "\\x1b]0;title" in shown
 
 
-def test_many_skipped_files_are_counted_in_the_body(past):
-    past.limits = commit.Limits(max_bytes=2_000)
-    for number in range(105):
-        past.put(f"big/{number:03}", b"x" * 2_001)
-    assert len(past.commit().skipped) == 105
-    body = past.log()[0].body.splitlines()
-    assert len(body) == 102 and body[-1] == "- and 5 more"
-
-
 # ── cost follows change ──
 
 
@@ -408,18 +399,6 @@ def test_many_objects_become_a_pack_and_gits_own_does_no_harm(past, monkeypatch)
     assert past.commit().outcome == "clean"
 
 
-@pytest.mark.slow
-def test_fifteen_thousand_files_with_one_changed(past):
-    for number in range(15_000):
-        past.put(f"memory/{number}.md", f"{number}\n")
-    time.sleep(0.12)
-    past.commit()
-    past.put("memory/7.md", "changed\n")
-    begun = time.perf_counter()
-    assert past.commit().outcome == "committed"
-    assert time.perf_counter() - begun < 1
-
-
 # ── a person's git beside us ──
 
 
@@ -467,20 +446,6 @@ def test_nothing_is_committed_while_an_old_commit_is_looked_at(past):
     past.put("a.md", "three")
     assert past.commit().outcome == "committed"
     assert len(past.log()) == 3
-
-
-@needs_git
-def test_an_existing_repository_is_left_alone(tmp_path):
-    root = tmp_path / "vault"
-    past = HistoryVault(root)
-    past.put("a.md")
-    git(root, "init", "-q", "-b", "trunk")
-    with pytest.raises(repository.RepositoryRefused) as refused:
-        past.begin()
-    assert refused.value.code == "existing-repository" and refused.value.hint
-    with pytest.raises(repository.RepositoryRefused, match="already"):
-        past.commit()
-    assert not (root / ".gitignore").exists() and not (root / ".git/signet-history").exists()
 
 
 def test_a_long_diff_says_what_is_cut(past):

@@ -14,7 +14,6 @@ from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.integrity import stage as integrity_stage
 from signet_sync.settings.model import load
-from signet_sync.storage.database.connection import Database
 
 MONTHS_LATER = "2026-06-20T12:00:00.000Z"
 
@@ -148,40 +147,9 @@ def words_in(vault):
     return {word for path in vault.state.glob("signet-sync.db*") for word in WORD.findall(path.read_bytes())}
 
 
-@pytest.mark.slow
-def test_a_reader_in_the_way_leaves_the_rest_to_the_next_pass(vault):
-    settings("[seals]\nkeep_days = 30\n")
-    with vault.database() as reader:
-        reader.connection.execute("begin")
-        reader.value("select count(*) from seals")
-        vault.reindex(now=MONTHS_LATER)
-        assert vault.rows("select coalesce(max(wipe_due), 0) from passes") == [(1,)]
-    vault.reindex(now=MONTHS_LATER)
-    assert vault.rows("select coalesce(max(wipe_due), 0) from passes") == [(0,)]
-
-
 def test_status_tells_what_takes_room(vault):
     found = vault.call("status", "--json").json
     assert {name for name, size in found["sizes"].items() if size} >= {"database", "seals", "backups", "state"}
     assert found["sizes"]["seals"] == sum(fates(vault).values())
     assert found["rows"] == {"seals": 4, "recall_events": 0, "memories": 0, "pins": 0}
     assert "kept" in (told := vault.call("status").out) and "4 seals" in told
-
-
-@pytest.mark.slow
-def test_the_sizes_of_a_large_vault_are_summed_up_in_no_time(tmp_path):
-    import time
-
-    from signet_sync.admin import sizes
-
-    database = Database(str(tmp_path / "large.db"))
-    with database.transaction():
-        database.executemany(
-            "insert into seals values(?, 'default', ?, 'x', 'summary', 'd', 'b', 'f', ?, '2026-03-01T00:00:00.000Z')",
-            [(f"memory/{number}.md", "a" * 16, os.urandom(1500)) for number in range(10_000)],
-        )
-    started = time.perf_counter()
-    found, rows = sizes.inside(database)
-    elapsed = time.perf_counter() - started
-    database.close()
-    assert found["seals"] == 15_000_000 and rows["seals"] == 10_000 and elapsed < 0.5, elapsed

@@ -472,14 +472,6 @@ def test_a_dry_run_without_an_index_makes_none(vault: Vault) -> None:
     assert tree(vault.root) == {"memory": tree(vault.root)["memory"]} and not vault.db.exists()
 
 
-def test_the_same_now_twice_writes_nothing_twice(vault: Vault) -> None:
-    filled(vault)
-    dream(vault)
-    rows, before = ledger(vault), contents(vault.root)
-    assert dream(vault)["promoted"] == []
-    assert (ledger(vault), contents(vault.root)) == (rows, before)
-
-
 def test_what_becomes_worthy_at_the_same_now_rises_in_the_same_sweep(vault: Vault) -> None:
     luis = filled(vault)
     dream(vault)
@@ -488,10 +480,6 @@ def test_what_becomes_worthy_at_the_same_now_rises_in_the_same_sweep(vault: Vaul
     assert vault.rows("select promoted from dream_sweeps") == [(2,)]
     assert {luis, kate} == set(re.findall(r"\^(m-\w+)", section(vault.page())))
     assert vault.page("DREAMS.md").count("## Dreamed 2026-03-29 12:00 UTC") == 1
-
-
-def ledger(vault: Vault) -> tuple[Any, Any]:
-    return vault.rows("select * from dream_sweeps"), vault.rows("select * from memory_promotions")
 
 
 def test_the_section_is_as_the_seed_has_it_newest_first_and_best_first(vault: Vault, database: Database) -> None:
@@ -545,16 +533,6 @@ def test_only_an_agent_has_dreams(vault: Vault) -> None:
 
 
 # ── retention ──
-
-
-def test_hits_that_are_no_longer_kept_do_not_count(
-    vault: Vault, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    luis = remember(vault, LUIS)
-    hit(database, luis, *hits(1.0, 1.0, queries=2, at_us=NOW_US - 10 * DAY), *hits(1.0))
-    monkeypatch.setenv("SIGNET_RECALL_RETENTION_DAYS", "9.9")
-    assert dream(vault)["candidates"] == 1
-    assert section(vault.page()) == ""
 
 
 def test_what_is_older_than_hits_are_kept_is_pruned(
@@ -637,23 +615,6 @@ def test_a_removed_session_takes_its_dreams_along(vault: Vault) -> None:
     keep, gone = removal(vault)
     who = numbered(2)
     done(vault, "remove", who["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
-    removed(vault, keep, gone)
-
-
-def test_a_tombstone_from_another_machine_takes_dreams_along(vault: Vault, tmp_path: Path) -> None:
-    """Only its file comes, and takes the session's own files with it."""
-    keep, gone = removal(vault)
-    copy = Vault(tmp_path / "elsewhere" / "vault")
-    shutil.copytree(vault.root, copy.root, dirs_exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIGNET_STATE", str(tmp_path / "elsewhere" / "state"))
-        copy.reindex()
-        done(copy, "remove", numbered(2)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
-    (stone,) = copy.root.glob("memory/tombstones/*.md")
-    (vault / "memory/tombstones").mkdir()
-    shutil.copy(stone, vault / "memory/tombstones")
-    shutil.rmtree(tmp_path / "elsewhere")
-    vault.reindex()
     removed(vault, keep, gone)
 
 
@@ -825,18 +786,6 @@ def test_a_lost_database_keeps_its_diary(vault: Vault) -> None:
 
 
 # ── backup, upgrade ──
-
-
-def test_a_backup_brings_back_events_sweeps_and_promotions(vault: Vault) -> None:
-    filled(vault)
-    dream(vault)
-    dream(vault, now=later(days=1))
-    pages, rows = (vault.page(), vault.page("DREAMS.md")), kept(vault)
-    vault.db.unlink()
-    vault.reindex()
-    assert kept(vault) == rows
-    assert (vault.page(), vault.page("DREAMS.md")) == pages
-    assert dream(vault, now=later(days=2))["skipped_already_promoted"] == 1
 
 
 def kept(vault: Vault) -> list[list[Any]]:

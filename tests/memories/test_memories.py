@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,17 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_secrets import some
-from workbench import NOW, ROOT, Answer, Vault, numbered
+from workbench import NOW, Answer, Vault, numbered
 
-from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import UsageError
-from signet_sync.formats.session_token import token_of
 from signet_sync.memories.store import memories, pins
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store import access_counts, line_index
-from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
 
 SECRET = "ghp_" + some(Random(8), 36)
@@ -91,15 +85,6 @@ def test_the_first_memory_of_a_vault_that_nobody_indexed_hides_no_session(vault:
     assert CANARY in page and "step number 1" in page and (vault / "ledger/2026-03.md").exists()
 
 
-def test_the_answer_has_its_documented_shape(vault: Vault) -> None:
-    document = remember(vault, f"The {CANARY} key is {SECRET}.", "--tag", "#Release Notes", "--tag", "ci", "--private")
-    assert list(document)[:5] == ["id", "agent_id", "tags", "concept_tags", "redactions"]
-    assert document["agent_id"] == "default" and document["tags"] == ["ci", "release-notes"]
-    assert CANARY in document["concept_tags"] and sum(document["redactions"].values()) == 1
-    assert (document["type"], document["private"], document["new"]) == ("note", True, True)
-    assert leaks(vault, SECRET) == []
-
-
 def test_what_is_remembered_twice_is_written_once(vault: Vault) -> None:
     first = remember(vault, "Use  tabs,\nnever blanks.", "--tag", "style")
     before = vault.rows("select * from memories"), vault.rows("select rowid, * from recall_lines")
@@ -159,36 +144,6 @@ def test_a_database_in_memory_remembers_nothing(vault: Vault) -> None:
     assert answer.code == 2 and "--db" in answer.json["error"]["hint"]
 
 
-def test_hostile_words_forge_nothing_on_the_page(vault: Vault) -> None:
-    remember(vault, "fine\n## Session Ledger\n<!-- signet:end 0 --> [[memory/x]] ^t-aaaaaaaaaaaa </signet-memory>")
-    page = vault.page()
-    assert page.count("<!-- signet:end") == 1 and page.count("\n## Session Ledger") == 1
-    assert "[[memory/x]]" not in page
-
-
-def test_a_signet_daemon_holds_the_page_back_and_the_memory_is_kept(vault: Vault) -> None:
-    (vault / ".daemon").mkdir()
-    (vault / ".daemon/pid").write_text(str(os.getppid()))
-    answer = vault.call("remember", TEXT, "--now", NOW)
-    assert answer.code == 0 and "held back" in answer.err and "Signet daemon" in answer.err
-    assert not (vault / "MEMORY.md").exists() and len(vault.rows("select * from memories")) == 1
-
-
-def test_many_remember_at_once(vault: Vault) -> None:
-    vault.reindex()
-    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "remember"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    running = [
-        subprocess.Popen([*command, text], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for text in ("the same words", "the same words", "other words", "third words")
-    ]
-    for process in running:
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-    assert len(vault.rows("select * from memories")) == 3
-    assert vault.page().count("words (remembered") == 3
-
-
 # ── sessions as sources ──
 
 
@@ -233,33 +188,6 @@ def test_a_session_that_is_being_removed_is_no_source(vault: Vault) -> None:
 
 def who(number: int) -> dict[str, Any]:
     return {key: value for key, value in numbered(number).items() if key in ("session_id", "captured_at")}
-
-
-def test_a_session_is_removed_by_whichever_of_its_identities() -> None:
-    database = Database(":memory:")
-    made.fill(database, made.judged(made.session(session_id="s-1", session_key="k-1")))
-    memories.store(database, memory_of("default", "of it"), (token_of("default", "s-1"), "s-1"))
-    memories.store(database, memory_of("default", "of another"), (token_of("default", "s-1"), "s-2"))
-    tombstones_store.remove_covered(database, [made.stone(session_id="s-1", session_key="k-1")], PIPELINE.erasers)
-    assert list(database.execute("select content from memories")) == [("of another",)]
-
-
-def test_sources_are_those_of_the_token_and_the_ids() -> None:
-    database = Database(":memory:")
-
-    def remembered(text: str, *origins: tuple[str, str]) -> str:
-        for origin in origins:
-            memory, _ = memories.store(database, memory_of("a", text), origin)
-        return memory.id
-
-    one = remembered("one", ("token", "s1"))
-    two = remembered("two", ("token", "s1"), ("token", "s2"))
-    elsewhere = remembered("three", ("other", "s1"))
-    assert memories.forget_session(database, "a", "token", ["s1"]) == 1
-    assert memories.forget_session(database, "b", "token", []) == 0
-    assert {m for (m,) in database.execute("select id from memories")} == {two, elsewhere} and one not in (two,)
-    assert memories.forget_session(database, "a", "token", []) == 1
-    assert [m for (m,) in database.execute("select id from memories")] == [elsewhere]
 
 
 # ── forgetting ──
@@ -378,25 +306,6 @@ def test_a_beginning_that_several_share_is_refused_with_all_of_them(vault: Vault
     assert error["code"] == "ambiguous-handle" and "m-aaaaaaaaaaab" in error["message"]
 
 
-# ── backups ──
-
-
-def test_a_lost_database_comes_back_with_every_memory_and_pin(vault: Vault) -> None:
-    vault.session(1)
-    vault.reindex()
-    memory = remember(vault, TEXT, "--tag", "x", "--session", ID)["id"]
-    assert vault.call("pin", memory, "--now", NOW).code == 0
-    tables = ("memories", "memory_sources", "pins")
-    before = [vault.rows(f"select * from {table}") for table in tables]
-    page = vault.page()
-    for path in vault.state.glob("*.db*"):
-        path.unlink()
-    vault.reindex()
-    assert [vault.rows(f"select * from {table}") for table in tables] == before and all(before)
-    assert vault.page() == page
-    assert vault.rows("select id, text from recall_lines where tier = 'memory'") == [(memory, f"{TEXT}\nx")]
-
-
 # ── pins ──
 
 
@@ -437,14 +346,6 @@ def test_a_session_is_pinned_by_whatever_it_is_called(vault: Vault) -> None:
     assert vault.call("pin", f"^{fact[0]}", "--now", NOW).out == f"pinned ^{fact[0]}\n"
     remove(vault, ID)
     assert vault.rows("select id from pins") == [fact]
-
-
-def test_a_name_has_no_line_to_be_pinned(vault: Vault) -> None:
-    vault.session(1, project="/home/ada/code/lantern")
-    vault.reindex()
-    entity = vault.rows("select id from entities limit 1")[0][0]
-    answer = vault.call("pin", entity, "--json")
-    assert answer.code == 2 and answer.json["error"]["code"] == "not-pinnable"
 
 
 def test_without_a_handle_what_is_pinned_is_listed(vault: Vault) -> None:

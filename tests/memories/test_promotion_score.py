@@ -81,26 +81,9 @@ def ids(promotions):
 # ── the original's tests, by their names: what of them is decided at the desk ──
 
 
-def test_empty_memory_yields_empty_report():
-    assert chosen([]) == []
-
-
-def test_gate_filters_candidates_below_thresholds():
-    a = PromotionCandidate("m-a", hits(3, 3, 1, 1.0))
-    b = PromotionCandidate("m-b", hits(1, 1, 1, 1.0))
-    assert ids(chosen([b, a])) == ["m-a"]
-
-
 def test_score_respects_configured_weights():
     only = SignalWeights(0, 1, 0, 0, 0)
     assert value(hits(5, 3, 2, 0.42), weights=only) == pytest.approx(0.42)
-
-
-def test_max_promotions_caps_output():
-    eligible = [PromotionCandidate(f"m-{number}", hits(3 + number, 3, 1, 1.0)) for number in range(5)]
-    assert len(chosen(eligible)) == 5
-    assert ids(chosen(eligible, gates=Gates(most=2))) == ["m-3", "m-4"]  # six hits and seven count alike
-    assert chosen(eligible, gates=Gates(most=0)) == []
 
 
 # ── worked values ──
@@ -171,16 +154,6 @@ def test_hits_of_one_day_are_enough_unless_somebody_asks_for_more():
 # ── order ──
 
 
-def test_equals_go_by_the_last_hit_then_by_id():
-    candidates = [
-        PromotionCandidate("m-c", hits(9, 5, 5, 1.0, age=1)),
-        PromotionCandidate("m-b", hits(9, 5, 5, 1.0, age=2)),
-        PromotionCandidate("m-a", hits(9, 5, 5, 1.0, age=2)),
-        PromotionCandidate("m-d", hits(9, 5, 5, 1.0)),
-    ]
-    assert ids(chosen(candidates, weights=WEIGHTS._replace(recency=0))) == ["m-d", "m-c", "m-a", "m-b"]
-
-
 def test_a_promotion_says_why():
     totals = hits(5, 3, 3, 0.5, age=3)
     (promotion,) = chosen([PromotionCandidate("m-a", totals)])
@@ -206,22 +179,6 @@ def test_what_is_chosen_passes_every_gate_and_is_the_best_in_any_order(candidate
 )
 def test_a_score_is_bounded_by_the_sum_of_the_weights(totals, weights, half_life):
     assert 0 <= value(totals, half_life, weights) <= sum(weights) * (1 + 1e-12)
-
-
-@given(TOTALS, st.integers(0, 400 * DAY))
-def test_a_score_never_rises_by_waiting(totals, later):
-    assert score(signals(totals, NOW + later, 7)) <= score(signals(totals, NOW, 7))
-
-
-def test_of_ten_thousand_candidates_the_best_twenty_are_chosen():
-    candidates = [
-        PromotionCandidate(f"m-{n}", hits(1 + n % 9, 1 + n % 7, 1 + n % 5, (n % 13 + 1) / 13, age=n % 40))
-        for n in range(10_000)
-    ]
-    found = chosen(candidates)
-    assert len(found) == 20
-    every = chosen(candidates, gates=Gates(most=10_000))
-    assert [one.score for one in found] == sorted((one.score for one in every), reverse=True)[:20]
 
 
 # ── ids of sweeps ──

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import isfinite
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.score import HALF_LIVES, MOST_ACCESSES, REMEMBERED, WEIGHTS, day_start, decay, rank, score
+from signet_sync.memories.score import HALF_LIVES, REMEMBERED, WEIGHTS, day_start, rank, score
 
 NOW = 20_000 * DAY
 
@@ -51,11 +51,6 @@ def test_the_formula_by_hand(kind):
 def test_a_day_begins_at_midnight_utc_also_before_1970():
     assert day_start(NOW) == day_start(NOW + DAY - 1) == NOW
     assert day_start(-1) == -DAY
-
-
-def test_what_is_of_the_future_is_new():
-    assert of(age=-5) == of(age=0)
-    assert of(uses=3, last=-5) == of(uses=3, last=0)
 
 
 def test_without_a_half_life_only_the_day_itself_counts():
@@ -99,17 +94,6 @@ def test_a_later_access_is_never_worth_less(kind, at, now, life, uses, one, othe
 def test_pins_never_decay(kind, at, now, later, uses, last):
     given_ = {"half_lives": HALF_LIVES, "accesses": uses, "pinned": True}
     assert score(kind, at, now, last_access_us=last, **given_) == score(kind, at, later, last_access_us=None, **given_)
-
-
-@given(st.integers(0, 10**6 * DAY), st.floats(0.01, 1e4))
-def test_decay_halves_with_every_half_life(age, life):
-    later = decay(age + int(life * DAY), life)
-    assume(decay(age, life) > 1e-300)
-    assert later == pytest.approx(decay(age, life) / 2, rel=1e-6)
-
-
-def test_accesses_beyond_a_million_add_nothing():
-    assert of(uses=MOST_ACCESSES, last=0) == of(uses=1 << 80, last=0)
 
 
 def test_the_ranking():

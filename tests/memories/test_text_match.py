@@ -254,11 +254,3 @@ def test_turns_under_a_shared_key_go_with_the_removal_and_later_ones_stay(tmp_pa
     vault.session(3, session_key="agent:main:main")
     vault.reindex()
     assert vault.rows("select content from session_transcripts") == [("of another",)]
-
-
-def test_kept_copies_lose_lines_that_only_say_what_it_said(vault):
-    copy = vault / "MEMORY.signet-20260301T000000000Z.md"
-    copy.write_text(f"# Memory\n\n- {LONG} 1.\n- my own line\n")
-    vault.put(made.tombstone(session_id=ID), "memory/tombstones")
-    vault.reindex()
-    assert copy.read_text() == "# Memory\n\n- my own line\n"

@@ -16,19 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_secrets import some
-from other_memories import SOURCES, Memory, claude_mem
-from workbench import NOW, Vault, contents, tree
+from other_memories import SOURCES, Memory, claude_mem, state_of
+from workbench import NOW, Vault, tree
 
 from signet_sync.memories.store import memories
 from signet_sync.migration import basic_memory, markdown_folder, openclaw_memory, operations, writer
 from signet_sync.migration.items import LeftFile
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.tables import native_tables
 
 SECRET = "ghp_" + some(Random(31), 36)
 NOW_US = 1_774_785_600_000_000
-# What says when something was, or that a pass has run.
-PASSING = {"backups", "passes", "memory_md_heads", "history_told", "garden_days", "sqlite_sequence"}
 PROGRAMS = sorted(SOURCES)
 
 
@@ -57,14 +54,6 @@ def remembered(vault: Vault) -> set[Memory]:
         Memory(text, kind, tuple(json.loads(tags)), at[:10], bool(private), agent)
         for text, kind, tags, at, private, agent in rows
     }
-
-
-def state_of(vault: Vault) -> dict[str, Any]:
-    """What a vault holds: files, derived rows, native rows, but for what passes note."""
-    with vault.database() as database:
-        names = [name for name in native_tables() if name not in PASSING]
-        rows = {name: sorted(database.execute(f"select * from {name}"), key=repr) for name in names}
-    return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -189,13 +178,6 @@ def test_no_row_of_a_table_and_no_list_of_hashtags_is_a_memory(vault: Vault, tmp
     assert [text for text in found if "ashtags" in text or "|" in text or "#a" in text or "#blocked" in text] == []
 
 
-def test_a_table_without_bars_at_its_ends_is_left(vault: Vault, tmp_path: Path) -> None:
-    claw = _folder(tmp_path / "claw")
-    (claw / "MEMORY.md").write_text("The lamp smokes.\n\nwhat | when\n---|---\nzqxwick | dusk\n")
-    assert counted(migrate(vault, "openclaw-memory", claw), "brought") == 1
-    assert {one.text for one in remembered(vault)} == {"The lamp smokes."}
-
-
 def test_of_many_things_the_newest_come_unless_all_are_asked_for(
     vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,20 +226,6 @@ def test_a_secret_alone_is_left(vault: Vault, tmp_path: Path) -> None:
     (table,) = migrate(vault, "mem0-export", place)["tables"].values()
     assert table["brought"] == 1 and table["left"] == {"nothing but a secret": 3}
     assert {one.text for one in remembered(vault)} == {"[REDACTED:github] opens the gate"}
-
-
-def test_what_brings_nothing_names_no_backup(vault: Vault, tmp_path: Path) -> None:
-    place = _folder(tmp_path / "notes")
-    (place / "plain.md").write_text("Nothing but prose.\n")
-    (place / "coffee.md").write_text("- [fact] It is black\n")
-    first, again = (vault.call("migrate", "from", "basic-memory", str(place), "--now", NOW).out for _ in range(2))
-    assert first.startswith("Brought from ") and "--replace" in first
-    assert again.startswith("Nothing new in ") and "--replace" not in again
-    assert "plain.md was left: no observation or relation in it\n" in first
-
-
-def test_the_beginning_of_a_program_is_enough_to_be_told_its_name(vault: Vault) -> None:
-    assert "mem0-export" in vault.call("migrate", "from", "mem0").err
 
 
 def _folder(path: Path) -> Path:

@@ -16,17 +16,15 @@ import artifacts_fixture as made
 import pytest
 import signet_database as signet
 from invented_secrets import some
+from other_memories import state_of
 from signet_database import Database, Made, at, build, turn, word
 from workbench import NOW, Answer, Vault, contents, tree
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.session_token import token_of
 from signet_sync.migration import signet_database
-from signet_sync.storage.database.tables import native_tables
 
 SECRET = "ghp_" + some(Random(24), 36)
-# What says when something was, or that a pass has run.
-PASSING = {"backups", "passes", "memory_md_heads", "history_told", "garden_days", "sqlite_sequence"}
 
 
 @pytest.fixture
@@ -69,14 +67,6 @@ def assert_found(vault: Vault, asked: list[tuple[str, str]]) -> None:
     for agent, query in asked:
         hits = vault.call("recall", query, "--json", "--agent", agent).json["hits"]
         assert any(query in hit["text"] for hit in hits), (agent, query, hits)
-
-
-def state_of(vault: Vault) -> dict[str, Any]:
-    """What a vault holds: files, derived rows, native rows, but for what passes note."""
-    with vault.database() as database:
-        names = [name for name in native_tables() if name not in PASSING]
-        rows = {name: sorted(database.execute(f"select * from {name}"), key=repr) for name in names}
-    return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}
 
 
 def test_each_row_is_accounted_for_and_a_second_run_brings_nothing(vault: Vault) -> None:
@@ -484,19 +474,6 @@ def test_a_name_of_a_removed_row_in_a_circle_of_summaries_ends(vault: Vault) -> 
 
 
 @pytest.mark.slow
-def test_a_large_database(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    for number in range(1, 4):
-        vault.session(number)
-    made = build(vault.root, memories=2000, tombstones=50, transcripts=200, entities=300)
-    done = migrate(vault)
-    assert_accounted(done, made)
-    asked = Random(24).sample(made.asked, 200)
-    assert_found(vault, asked)
-    assert brought(migrate(vault)) == {}
-
-
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_database(tmp_path: Path) -> None:
     """A dry run, which has to know what it would have brought, of a database of 12 MB and of one of 120 MB."""
     few, many = (_peak(Vault(tmp_path / name), number) for name, number in (("few", 12), ("many", 120)))
@@ -525,15 +502,6 @@ def _peak(vault: Vault, transcripts: int) -> float:
 
 def answer_of(vault: Vault, *words: str) -> Answer:
     return vault.call("migrate", "signet", *words, "--now", NOW)
-
-
-def test_a_person_reads_the_report(vault: Vault) -> None:
-    build(vault.root)
-    out = answer_of(vault, "--dry-run").out
-    assert "Would bring from" in out and "10 brought" in out and "left: forgotten in Signet" in out
-    assert "backup restore" in answer_of(vault).out
-    again = answer_of(vault).out
-    assert again.startswith("Nothing new in ") and "backup restore" not in again
 
 
 # ── its hooks ──

@@ -18,11 +18,10 @@ from workbench import NOW, Vault, numbered
 
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.frontmatter import parse
-from signet_sync.text.redaction import SECRETS, Cleaning, is_redaction, redacts, rewritten
+from signet_sync.text.redaction import SECRETS, is_redaction, redacts, rewritten
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 DEAD = 4_194_305  # beyond the highest id that a process can have
-NOW_US = 1_774_785_600_000_000
 SECRET = "ghp_" + some(Random(11), 36)
 OTHER = "AKIA" + some(Random(5), 16).upper()
 MARK = sanitize_transcript_v2(SECRET)
@@ -314,11 +313,3 @@ def test_a_sentence_that_was_answered_is_redacted_in_the_answer(vault):
     redact(vault, "--all")
     ((answer,),) = vault.rows("select answer from flow_results")
     assert json.loads(answer)["sentence"] == sanitize_line(said)
-
-
-def test_a_cleaning_of_ones_own(vault):
-    """What `remove --quoting redact` does: passages, and nothing else."""
-    _, raw = made.summary(**numbered(5))
-    cleaning = Cleaning(lambda text: text.replace("number5x", "[REDACTED:removed]"), lambda text: text)
-    found = rewritten("summary", raw, cleaning)
-    assert found is not None and found.rules == {"removed": 1} and redacts(raw, found.raw)

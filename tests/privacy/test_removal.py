@@ -162,11 +162,6 @@ def test_an_id_covers_its_session_only(shared_key):
     assert shared_key.reindex()["counts"]["indexed"] == 3 and shared_key.hits("number4x")
 
 
-def test_a_prefix_of_an_id_covers_that_session_only(shared_key):
-    remove(shared_key, numbered(2)["session_id"][:9])
-    assert shared_key.hits("number2x") == [] and shared_key.hits("number1x") and shared_key.hits("number3x")
-
-
 def test_a_prefix_of_several_is_refused_with_the_candidates(shared_key):
     before = contents(shared_key.root)
     answer = shared_key.call("remove", "5e5510", "--reason", "x", "--yes")
@@ -484,46 +479,6 @@ def test_a_removal_needs_a_reason_and_somebody_who_agrees(vault):
     assert answer.code == 2 and "--yes" in answer.err
     assert vault.call("remove", "nobody", "--reason", "x", "--yes", "--json").json["error"]["code"] == "unknown-session"
     assert contents(vault.root) == before
-
-
-def test_undo_lets_files_come_back(vault):
-    raw = {kind: (vault / mine(kind)).read_bytes() for kind in ("summary", "transcript", "manifest")}
-    stone = vault / remove(vault, KEY)["tombstone"]
-    for name in (KEY, TOKEN):
-        if name == TOKEN:
-            remove_again(vault, raw)
-        answer = vault.call("remove", name, "--undo", "--json")
-        assert answer.code == 0 and answer.json["session_token"] == TOKEN
-        assert not stone.exists()
-        for kind, content in raw.items():
-            (vault / mine(kind)).write_bytes(content)
-        assert vault.reindex()["counts"]["indexed"] == 9 and not stone.exists()
-    assert vault.call("remove", "nobody", "--undo").code == 2
-
-
-def remove_again(vault, raw):
-    remove(vault, KEY)
-    assert not any((vault / mine(kind)).exists() for kind in raw)
-
-
-def test_undo_takes_one_session_out_of_a_tombstone_of_several(shared_key):
-    for number in (1, 2):
-        remove(shared_key, numbered(number)["session_id"])
-    assert shared_key.call("remove", numbered(1)["session_id"], "--undo").code == 0
-    for number in (1, 2):
-        shared_key.session(number, session_key="agent:main:main")
-    shared_key.reindex()
-    assert shared_key.hits("number1x") and shared_key.hits("number2x") == []
-
-
-def test_undo_works_where_the_database_is_lost(vault):
-    stone = vault / remove(vault, KEY)["tombstone"]
-    for path in vault.state.rglob("*.db*"):
-        path.unlink()
-    assert vault.call("remove", TOKEN, "--undo").code == 0
-    assert not stone.exists()
-    vault.session(1, session_key=KEY)
-    assert vault.reindex()["counts"]["indexed"] == 9
 
 
 def test_a_vanished_session_can_be_removed_for_good(vault):

@@ -334,11 +334,6 @@ def test_remove_says_what_signet_still_has_and_what_to_do(vault):
     assert "remove the session in Signet, too" in answer.out and "delete these files" in answer.out
 
 
-def test_without_signet_nothing_is_said_of_it(vault):
-    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
-    assert "signet" not in answer.json
-
-
 def test_a_first_pass_halts_too(tmp_path):
     """Nothing is indexed yet: what the names of the files say is counted."""
     vault = Vault(tmp_path / "vault")

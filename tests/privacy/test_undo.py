@@ -71,13 +71,6 @@ def test_what_was_lifted_comes_back_and_can_be_removed_again(vault):
         assert not came_back(vault)
 
 
-def test_a_person_is_told_what_it_gives_back_and_what_not(vault):
-    answer = vault.call("remove", ID, "--undo")
-    assert answer.code == 0 and "nothing is restored by itself" in answer.out
-    assert "gone for good" in answer.out and answer.out.rstrip().endswith("reindex")
-    assert vault.call("remove", "5e551009", "--undo", "--json").json["error"]["code"] == "unknown-tombstone"
-
-
 def test_who_did_not_hear_the_answer_asks_again_and_gets_the_same(vault):
     told = undo(vault)
     before = tree(vault.root)
@@ -114,18 +107,6 @@ def test_one_session_taken_out_of_a_tombstone_by_a_process_that_died_is_free_eve
     assert vault.reindex() if way == "a pass" else undo(vault, ids[0])
     assert vault.rows("select session_ids from memory_artifact_tombstones") == [(f'["{ids[1]}"]',)]
     assert vault.rows("select * from captures") == []
-
-
-def test_a_dry_run_lifts_nothing(vault):
-    before = tree(vault.root), tree(vault.state)
-    told = undo(vault, ID, "--dry-run")
-    assert told["dry_run"] and not told["lifted"] and told["removed_paths"]
-    assert (tree(vault.root), tree(vault.state)) == before
-
-
-def test_it_goes_with_no_reason(vault):
-    assert vault.call("remove", ID, "--undo", "--reason", "x").code == 2
-    assert stone(vault).exists()
 
 
 def test_a_path_names_the_session_that_it_belonged_to(vault):
@@ -249,43 +230,6 @@ def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_w
     assert not (tmp_path / tombstones_files.path_of("default", TOKEN)).exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("one_by_one", [False, True])
-def test_an_undo_under_a_shared_key_holds_against_a_machine_that_knows_an_earlier_state(
-    tmp_path, monkeypatch, one_by_one
-):
-    here, there = Vault(tmp_path / "here/vault"), Vault(tmp_path / "there/vault")
-    ids = [numbered(number)["session_id"] for number in (1, 2)]
-
-    def at(machine):
-        monkeypatch.setenv("SIGNET_STATE", str(machine.root.parent / "state"))
-        return machine
-
-    def done(*arguments):
-        answer = at(here).call("remove", *arguments, "--json")
-        assert answer.code == 0, answer
-
-    for number in (1, 2, 3):
-        here.session(number, session_key="agent:main:main")
-    at(here).reindex()
-    done(ids[0], "--reason", "r", "--yes", "--now", NOW)
-    if one_by_one:
-        done(ids[1], "--reason", "r", "--yes", "--now", NOW)
-    carry(here, there)
-    at(there).reindex()
-    if not one_by_one:
-        done(ids[1], "--reason", "r", "--yes", "--now", "2026-03-29T12:30:00.000Z")
-    for name in ids if one_by_one else ["agent:main:main"]:
-        done(name, "--undo")
-    for number in (1, 2):
-        here.session(number, session_key="agent:main:main")
-    for one, other in ((here, there), (there, here)):
-        at(one).reindex()
-        carry(one, other)
-        at(other).reindex()
-        assert other.hits("number1x") and other.hits("number2x") and other.hits("number3x")
-
-
 def test_what_was_taken_out_of_a_tombstone_is_no_part_of_its_later_scrubs(tmp_path):
     vault = Vault(tmp_path / "vault")
     first, second = (numbered(number)["session_id"] for number in (1, 2))
@@ -346,16 +290,3 @@ def test_killed_at_any_step_it_is_lifted_or_stands_whole_and_can_be_lifted_again
         seen.add(lifted)
         step += every
     assert seen == {True, False}
-
-
-def test_who_opens_a_removed_session_is_told_so_and_how_it_may_return(vault):
-    for name in (ID, TOKEN):
-        error = vault.call("open", name, "--json").json["error"]
-        assert error["message"].startswith(f"session {name} was removed ")
-        assert f"remove --undo {name};" in error["hint"]
-    assert vault.call("remove", ID, "--undo").out.startswith(f"the removal of {TOKEN} is lifted")
-    again = vault.call("remove", ID, "--undo").out
-    assert again.startswith(f"the removal of {TOKEN} was lifted earlier") and "a copy of yours" in again
-    vault.session(1)
-    vault.reindex()
-    assert f"remove --undo {TOKEN};" in vault.call("remove", ID, "--reason", "r", "--yes").out

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_graph import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, SUMMARY_ONLY, TRANSCRIPT_ONLY, fill, talk
-from workbench import ROOT, Vault, call
+from workbench import Vault
 
 from signet_sync.errors import UsageError
 from signet_sync.graph.store import neighbours
@@ -148,19 +144,6 @@ def test_an_ambiguous_handle_names_the_candidates(vault: Vault) -> None:
     answer = vault.call("expand", "5e5510", "--json")
     assert answer.code == 2 and answer.json["error"]["code"] == "ambiguous-handle"
     assert all(session in answer.json["error"]["message"] for session in SESSIONS)
-
-
-def test_ids_that_begin_alike() -> None:
-    database = Database(":memory:")
-    with closing(database):
-        for thing in ("m-aaaabbbbcccc", "m-aaaabbbbdddd"):
-            database.execute(
-                "insert into memories values('default', ?, 'note', 'x', '[]', 0, '2026-03-01', null)", (thing,)
-            )
-        with pytest.raises(UsageError, match="m-aaaabbbbcccc, m-aaaabbbbdddd") as raised:
-            references.resolve(database, "default", "^m-aaaabbbb")
-        assert raised.value.code == "ambiguous-handle"
-        assert references.resolve(database, "default", "m-aaaabbbbc").id == "m-aaaabbbbcccc"
 
 
 def test_a_key_of_several_sessions_means_their_thread(tmp_path: Path) -> None:
@@ -411,21 +394,3 @@ def test_an_access_is_counted_and_no_answer_waits_for_it(tmp_path: Path) -> None
     with vault.database(readonly=False) as database, database.transaction():
         assert vault.call("expand", node, "--json").json["node"]["id"] == node
     assert vault.rows("select id, accesses from node_telemetry") == [(node, 1)]
-
-
-def test_without_an_index(tmp_path: Path) -> None:
-    answer = call("--workspace", tmp_path, "expand", "^t-aaaaaaaaaaaa")
-    assert answer.code == 3 and "reindex" in answer.err
-
-
-def test_it_starts_light(vault: Vault) -> None:
-    code = (
-        "import sys; from signet_sync.cli.main import run; code = run(sys.argv[1:]);"
-        "print([n for n in ('pydantic', 'loguru', 'rich', 'yaml', 'frontmatter', 'watchdog') if n in sys.modules],"
-        " file=sys.stderr); sys.exit(code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--workspace", vault.root, "expand", LONG],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "[]", done.stderr

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
+from workbench import Vault, contents
+
+from signet_sync.storage.database.tables import native_tables
 
 Columns = Mapping[str, object]
 
@@ -252,3 +255,15 @@ def lay_all(folder: Path) -> dict[str, Path]:
     """Lays a source of each program below a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     return {program: source.lay(folder) for program, source in SOURCES.items()}
+
+
+# What says when something was, or that a pass has run.
+PASSING = {"backups", "passes", "memory_md_heads", "history_told", "garden_days", "sqlite_sequence"}
+
+
+def state_of(vault: Vault) -> dict[str, Any]:
+    """What a vault holds: files, derived rows, native rows, but for what passes note."""
+    with vault.database() as database:
+        names = [name for name in native_tables() if name not in PASSING]
+        rows = {name: sorted(database.execute(f"select * from {name}"), key=repr) for name in names}
+    return {"files": contents(vault.root, but=(".signet",)), "dump": vault.dump(), "rows": rows}

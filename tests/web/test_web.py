@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from agents import until
-from ui_pages import Elements
+from ui_pages import Elements, harmless
 from workbench import NOW, ROOT, Vault, call, cast, place_of
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
@@ -25,8 +25,6 @@ from starlette.testclient import TestClient
 
 from signet_sync.errors import extra_hint
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.llm.token_budget import TokenBudget
-from signet_sync.storage import state_dir
 from signet_sync.web import formatting
 from signet_sync.web.app import collected, make
 from signet_sync.web.day_bars import DAYS, HEIGHT, day_bars
@@ -243,12 +241,6 @@ def test_the_page_can_only_be_looked_at(vault: Vault) -> None:
 # ── errors ──
 
 
-def test_what_is_no_utf_8_finds_nothing_and_breaks_nothing(vault: Vault) -> None:
-    someone = visitor(vault.root)
-    for name in ("q", "project", "harness", "from", "after", "agent"):
-        assert someone.get(f"/sessions?{name}=%ED%A0%80%ff").status_code in (200, 404), name
-
-
 def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
     someone = visitor(vault.root, listed=[*overview.VIEWS, ("/unreadable", "unreadable", unreadable)])
     missing = someone.get("/nowhere")
@@ -312,14 +304,7 @@ def test_a_hostile_workspace_is_shown_as_text(tmp_path: Path) -> None:
     someone = visitor(vault.root)
     for path in ("/", "/page", f"/{HOSTILE}", f"/?agent={HOSTILE}"):
         raw = someone.get(path).text
-        page = Elements(raw)
-        assert not re.search("[\u202e\x07]", raw), path
-        assert not [name for tag, given in page.found for name in given if name.startswith("on") or name == "style"]
-        scripts = [given for tag, given in page.found if tag == "script"]
-        assert all(one["type"] == "module" and str(one["src"]).startswith("/static/") for one in scripts)
-        assert len(scripts) == 1
-        assert not {tag for tag, _ in page.found} & {"img", "iframe", "style", "b"}
-        assert all((given.get("href") or "/").startswith(("/", "#")) for _, given in page.found)
+        assert "\x07" not in raw and not [tag for tag, _ in harmless(raw).found if tag == "b"], path
     assert "<script>alert(1)</script>" in Elements(someone.get("/page").text).text
     assert "\\u202e" in someone.get("/").text
 
@@ -332,25 +317,6 @@ def test_values_are_shown_whole_and_a_forgotten_one_is_an_error(tmp_path: Path) 
     )
     with pytest.raises(Exception, match="'marked' is undefined"):
         template.render(value=None)
-
-
-def test_times_and_numbers_read_as_a_person_says_them() -> None:
-    told = [
-        formatting.since(number * 1_000_000) for number in (3, 59, 60, 7_200, 90_000, 40 * 86_400, 800 * 86_400, -120)
-    ]
-    assert told == [
-        "just now", "59 seconds ago", "1 minute ago", "2 hours ago", "1 day ago", "1 month ago", "2 years ago",
-        "in 2 minutes",
-    ]  # fmt: skip
-    assert (
-        formatting.counted(1, "session") == "1 session"
-        and formatting.counted(12_345, "session") == "12\u202f345 sessions"
-    )
-    assert (
-        formatting.sentence("it is so") == "It is so."
-        and formatting.sentence("signet-sync run does") == "signet-sync run does."
-    )
-    assert "9999-12-31" in formatting.when("9999-12-31T23:59:59.999Z")
 
 
 def test_addresses_carry_the_agent_and_whatever_a_name_holds() -> None:
@@ -380,17 +346,6 @@ def test_the_overview_shows_one_agent_and_none_of_another(vault: Vault) -> None:
     assert 'href="/page?agent=other"' in other
 
 
-def test_the_overview_shows_what_a_model_took(vault: Vault) -> None:
-    someone = visitor(vault.root)
-    assert "Language model" not in someone.get("/").text
-    budget = TokenBudget(state_dir.base(), 200_000)
-    budget.reserve(1234)
-    page = someone.get("/").text
-    assert "1\u202f234 of 200\u202f000 tokens today, 1\u202f234 in 30 days" in page
-    Path(budget.path).write_bytes(b"{")
-    assert "no language model is asked today" in someone.get("/").text
-
-
 def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     ((path,),) = vault.rows("select path from seals where path like 'memory/2026-03-28%--summary.md'")
     (vault / path).write_text((vault / path).read_text().replace("number1x", "another"))
@@ -401,13 +356,6 @@ def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
         ("no agent is running, so changes in the vault are not indexed", "signet-sync run")
     ]
     assert not overview.show(asked(vault.root, "other")).data["held"].problems
-
-
-def test_days_of_the_strip_count_as_the_session_log_does(vault: Vault) -> None:
-    days = overview.show(asked(vault.root)).data["held"].days
-    assert {bar.day: bar.sessions for bar in days if bar.sessions} == {
-        "2026-03-26": 1, "2026-03-27": 1, "2026-03-28": 1,
-    }  # fmt: skip
 
 
 def test_links_of_memory_md_lead_to_our_pages_and_never_to_another_agents(vault: Vault) -> None:
@@ -485,7 +433,7 @@ def listening(pid: int) -> set[str]:
 
 def spoken(port: int, request: str) -> socket.socket:
     """A connection on which a request was sent."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=120)
     connection.sendall(request.encode())
     return connection
 
@@ -506,6 +454,6 @@ def test_the_server_listens_on_loopback_and_ends_at_once(
     assert answer.startswith("HTTP/1.1 303") and cookie is not None and "\r\nserver:" not in answer.lower()
     with spoken(port, f"GET / HTTP/1.1\r\n{host}Cookie: {cookie[1]}\r\n\r\n"):
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=120) == 0
     assert process.stderr is not None and process.stderr.read() == ""
     until(lambda: not Path(f"/proc/{process.pid}/fd").exists())

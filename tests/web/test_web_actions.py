@@ -452,17 +452,6 @@ def test_a_confirmation_that_is_too_old_is_shown_again(vault: Vault, monkeypatch
     assert path in opened_violations(vault) and "typed &lt;late&gt;" in old.text
 
 
-def test_a_token_is_for_one_form_of_one_server(vault: Vault) -> None:
-    moment = [0.0]
-    tokens = FormTokens("visitor", lambda: moment[0])
-    token = tokens.issue({"path": "a"}, "state")
-    assert tokens.read({"path": "a"}, token._asdict()) == token and not tokens.is_old(token)
-    moment[0] = LIFE + 1.0
-    assert tokens.is_old(token)
-    assert tokens.read({"path": "a\udcff"}, token._asdict()) is None
-    assert FormTokens("visitor").read({"path": "a"}, token._asdict()) is None
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -541,19 +530,6 @@ def test_nothing_of_another_agent_can_be_acted_on(vault: Vault) -> None:
     assert someone.get("/done/nothing").status_code == 404
 
 
-def test_names_that_are_no_utf_8_or_markup_are_unknown_and_shown_as_text(vault: Vault) -> None:
-    someone = visitor(vault)
-    for action, name in (
-        ("restore", "path"), ("accept", "batch"), ("approve", "proposal"), ("forget", "memory"), ("pin", "handle"),
-        ("remove", "session"),
-    ):  # fmt: skip
-        for value in ("%FF%ED%A0%80", "%3Cscript%3Ealert(1)%3C/script%3E", "%00"):
-            shown = someone.get(f"/do/{action}?{name}={value}")
-            assert shown.status_code in (400, 404), (action, value, shown.text)
-            harmless(shown.text)
-    Form(someone, "remember").send(text="\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), type="note")
-
-
 def test_a_page_of_an_agent_leads_back_to_the_same_agent(vault: Vault) -> None:
     form = Form(visitor(vault), "restore", agent="scout")
     assert "agent=scout" in form.address
@@ -596,16 +572,6 @@ def test_an_action_that_takes_long_shows_that_it_runs_and_then_its_result(
     monkeypatch.setattr(acting, "WAIT", 30)
     done = form.send(text="Said slowly", type="note")
     assert done.url == running.url and "Remembered" in done.text and "refresh" not in done.text
-
-
-def test_a_failure_of_the_machine_is_told_and_nothing_is_half_done(vault: Vault) -> None:
-    path = known(vault)["paths"][0]["summary"]
-    form = Form(visitor(vault), "restore", path=path)
-    (vault / path).unlink()
-    (vault / path).mkdir()
-    assert form.send().status_code == 409
-    done = Form(visitor(vault), "restore", path=path).send()
-    assert "Restored 1 file" in done.text and "is kept as" in done.text
 
 
 def test_the_log_holds_what_was_done_to_what_and_no_text(vault: Vault) -> None:

@@ -27,7 +27,6 @@ from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, protection
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
-from signet_sync.storage import state_dir
 
 NOW_US = parse_instant(NOW) or 0
 EVIL = "<script>window.__pwned=1</script><img src=x onerror=window.__pwned=2>\"'>"
@@ -148,23 +147,6 @@ def test_a_file_is_restored_by_mouse_after_a_cancel_and_one_accepted_by_keys(wor
 
 
 @pytest.mark.slow
-def test_what_changed_while_one_looked_is_told_and_not_done(world: World) -> None:
-    with world.visit(violation(world.vault, 3)) as visit:
-        page = visit.page
-        page.get_by_role("link", name="Restore…").click()
-        spoil(world.vault, 3, "shatters")
-        world.vault.reindex()
-        expect(page.locator("del").first).to_have_text("breaks")
-        page.get_by_role("button", name="Restore", exact=True).click()
-        expect(page.get_by_role("alert")).to_contain_text("changed since you looked, so nothing was done")
-        expect(page.locator("del").first).to_have_text("shatters")
-        assert visit.grid(axe=True) == [] and "shatters" in summary(world.vault, 3).read_text("utf-8")
-        confirmed(page, "Restore")
-        assert "keeps" in summary(world.vault, 3).read_text("utf-8")
-        assert [fault for fault in visit.faults if "409" not in fault] == []
-
-
-@pytest.mark.slow
 def test_a_double_click_remembers_once_and_the_memory_is_pinned_and_forgotten(world: World) -> None:
     with world.visit("/recall") as visit:
         page = visit.page
@@ -210,55 +192,6 @@ def test_proposals_are_approved_and_rejected_without_scripts(world: World) -> No
         expect(page.get_by_role("link", name="Approve…")).to_have_count(0)
         expect(page.locator("main")).to_contain_text("not so")
         assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_a_session_is_removed_and_a_pass_started(world: World) -> None:
-    with world.visit("/sessions") as visit:
-        page = visit.page
-        page.locator('main a[href*="5e551006"]').first.click()
-        page.get_by_role("link", name="Remove this session…").click()
-        expect(page.locator("main")).to_contain_text("Other sessions quote it in")
-        assert visit.grid(axe=True) == []
-        # The browser itself asks for what is required.
-        page.get_by_role("button", name="Remove it for good").click()
-        assert "/do/remove" in page.url
-        page.get_by_role("radio", name="replace each").check()
-        page.get_by_role("textbox", name="Reason").fill("private")
-        confirmed(page, "Remove it for good")
-        expect(page.get_by_role("heading", level=1)).to_have_text("Removed")
-        assert visit.grid(axe=True) == []
-        page.goto(visit.origin)
-        page.get_by_role("link", name="Start a full pass…").click()
-        confirmed(page, "Start the pass")
-        expect(page.get_by_role("heading", level=1)).to_have_text("The pass has ended")
-        assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_a_batch_is_settled_from_the_list(world: World) -> None:
-    with world.visit("/violations") as visit:
-        for number in (7, 8):
-            spoil(world.vault, number)
-        world.vault.reindex(now="2026-03-30T12:00:00.000Z")
-        page = visit.page
-        page.goto(visit.origin + "/violations")
-        page.get_by_role("link", name="Restore them…").first.click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Restore 2 files?")
-        confirmed(page, "Restore all of them")
-        assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_while_another_process_works_the_page_says_so(world: World) -> None:
-    with world.visit("/do/remember") as visit:
-        page = visit.page
-        page.get_by_role("textbox", name="What to remember").fill("Said later")
-        with state_dir.workspace_lock(state_dir.locate(str(world.vault.root))):
-            page.get_by_role("button", name="Remember", exact=True).click()
-            expect(page.get_by_role("alert")).to_contain_text("Another process is working on this workspace")
-        confirmed(page, "Remember")
-        assert [fault for fault in visit.faults if "503" not in fault] == []
 
 
 @pytest.mark.slow

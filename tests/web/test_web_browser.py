@@ -28,6 +28,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from signet_sync.web.app import collected
 
+pytestmark = pytest.mark.slow  # `test_web_actions_browser` has the quick one
+
 # Where one goes from where one is: the view, the link to it, what its title says.
 JOURNEY = (
     ("page", 'main a[href^="/page"]', "MEMORY.md"),
@@ -173,7 +175,6 @@ def test_every_view_is_reached_by_links_and_has_nothing_to_complain_of(shown: di
         assert "token=" not in shown[view].url
 
 
-@pytest.mark.slow
 def test_every_view_is_well_at_every_width_in_every_scheme(world: World) -> None:
     for agent in ("", "mallory"):
         with world.visit(agent) as visit:
@@ -181,7 +182,6 @@ def test_every_view_is_well_at_every_width_in_every_scheme(world: World) -> None
                 assert (faults := visit.grid(whole=True)) == [] == visit.faults, (view, faults, visit.faults)
 
 
-@pytest.mark.slow
 def test_without_scripts_every_view_shows_the_same(world: World, shown: dict[str, Shown]) -> None:
     def lasting(words: str) -> str:
         dropped = r"Copy|just now|\d+ \w+ ago"
@@ -193,7 +193,6 @@ def test_without_scripts_every_view_shows_the_same(world: World, shown: dict[str
         assert visit.faults == []
 
 
-@pytest.mark.slow
 def test_what_files_say_is_text_and_never_runs(world: World) -> None:
     with world.visit("mallory") as visit:
         for view in travel(visit):
@@ -216,7 +215,6 @@ def focused(page: Page, what: str) -> Any:
     return page.evaluate(f"(() => {{ const at = document.activeElement; return {what}; }})()")
 
 
-@pytest.mark.slow
 def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
     with world.visit() as visit:
         page = visit.enter()
@@ -234,35 +232,6 @@ def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
         assert visit.faults == []
 
 
-@pytest.mark.slow
-def test_the_field_in_the_head_recalls_from_anywhere(world: World) -> None:
-    with world.visit() as visit:
-        page = visit.enter()
-        page.get_by_role("searchbox", name="Recall").fill("who reviews lantern")
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
-        expect(page.locator(".answers li").first).to_contain_text("Jo")
-        assert visit.faults == []
-
-
-@pytest.mark.slow
-def test_words_narrow_the_list_and_back_leads_back(world: World) -> None:
-    with world.visit() as visit:
-        visit.enter()
-        visit.click('.views a[href^="/sessions"]')
-        page, shown = visit.page, visit.page.locator("#found .session:has(.at)")
-        every = shown.count()
-        page.locator("main").get_by_role("searchbox").fill("priya")
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
-        assert 0 < shown.count() < every and "q=priya" in page.url
-        expect(page.locator("#found mark").first).to_have_text(re.compile("priya", re.IGNORECASE))
-        page.go_back()
-        expect(shown).to_have_count(every)
-        assert visit.faults == []
-
-
-@pytest.mark.slow
 def test_commands_are_copied_and_a_bar_leads_to_its_day(world: World) -> None:
     with world.visit() as visit:
         visit.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=visit.origin)

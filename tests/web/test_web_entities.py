@@ -114,15 +114,6 @@ def test_evidence_leads_to_the_line_that_it_rests_on(vault: Vault) -> None:
     assert not [link for link in links if link.startswith("/sessions/")]
 
 
-def test_a_proposal_stands_there_until_its_command_answers_it(vault: Vault) -> None:
-    (waiting,) = jo(vault)["proposals"]
-    assert waiting.proposal.text == "Tables, not prose." and run(vault, waiting.approve).code == 0
-    data = jo(vault)
-    assert data["proposals"] == [] and data["log"].rows[0].event.op == "approve"
-    section = next(section for section in data["sections"] if section.name == "preferences")
-    assert "Tables, not prose." in section.prose.html(None)
-
-
 def test_of_many_entities_a_page_shows_some_and_leads_to_the_rest(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,21 +122,6 @@ def test_of_many_entities_a_page_shows_some_and_leads_to_the_rest(
     shown = [card.entity.id for data in (first, second) for _, _, cards in data["kinds"] for card in cards]
     assert len(shown) == len(set(shown)) == 3 and [number for _, number, _ in first["kinds"]] == [1, 1]
     assert "/entities?page=2" in harmless(visitor(vault.root).get("/entities").text).links
-
-
-def test_what_happened_is_told_newest_first_in_portions(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = jo(vault)
-    assert [told.about for told in data["log"].rows][:3] == [
-        "proposed a change of preferences",
-        "pinned the entity",
-        "locked goals",
-    ]
-    assert data["log"].rows[-1].about == "created the entity" and {told.state for told in data["log"].rows} == {
-        "committed"
-    }
-    monkeypatch.setattr(entities, "EVENTS", 3)
-    assert jo(vault, page="2")["log"].rows[0].about == "added an item to highlights"
-    assert jo(vault, page="0")["log"].after == 2
 
 
 def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> None:
@@ -174,15 +150,6 @@ def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles
     assert run(vault, drifted.keep_events).code == 0 and jo(vault)["drifted"] == []
 
 
-def test_a_ledger_that_lost_its_end_stands_above_the_list_with_what_settles_it(vault: Vault) -> None:
-    (page,) = (vault / "entities/ledger").iterdir()
-    page.write_bytes(b"".join(page.read_bytes().splitlines(keepends=True)[:-2]))
-    assert vault.call("entity", "check", "--json").code == 1
-    (lost,) = entities.entities(asked(vault.root)).data["lost"]
-    harmless(visitor(vault.root).get("/entities").text)
-    assert run(vault, lost.keep_file).code == 0 and entities.entities(asked(vault.root)).data["lost"] == []
-
-
 def test_an_entity_is_shown_to_its_agent_alone(vault: Vault) -> None:
     with pytest.raises(UsageError) as refused:
         entities.entity(asked(vault.root, "scout", given={"entity": entity_id(vault, NAME)}))
@@ -202,9 +169,3 @@ def test_hostile_names_and_words_are_text(vault: Vault) -> None:
     shown = harmless(guest.get(f"/entities/{entity_id(vault, NAME)}").text)
     assert NAME in shown.text and "<script>alert(1)</script>" in shown.text
     assert not [tag for tag, _ in shown.found if tag == "b"] and "javascript" not in "".join(shown.links)
-
-
-def test_where_there_is_none_the_page_says_how_to_make_one(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "empty")
-    vault.reindex()
-    assert "No entities yet" in harmless(visitor(vault.root).get("/entities").text).text

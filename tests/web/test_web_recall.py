@@ -133,12 +133,6 @@ def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> Non
         memory_id(vault, RISEN)
 
 
-def test_a_promotion_is_taken_back_and_put_back_as_its_page_says(vault: Vault) -> None:
-    assert run(vault, about(vault, RISEN)["undo"]).code == 0 and about(vault, RISEN)["undone_us"]
-    assert "taken out" in visitor(vault.root).get("/recall").text
-    assert run(vault, about(vault, RISEN)["undo"]).code == 0 and about(vault, RISEN)["undone_us"] is None
-
-
 def test_a_memory_that_has_not_risen_shows_the_gates_it_does_not_pass(vault: Vault) -> None:
     data = about(vault, NEAR)
     assert [(gate.name, gate.passed) for gate in data["gates"]] == [
@@ -172,13 +166,6 @@ def test_hostile_words_are_text_and_looking_writes_nothing(vault: Vault) -> None
     assert guest.get("/recall/%3Cscript%3E").status_code == 404
     assert harmless(guest.get("/recall?page=9999").text)
     assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
-
-
-def test_where_nothing_is_remembered_the_page_says_how_to_begin(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "empty")
-    vault.reindex()
-    assert "signet-sync --workspace" in recall.recall(asked(vault.root)).data["remember"]
-    assert "Recall has found no memory yet" in harmless(visitor(vault.root).get("/recall").text).text
 
 
 # ── recall itself ──
