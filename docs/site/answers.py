@@ -340,7 +340,6 @@ class DigestCounts(TypedDict):
     blocked: int
     solved: int
     remembered: int
-    promoted: int
 
 
 class DigestSession(TypedDict):
@@ -357,7 +356,6 @@ class DigestFact(TypedDict):
     day: str  # YYYY-MM-DD, UTC.
     aspect: Literal["decision", "constraint", "blocker"]
     text: str
-    over: bool  # The blocker was solved on this day.
 
 
 class DigestMemory(TypedDict):
