@@ -338,8 +338,8 @@ class DigestCounts(TypedDict):
     projects: int
     decisions: int
     blocked: int
-    solved: int
     remembered: int
+    promoted: int
 
 
 class DigestSession(TypedDict):
