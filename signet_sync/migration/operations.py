@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from tempfile import TemporaryFile
 
 from signet_sync.errors import Halted
 from signet_sync.formats.artifact import Tombstone
@@ -81,11 +79,11 @@ def migrate(
     with their number, and may raise. Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
     """
     report = Report(path, dry_run=not write)
-    with signet_database.opened(path) as signet, nullcontext() if write else TemporaryFile() as aside:
+    with signet_database.opened(path) as signet:
         if write:
             # What Signet removed is confirmed first.
             _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
-        migration = SignetMigration(workspace, signet, report, now_us, aside)
+        migration = SignetMigration(workspace, signet, report, now_us, write=write)
         tombstones = migration.removals()
         covered = _covered(workspace, tombstones)
         if write and covered:

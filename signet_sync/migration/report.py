@@ -40,8 +40,6 @@ class Report:
     accounts: dict[str, Account] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     redactions: Counter[str] = field(default_factory=Counter)
-    proposals: int = 0
-    pins: int = 0
     backup: str | None = None
 
     def of(self, name: str) -> Account:
@@ -71,7 +69,7 @@ class Report:
     @property
     def is_new(self) -> bool:
         """Returns whether anything came that was not here."""
-        return bool(self.proposals or any(one.brought for one in self.accounts.values()))
+        return any(one.brought for one in self.accounts.values())
 
     def document(self) -> dict[str, Any]:
         """Returns the JSON document of the report."""
@@ -83,8 +81,6 @@ class Report:
             "from": self.place,
             "dry_run": self.dry_run,
             "tables": tables,
-            "pinned": self.pins,
-            "proposals": self.proposals,
             "notes": self.notes,
             "redactions": dict(sorted(self.redactions.items())),
             "backup": self.backup or None,
@@ -99,8 +95,5 @@ class Report:
             yield f"  {name:<{wide}}  {one.rows:>7,}  {said}"
             for why, number in one.left.most_common():
                 yield f"  {'':<{wide}}  {number:>7,}  left: {why}"
-        for number, what in ((self.pins, "pinned"), (self.proposals, "proposals for entity files")):
-            if number:
-                yield f"  {what}: {number:,}"
         for note in self.notes:
             yield f"  {note}"

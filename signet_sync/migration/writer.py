@@ -61,18 +61,11 @@ class MemoryWriter:
             raise Left(FORGOTTEN_HERE)
         self._decided.update(memory[:2] for memory in new)
         self.report.redactions.update(redactions)
-        self.report.pins += item.pinned
         if self.write:
             self._waiting.append((item, new))
             if len(self._waiting) >= BATCH:
                 self.flush()
         return True
-
-    def is_known(self, item: Item) -> bool:
-        """Returns whether every word of an item was brought before, or forgotten. Raises `Left`."""
-        said = [self._memory(item, part) for part in parts_of(item.text)[0]]
-        gone = memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in said])
-        return all(memory.id in gone or self._is_here(memory[:2]) for memory in said)
 
     def flush(self) -> None:
         """Writes what waits, in one transaction."""
