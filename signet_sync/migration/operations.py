@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from signet_sync.errors import Halted
-from signet_sync.formats.artifact import Tombstone
+from signet_sync.formats.session_token import token_of
 from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database, store
-from signet_sync.migration.items import NO_STATEMENT, Item, LeftFile, statement
+from signet_sync.migration.items import FILES, Item
 from signet_sync.migration.report import Report
 from signet_sync.migration.signet import SignetMigration
 from signet_sync.migration.writer import MemoryWriter
@@ -20,7 +20,7 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
-READERS: Mapping[str, Callable[[str, int], Iterator[Item | LeftFile]]] = {
+READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {
     "claude-mem": claude_mem.read,
     "basic-memory": basic_memory.read,
     "openclaw-memory": openclaw_memory.read,
@@ -42,21 +42,15 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
     """
     report = Report(path, dry_run=not write)
     writer = MemoryWriter(workspace, report, now_us, write=write)
-    items: list[Item] = []
-    for found in READERS[program](path, now_us):
-        if isinstance(found, LeftFile):
-            report.left("files", found.why)
-            if report.of("files").rows <= MOST_NAMED:
-                report.notes.append(f"{found.path} was left: {found.why}")
-            continue
-        said = statement(found.text)
-        empty = NO_STATEMENT if found.text.strip() and not said else ""
-        items.append(found._replace(text=said, origin=("", program), left=found.left or empty))
-    newest = sorted(range(len(items)), key=lambda place: items[place].at_us, reverse=True)
-    for place in newest[MOST_ITEMS:] if not every else ():
+    items = [found._replace(origin=("", program)) for found in READERS[program](path, now_us)]
+    at = sorted((place for place, one in enumerate(items) if not one.left), key=lambda place: -items[place].at_us)
+    for place in at[MOST_ITEMS:] if not every else ():
         items[place] = items[place]._replace(left=_OLDER)
     for item in items:
-        writer.account(item)
+        with report.accounted(item.account) as account:
+            account.is_new = writer.bring(item)
+        if item.account == FILES and report.of(FILES).rows <= MOST_NAMED:
+            report.notes.append(f"{item.text} was left: {item.left}")
     writer.finish()
     return report
 
@@ -85,10 +79,16 @@ def migrate(
             _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
         migration = SignetMigration(workspace, signet, report, now_us, write=write)
         tombstones = migration.removals()
-        covered = _covered(workspace, tombstones)
+        tokens = {(one.agent_id, one.session_token) for one in tombstones}
+        covered = 0
+        for agent_id, token, session_id, key in store.sessions(workspace.database):
+            named = {token, *(token_of(agent_id, name) for name in (session_id, key) if name)}
+            covered += any((agent_id, one) in tokens for one in named)
         if write and covered:
-            if not accept_removals:
-                _require_few(workspace, tombstones, path)
+            cliff = None if accept_removals else signet_tombstones.cliff_of(workspace, tombstones)
+            if cliff is not None:  # the database may be damaged, or another workspace's
+                hint = "is it the database of this workspace? if they are to be removed: --accept-removals"
+                raise Halted(f"{cliff.message}; nothing was brought", path=path, hint=hint)
             confirm(covered)
         if covered:
             report.notes.append(f"{'' if write else 'to be '}removed here, as in Signet: {counted(covered, 'session')}")
@@ -102,23 +102,6 @@ def migrate(
                 _require_whole(engine.run_locked(workspace, Request(now_us=now_us)))
         migration.bring()
     return report
-
-
-def _covered(workspace: Workspace, tombstones: Sequence[Tombstone]) -> int:
-    """Counts the sessions that are here and that some tombstones cover."""
-    tokens = {(one.agent_id, one.session_token) for one in tombstones}
-    return sum(not tokens.isdisjoint(store.identities(ref)) for ref in store.sessions(workspace.database))
-
-
-def _require_few(workspace: Workspace, tombstones: Sequence[Tombstone], path: str) -> None:
-    """Halts if most of the vault would be removed: the database may be damaged, or another workspace's."""
-    cliff = signet_tombstones.cliff_of(workspace, tombstones)
-    if cliff is not None:
-        raise Halted(
-            f"{cliff.message}; nothing was brought",
-            path=path,
-            hint="is it the database of this workspace? if they are to be removed: --accept-removals",
-        )
 
 
 def _require_whole(outcome: Outcome) -> None:

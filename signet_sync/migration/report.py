@@ -13,19 +13,13 @@ from signet_sync.migration.items import Left
 
 @dataclass(slots=True)
 class Account:
-    """What became of the rows of one table or file."""
+    """What became of the rows of one table or file; `is_new`: the last one was not here."""
 
+    is_new: bool = False
     rows: int = 0
     brought: int = 0
     here: int = 0
     left: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What became of a row; `is_new`: it was not here."""
-
-    is_new: bool = False
 
 
 @dataclass(slots=True)
@@ -47,17 +41,18 @@ class Report:
         return self.accounts.setdefault(name, Account())
 
     @contextmanager
-    def accounted(self, name: str, rows: int = 1) -> Iterator[_Outcome]:
+    def accounted(self, name: str, rows: int = 1) -> Iterator[Account]:
         """Accounts for rows by what becomes of them in the block: new, here already, or (`Left`) left."""
-        account, outcome = self.of(name), _Outcome()
+        account = self.of(name)
+        account.is_new = False
         try:
-            yield outcome
+            yield account
         except Left as why:
             self.left(name, str(why), rows)
         else:
             account.rows += rows
-            account.brought += rows * outcome.is_new
-            account.here += rows * (not outcome.is_new)
+            account.brought += rows * account.is_new
+            account.here += rows * (not account.is_new)
 
     def left(self, name: str, why: str, number: int = 1) -> None:
         """Counts rows that are left, and why."""

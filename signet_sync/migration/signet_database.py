@@ -61,19 +61,15 @@ def opened(path: str, written: DatabaseFormat = SIGNET) -> Iterator[ForeignDatab
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     with foreign.reading(path, written.program, written.columns) as database:
-        _require_format(database, path, written)
+        # Another program's, an unknown version and a damaged file are refused before anything is brought.
+        if not database.columns(written.table) >= {*written.needed}:
+            needed = " and ".join(f"`{name}`" for name in written.needed)
+            raise HarnessError(
+                f"it has no table `{written.table}` with {needed}: not {written.program}'s, or of an unknown version",
+                path=path,
+                hint=f"name {written.program}'s own {written.file}; if it is, upgrade signet-sync",
+                code="database-unknown",
+            )
+        if not all(database.is_sound(table) for table in database.tables if table in written.columns):
+            raise foreign.damaged(path, written.program)
         yield database
-
-
-def _require_format(database: ForeignDatabase, path: str, written: DatabaseFormat) -> None:
-    """Refuses another program's database, an unknown version and a damaged file, before anything is brought."""
-    if not database.columns(written.table) >= {*written.needed}:
-        needed = " and ".join(f"`{name}`" for name in written.needed)
-        raise HarnessError(
-            f"it has no table `{written.table}` with {needed}: not {written.program}'s, or of an unknown version",
-            path=path,
-            hint=f"name {written.program}'s own {written.file}; if it is, upgrade signet-sync",
-            code="database-unknown",
-        )
-    if not all(database.is_sound(table) for table in database.tables if table in written.columns):
-        raise foreign.damaged(path, written.program)

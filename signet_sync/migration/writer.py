@@ -39,11 +39,6 @@ class MemoryWriter:
         self._decided: set[tuple[str, str]] = set()
         self._waiting: list[tuple[Item, list[Memory]]] = []
 
-    def account(self, item: Item) -> None:
-        """Brings an item and counts what became of it."""
-        with self.report.accounted(item.account) as account:
-            account.is_new = self.bring(item)
-
     def bring(self, item: Item) -> bool:
         """Brings an item, unless its words are here; returns whether. Raises `Left`."""
         if item.left:

@@ -21,7 +21,7 @@ from workbench import NOW, Vault, contents, tree
 
 from signet_sync.memories.store import memories
 from signet_sync.migration import basic_memory, markdown_folder, openclaw_memory, operations, writer
-from signet_sync.migration.items import LeftFile
+from signet_sync.migration.items import FILES
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import native_tables
 
@@ -167,26 +167,8 @@ def test_memories_of_mem0_with_one_id_are_two_things(vault: Vault, tmp_path: Pat
 )  # fmt: skip
 def test_what_basic_memory_states_in_a_list(tmp_path: Path, line: str, observations: int, relations: int) -> None:
     (tmp_path / "note.md").write_text(f"{line}\n")
-    found = [one.account for one in basic_memory.read(str(tmp_path), NOW_US) if not isinstance(one, LeftFile)]
+    found = [one.account for one in basic_memory.read(str(tmp_path), NOW_US)]
     assert (found.count("observations"), found.count("relations")) == (observations, relations)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Relevant Hashtags: #blocked #ops", "Relevant Hashtags #blocked", "#blocked", "**Tags:** #a, #b", "x #a #b #c",
-        "| blocked | #ops |", "|---|---|",
-    ],
-)  # fmt: skip
-def test_no_row_of_a_table_and_no_list_of_hashtags_is_a_memory(vault: Vault, tmp_path: Path, line: str) -> None:
-    notes, claw = _folder(tmp_path / "notes"), _folder(tmp_path / "claw")
-    (notes / "note.md").write_text(f"- [blocker] {line}\n- [blocker] The lamp smokes #ops\n")
-    (claw / "MEMORY.md").write_text(f"{line}\n\n## Tags\n\n{line}\n\n- The wick is short\n  {line}\n- {line}\n")
-    migrate(vault, "basic-memory", notes)
-    migrate(vault, "openclaw-memory", claw)
-    found = {one.text for one in remembered(vault)}
-    assert {"note: The lamp smokes #ops", "Tags: The wick is short"} <= found
-    assert [text for text in found if "ashtags" in text or "|" in text or "#a" in text or "#blocked" in text] == []
 
 
 def test_a_table_without_bars_at_its_ends_is_left(vault: Vault, tmp_path: Path) -> None:
@@ -434,7 +416,7 @@ def test_any_markdown_is_read(text: str) -> None:
         Path(place, "MEMORY.md").write_bytes(text.encode("utf-8", "replace"))
         for read in (basic_memory.read, openclaw_memory.read):
             for found in read(place, NOW_US):
-                assert isinstance(found, LeftFile) or 0 <= found.at_us <= NOW_US
+                assert found.account == FILES or 0 <= found.at_us <= NOW_US
 
 
 @given(
