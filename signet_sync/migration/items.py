@@ -76,9 +76,8 @@ def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:
 def _cut(text: str) -> Iterator[str]:
     """Cuts a text at paragraphs, lines or spaces."""
     while len(text) > LONGEST:
-        end = next(
-            (place for sign in ("\n\n", "\n", " ") if (place := text.rfind(sign, LONGEST // 2, LONGEST)) > 0), LONGEST
-        )
+        places = (text.rfind(sign, LONGEST // 2, LONGEST) for sign in ("\n\n", "\n", " "))
+        end = next((place for place in places if place > 0), LONGEST)
         yield text[:end].rstrip()
         text = text[end:].lstrip()
     yield text

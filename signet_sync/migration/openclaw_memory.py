@@ -53,7 +53,7 @@ def pieces(body: str) -> list[str]:
         elif token.map is not None and token.type == "list_item_open" and token.level == 1:
             first, _, below = "\n".join(lines[slice(*token.map)]).partition("\n")
             text = f"{_MARKER.sub('', first, count=1)}\n{dedent(below)}".strip()
-            found.append(_labelled(lead or label, text))
+            found.append(f"{lead or label}: {text}" if (lead or label) and text else text)
             follows = True
         elif token.map is not None and token.level == 0 and token.type in _BLOCKS:
             text = "\n".join(lines[slice(*token.map)]).strip()
@@ -65,10 +65,6 @@ def pieces(body: str) -> list[str]:
             if follows and token.type != "paragraph_open":
                 found[-1] += f"\n{text}"
             else:
-                found.append(_labelled(label, text))
+                found.append(f"{label}: {text}" if label and text else text)
             follows = True
     return found
-
-
-def _labelled(label: str, text: str) -> str:
-    return f"{label}: {text}" if label and text else text

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from signet_sync.errors import Halted
 from signet_sync.formats.session_token import token_of
-from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database, store
+from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database
 from signet_sync.migration.items import FILES, Item
 from signet_sync.migration.report import Report
 from signet_sync.migration.signet import SignetMigration
@@ -15,6 +15,7 @@ from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import state_dir
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
@@ -49,7 +50,7 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
     for item in items:
         with report.accounted(item.account) as account:
             account.is_new = writer.bring(item)
-        if item.account == FILES and report.of(FILES).rows <= MOST_NAMED:
+        if item.account == FILES and report.accounts[FILES].rows <= MOST_NAMED:
             report.notes.append(f"{item.text} was left: {item.left}")
     writer.finish()
     return report
@@ -59,13 +60,7 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
 
 
 def migrate(
-    workspace: Workspace,
-    path: str,
-    now_us: int,
-    *,
-    write: bool = True,
-    confirm: Callable[[int], None] = lambda removed: None,
-    accept_removals: bool = False,
+    workspace: Workspace, path: str, now_us: int, *, write: bool, confirm: Callable[[int], None], accept_removals: bool
 ) -> Report:
     """Brings what is not here yet from Signet's database at a path; without `write` only reports what would come.
 
@@ -81,7 +76,7 @@ def migrate(
         tombstones = migration.removals()
         tokens = {(one.agent_id, one.session_token) for one in tombstones}
         covered = 0
-        for agent_id, token, session_id, key in store.sessions(workspace.database):
+        for agent_id, token, session_id, key in sessions_store.every(workspace.database):
             named = {token, *(token_of(agent_id, name) for name in (session_id, key) if name)}
             covered += any((agent_id, one) in tokens for one in named)
         if write and covered:
@@ -107,7 +102,5 @@ def migrate(
 def _require_whole(outcome: Outcome) -> None:
     """Raises `Halted` if a pass was halted."""
     if outcome.cliff is not None:
-        raise Halted(
-            f"passes are halted: {outcome.cliff.message}; nothing was brought",
-            hint="bring the files back, or first: signet-sync reindex --accept-removals",
-        )
+        hint = "bring the files back, or first: signet-sync reindex --accept-removals"
+        raise Halted(f"passes are halted: {outcome.cliff.message}; nothing was brought", hint=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,19 +31,15 @@ class Report:
 
     place: str
     dry_run: bool
-    accounts: dict[str, Account] = field(default_factory=dict)
+    accounts: defaultdict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     notes: list[str] = field(default_factory=list)
     redactions: Counter[str] = field(default_factory=Counter)
     backup: str | None = None
 
-    def of(self, name: str) -> Account:
-        """Returns the account of a table or file."""
-        return self.accounts.setdefault(name, Account())
-
     @contextmanager
     def accounted(self, name: str, rows: int = 1) -> Iterator[Account]:
         """Accounts for rows by what becomes of them in the block: new, here already, or (`Left`) left."""
-        account = self.of(name)
+        account = self.accounts[name]
         account.is_new = False
         try:
             yield account
@@ -57,7 +53,7 @@ class Report:
     def left(self, name: str, why: str, number: int = 1) -> None:
         """Counts rows that are left, and why."""
         if number:
-            account = self.of(name)
+            account = self.accounts[name]
             account.rows += number
             account.left[why] += number
 

@@ -1,4 +1,4 @@
-"""Defines what Signet holds of a session, reads its transcripts of one turn a line, and finds what is not here."""
+"""Defines what Signet holds of a session, reads its transcripts of one turn a line, and finds whether they are here."""
 
 from __future__ import annotations
 
@@ -61,18 +61,10 @@ def _who(record: dict[str, Any]) -> tuple[str, str, str] | None:
     return agent_id, session_id or key, key
 
 
-def missing(session: SessionText, bodies: Sequence[str]) -> str:
-    """Returns what none of a session's texts contains; empty if they contain all of it."""
-    said = turns_in(session.text) if bodies else []
-    left = missing_in("\n\n".join(bodies), said)
-    if not said or len(left) == len(said):
-        return "" if holds(session.text, bodies) else session.text
-    users = ("user", "human")
-    absent = [
-        TranscriptEntry("user" if role.lower() in users else "assistant", session.started_us, text)
-        for role, text, *_ in (said[place] for place in left)
-    ]
-    return render(absent)
+def is_held(transcript: str, bodies: Sequence[str]) -> bool:
+    """Returns whether some texts contain each turn of a transcript, or each line."""
+    said = turns_in(transcript) if bodies else []
+    return (bool(said) and not missing_in("\n\n".join(bodies), said)) or holds(transcript, bodies)
 
 
 def holds(text: str, bodies: Sequence[str]) -> bool:

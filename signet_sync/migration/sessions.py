@@ -12,10 +12,9 @@ from signet_sync.formats.ids import is_session_id
 from signet_sync.formats.paths import artifact_path
 from signet_sync.formats.session_token import derive_token, token_of
 from signet_sync.formats.timestamps import iso
-from signet_sync.migration import store
 from signet_sync.migration.items import EMPTY, Left
 from signet_sync.migration.report import Report
-from signet_sync.migration.session_text import SessionText, holds, missing
+from signet_sync.migration.session_text import SessionText, holds, is_held
 from signet_sync.migration.signet_rows import NOT_VALID, OF_REMOVED
 from signet_sync.migration.writer import back_up_once
 from signet_sync.sessions import operations as sessions_operations
@@ -23,6 +22,7 @@ from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.storage import files
 from signet_sync.sync.removals import all_tombstones
 from signet_sync.sync.store import artifacts
+from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.stored_names import session_name, session_value
@@ -34,7 +34,7 @@ class RemovedSessions:
     def __init__(self, workspace: Workspace) -> None:
         self._tombstones = {(one.agent_id, one.session_token): one for one in all_tombstones(workspace)}
         self._others: dict[tuple[str, str], set[str]] = {}
-        for ref in store.sessions(workspace.database):
+        for ref in sessions_store.every(workspace.database):
             self.know(ref.agent_id, {ref.session_id, ref.session_key or "", ref.session_token})
 
     def add(self, tombstones: Iterable[Tombstone]) -> None:
@@ -74,7 +74,7 @@ class SessionBringer:
         self._decided: set[tuple[str, str]] = set()
         self._by_id: dict[tuple[str, str], SessionRef] = {}
         self._by_key: dict[tuple[str, str], SessionRef] = {}
-        for ref in store.sessions(workspace.database):
+        for ref in sessions_store.every(workspace.database):
             self._add(ref)
 
     def called(self, agent_id: str, *names: str) -> SessionRef | None:
@@ -88,10 +88,11 @@ class SessionBringer:
         The summary comes with it, if there is any.
         """
         session, ref = self._named(given)
-        text = missing(session, self._bodies(ref, "transcript")).strip("\n")
-        if not text.strip() or (session.agent_id, session.session_id) in self._decided:
+        decided = (session.agent_id, session.session_id) in self._decided
+        if decided or is_held(session.text, self._bodies(ref, "transcript")):
             return False
-        self._bring(session, ref, {"transcript": text, "transcript_is": "tail", "summary": summary})
+        # What goes on from a transcript that is here is cut off by the flow.
+        self._bring(session, ref, {"transcript": session.text, "summary": summary})
         self._decided.update([(session.agent_id, session.session_id)] if not self.write else [])
         return True
 

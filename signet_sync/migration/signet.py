@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
@@ -44,13 +43,12 @@ class SignetMigration:
     def removals(self) -> list[Tombstone]:
         """Returns the removals that are not in force here yet, and holds all that follows to them."""
         new = []
-        known = RemovedSessions(self.workspace)
         for row in self.signet.rows(signet_tombstones.TABLE):
             with self.report.accounted(signet_tombstones.TABLE) as account:
                 found = signet_tombstones.tombstone(row)
                 if found is None:
                     raise Left(NOT_VALID)
-                account.is_new = not known.covers(found.agent_id, found.session_token)
+                account.is_new = not self.removed.covers(found.agent_id, found.session_token)
                 if account.is_new and tombstones_files.lifted(self.workspace.root, [found]):
                     raise Left("its removal was lifted here")
                 if account.is_new:
@@ -109,17 +107,28 @@ class SignetMigration:
         return SessionText(agent_id, session_id, key, row["harness"], row["project"], started, ended, text)
 
     def _transcript_files(self) -> None:
-        for path, shown in _transcript_files(self.workspace.root, self.report.place):
-            source = JsonLines(lines(path))
-            try:
-                for given, number in session_text.sessions_in(source, self.now_us):
-                    with self.report.accounted(shown, number) as account:
-                        if given is None:
-                            raise Left("no turn of a session")
-                        account.is_new = self.sessions.transcript(given)
-            except HarnessError as error:
-                self.report.notes.append(f"{shown} was left: {error.message}")
-            self.report.left(shown, "the line is damaged or breaks off", source.damaged + source.torn)
+        """Brings `memory/<harness>/transcripts/*.jsonl` of workspace and database; no link is followed."""
+        own, theirs = os.path.realpath(self.workspace.root), os.path.dirname(self.report.place)
+        theirs = os.path.dirname(theirs) if os.path.basename(theirs) == "memory" else theirs
+        for place in dict.fromkeys((own, os.path.realpath(theirs))):
+            for harness in files.listing(place, "memory", ""):
+                where = f"memory/{harness}/transcripts"
+                for name in files.listing(place, where, "") if not harness.endswith(".md") else ():
+                    path = os.path.join(place, where, name)
+                    if name.endswith(".jsonl"):
+                        self._transcript_file(path, f"{where}/{name}" if place == own else path)
+
+    def _transcript_file(self, path: str, shown: str) -> None:
+        source = JsonLines(lines(path))
+        try:
+            for given, number in session_text.sessions_in(source, self.now_us):
+                with self.report.accounted(shown, number) as account:
+                    if given is None:
+                        raise Left("no turn of a session")
+                    account.is_new = self.sessions.transcript(given)
+        except HarnessError as error:
+            self.report.notes.append(f"{shown} was left: {error.message}")
+        self.report.left(shown, "the line is damaged or breaks off", source.damaged + source.torn)
 
     # ── memories ──
 
@@ -193,20 +202,3 @@ def _is_of_one(row: Row) -> bool:
     """Returns whether a summary is of a single session that is named."""
     named = bool((row["session_key"] or "").strip())
     return named and (row["kind"] or "session").strip() == "session" and (row["depth"] or "0").strip() == "0"
-
-
-def _transcript_files(root: str, database: str) -> Iterator[tuple[str, str]]:
-    """Yields `memory/<harness>/transcripts/*.jsonl` of a workspace, and of that of the database, and how it is shown.
-
-    Links are not followed.
-    """
-    folder = os.path.dirname(database)
-    theirs = os.path.dirname(folder) if os.path.basename(folder) == "memory" else folder
-    own = os.path.realpath(root)
-    for place in dict.fromkeys((own, os.path.realpath(theirs))):
-        for harness in files.listing(place, "memory", ""):
-            where = f"memory/{harness}/transcripts"
-            for name in files.listing(place, where, "") if not harness.endswith(".md") else ():
-                if name.endswith(".jsonl"):
-                    path = os.path.join(place, where, name)
-                    yield path, f"{where}/{name}" if place == own else path

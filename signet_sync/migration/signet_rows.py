@@ -16,30 +16,23 @@ from signet_sync.text.sentences import flatten
 Row = Mapping[str, str | None]
 
 # What is read of each table beside the tombstones; whatever a version lacks is None.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "memory_artifacts": ("agent_id", "session_key", "session_id", "session_token"),
-    "session_transcripts": (
-        "session_key", "session_id", "content", "harness", "project", "agent_id", "created_at", "updated_at",
-    ),
-    "session_summaries": (
-        "id", "project", "depth", "kind", "content", "earliest_at", "latest_at", "session_key", "harness", "agent_id",
-        "created_at",
-    ),
-    "session_summary_children": ("parent_id", "child_id"),
-    "session_summary_memories": ("summary_id", "memory_id"),
-    "memories": (
-        "id", "type", "content", "importance", "source_id", "tags", "created_at", "updated_at", "pinned", "is_deleted",
-        "scope", "agent_id", "visibility",
-    ),
-    "entities": (
-        "id", "name", "entity_type", "description", "created_at", "agent_id", "status", "archived_at", "source_id",
-    ),
-    "entity_aspects": ("id", "entity_id", "agent_id", "name", "status", "archived_at"),
-    "entity_attributes": (
-        "id", "aspect_id", "agent_id", "memory_id", "kind", "content", "status", "superseded_by", "created_at",
-        "source_id", "archived_at",
-    ),
-}  # fmt: skip
+COLUMNS = {
+    table: tuple(columns.split())
+    for table, columns in {
+        "memory_artifacts": "agent_id session_key session_id session_token",
+        "session_transcripts": "session_key session_id content harness project agent_id created_at updated_at",
+        "session_summaries": "id project depth kind content earliest_at latest_at session_key harness agent_id"
+        " created_at",
+        "session_summary_children": "parent_id child_id",
+        "session_summary_memories": "summary_id memory_id",
+        "memories": "id type content importance source_id tags created_at updated_at pinned is_deleted scope agent_id"
+        " visibility",
+        "entities": "id name entity_type description created_at agent_id status archived_at source_id",
+        "entity_aspects": "id entity_id agent_id name status archived_at",
+        "entity_attributes": "id aspect_id agent_id memory_id kind content status superseded_by created_at source_id"
+        " archived_at",
+    }.items()
+}
 
 # Tables that are not brought, and why.
 NOT_BROUGHT = {
@@ -88,7 +81,7 @@ def _is_active(row: Row) -> bool:
     return status in ("active", "current", "confirmed") and not row.get("superseded_by") and not row.get("archived_at")
 
 
-def _listed(text: str | None) -> list[str]:
+def listed(text: str | None) -> list[str]:
     """Returns the items of a JSON list, or of a text with commas."""
     try:
         value = json.loads(text or "")
@@ -108,7 +101,7 @@ def memory(row: Row, *, now_us: int) -> Item:
     given, scope = (row.get("type") or "").strip().lower(), (row.get("scope") or "").strip()
     visibility = (row.get("visibility") or "global").strip().lower()
     kind = _TYPES.get(given, "note")
-    tags = _listed(row.get("tags"))
+    tags = listed(row.get("tags"))
     tags += [given] if given not in ("", kind, "fact") else []
     tags += [f"scope-{scope}"] if scope else []
     tags += ["archived"] if visibility == "archived" else []

@@ -17,8 +17,6 @@ from signet_sync.text.memory import TYPES, memory_id
 
 BATCH = 500
 
-FORGOTTEN_HERE = "forgotten here"
-
 
 def back_up_once(workspace: Workspace, report: Report, now_us: int) -> None:
     """Writes a backup before the first thing is brought; one from before a removal would be cleaned by that."""
@@ -53,7 +51,7 @@ class MemoryWriter:
         gone = memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in new])
         new = [memory for memory in new if memory.id not in gone]
         if not new:
-            raise Left(FORGOTTEN_HERE)
+            raise Left("forgotten here")
         self._decided.update(memory[:2] for memory in new)
         self.report.redactions.update(redactions)
         if self.write:

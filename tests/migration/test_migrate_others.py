@@ -134,7 +134,13 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(
 
 
 def test_an_older_claude_mem_has_fewer_columns(vault: Vault, tmp_path: Path) -> None:
-    row = {"sdk_session_id": "s", "project": "p", "type": "bugfix", "text": "It drips.", "created_at_epoch": 0}
+    row = {
+        "sdk_session_id": "s",
+        "project": "p",
+        "type": "bugfix",
+        "text": "It drips.",
+        "created_at": "1970-01-01T00:00:00Z",
+    }
     place = claude_mem(tmp_path / "old.db", [row], [], older=True)
     assert counted(migrate(vault, "claude-mem", place), "brought") == 1
     assert remembered(vault) == {Memory("It drips.", "note", ("bugfix", "p"), "1970-01-01")}
