@@ -977,8 +977,6 @@ MigrateFrom = TypedDict(
         "from": str,
         "dry_run": bool,
         "tables": dict[str, MigrateSignetTable],
-        "pinned": int,
-        "proposals": int,
         "notes": list[str],
         "redactions": dict[str, int],
         "backup": str | None,

@@ -88,20 +88,16 @@ def signet(context: Context, place: str | None, dry_run: bool, yes: bool, accept
         for line in hooks:
             click.echo(display(f"  {line}"), err=not dry_run)
 
-    if dry_run:
-        with _looking(context) as workspace:
-            found = operations.migrate(workspace, path, context.now_us, write=False)
-        out = signet_admin.TakenOut()
-    else:
-        if hooks:
-            confirm(context, "Bring Signet's memory over, and take these out?", yes=yes, listing=show_hooks)
+    def ask(number: int) -> None:
+        confirm(context, f"Remove {counted(number, 'session')} that Signet removed?", yes=yes)
 
-        def ask(number: int) -> None:
-            confirm(context, f"Remove {counted(number, 'session')} that Signet removed?", yes=yes)
-
-        with context.opened(lasting=True) as workspace:
-            found = operations.migrate(workspace, path, context.now_us, confirm=ask, accept_removals=accept_removals)
-        out = signet_admin.take_out(context.root)
+    if hooks and not dry_run:
+        confirm(context, "Bring Signet's memory over, and take these out?", yes=yes, listing=show_hooks)
+    with _looking(context) if dry_run else context.opened(lasting=True) as workspace:
+        found = operations.migrate(
+            workspace, path, context.now_us, write=not dry_run, confirm=ask, accept_removals=accept_removals
+        )
+    out = signet_admin.TakenOut() if dry_run else signet_admin.take_out(context.root)
 
     def show() -> None:
         _show(context, found)

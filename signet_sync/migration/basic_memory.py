@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from signet_sync.formats.timestamps import parse_since
-from signet_sync.migration.items import Item, LeftFile, kind_of
-from signet_sync.migration.markdown_folder import MarkdownFile, parser, read_files
+from signet_sync.migration.items import Item, kind_of
+from signet_sync.migration.markdown_folder import MarkdownFile, not_read, parser, read_files
 
 _OBSERVATION = re.compile(r"\[(?P<category>[^\[\]()]+)\]\s+(?P<text>.+)")
 # `[00:01:02]` is a time in a transcript, `[x]` and `[>]` are marks of a task.
@@ -19,14 +19,15 @@ _RELATION = re.compile(
 )
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _DIRECTIVE = re.compile(r"\s+#bm:links_to$")
-NOTHING_STATED = "no observation or relation in it"
 
 
-def read(path: str, now_us: int) -> Iterator[Item | LeftFile]:
+def read(path: str, now_us: int) -> Iterator[Item]:
     """Yields what the notes below a folder state. Raises `HarnessError`, `UsageError`."""
     for found in read_files(path, "basic-memory"):
-        items = [found] if isinstance(found, LeftFile) else list(_items(found, now_us))
-        yield from items or [LeftFile(found.path, NOTHING_STATED)]
+        if isinstance(found, Item):
+            yield found
+        else:
+            yield from list(_items(found, now_us)) or [not_read(found.path, "no observation or relation in it")]
 
 
 def _items(note: MarkdownFile, now_us: int) -> Iterator[Item]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -17,25 +16,22 @@ from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 # The longest text that becomes memories, in as many parts as it needs.
 MOST_CHARACTERS = 16 * LONGEST
 
+FILES = "files"
 EMPTY = "no words in it"
 NOTHING_ELSE = "nothing but a secret"
 TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
 NO_AGENT = "its agent has a name that is not allowed here"
-NO_STATEMENT = "a row of a table, or a list of hashtags"
 
 _LONGEST_TAG = 256
 _NO_TAG = late(r"[^\w/-]+")
 _MARK = late(r"\[REDACTED:([^\]\s]{1,64})\]")
-_ROW = late(r"(?:[^|]*:)?\s*\|.*\|\s*")
-_HASHTAG = late(r"(?<!\S)#[\w/-]+")
-_OF_HASHTAGS = late(r"(?:^|:|\btags?|\bhashtags?)\W*$", re.IGNORECASE)
 
 
 class Item(NamedTuple):
     """A thing that another program remembers, in its own words; it is sanitized when it is written.
 
     `account` is its table or file in the report, `origin` the session or program that it comes from. `left` says why it
-    is not brought.
+    is not brought. A file that is not read has the account `FILES`, and its path as text.
     """
 
     account: str
@@ -50,13 +46,6 @@ class Item(NamedTuple):
     left: str = ""
 
 
-class LeftFile(NamedTuple):
-    """A file of a folder that is not read, and why."""
-
-    path: str
-    why: str
-
-
 class Left(Exception):
     """A row that is not brought; the argument says why."""
 
@@ -65,18 +54,6 @@ def kind_of(given: str) -> str:
     """Returns the type of a memory that has the name of another program's type, else `note`."""
     name = given.strip().lower()
     return name if name in TYPES else "note"
-
-
-def statement(text: str) -> str:
-    """Returns a text of a note without the rows of tables and the lists of hashtags: these state nothing."""
-    return "\n".join(line for line in text.split("\n") if not (_ROW.fullmatch(line) or _is_of_hashtags(line))).strip()
-
-
-def _is_of_hashtags(line: str) -> bool:
-    """Returns whether a line lists hashtags, with or without a label."""
-    tags = len(_HASHTAG.findall(line))
-    rest = _HASHTAG.sub("", line)
-    return bool(tags) and (tags > len(rest.split()) or _OF_HASHTAGS.search(rest) is not None)
 
 
 def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:
@@ -99,9 +76,8 @@ def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:
 def _cut(text: str) -> Iterator[str]:
     """Cuts a text at paragraphs, lines or spaces."""
     while len(text) > LONGEST:
-        end = next(
-            (place for sign in ("\n\n", "\n", " ") if (place := text.rfind(sign, LONGEST // 2, LONGEST)) > 0), LONGEST
-        )
+        places = (text.rfind(sign, LONGEST // 2, LONGEST) for sign in ("\n\n", "\n", " "))
+        end = next((place for place in places if place > 0), LONGEST)
         yield text[:end].rstrip()
         text = text[end:].lstrip()
     yield text

@@ -13,7 +13,7 @@ from signet_sync.formats import managed_block
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, Value, parse
 from signet_sync.formats.snapshot import Found
-from signet_sync.migration.items import LeftFile
+from signet_sync.migration.items import FILES, Item
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1024 * 1024
 MOST_FILES = 20_000
-DEPTH = 16
 
 
 class MarkdownFile(NamedTuple):
@@ -37,61 +36,67 @@ class MarkdownFile(NamedTuple):
 
 def read_files(
     path: str, program: str, wanted: Callable[[str], bool] = lambda path: True
-) -> Iterator[MarkdownFile | LeftFile]:
-    """Yields the Markdown files below a folder, or the one that is named.
+) -> Iterator[MarkdownFile | Item]:
+    """Yields the Markdown files below a folder, or the one that is named; an item for each that is not read.
 
     `wanted` is asked for paths in the folder, those of folders with `/` at their end. Raises `HarnessError`,
     `UsageError`.
     """
     path = os.path.realpath(os.path.expanduser(path))
-    hint = f"give the place of its files: signet-sync migrate {program} PATH"
+    hint = f"give the place of its files: signet-sync migrate from {program} PATH"
     if not os.path.exists(path):
         raise UsageError("there is no such file or folder", path=path, hint=hint, code="no-such-path")
-    found: list[str | LeftFile] = list(islice(_below(path, "", wanted), MOST_FILES + 1)) if os.path.isdir(path) else []
+    if not os.path.isdir(path):
+        yield _read(*os.path.split(path))
+        return
+    found = list(islice(_below(path, wanted), MOST_FILES + 1))
     if len(found) > MOST_FILES:
         what = f"it holds more than {MOST_FILES:,} files"
         raise HarnessError(what, path=path, hint="name a folder in it; nothing was brought", code="too-many-files")
-    if not os.path.isdir(path):
-        path, name = os.path.split(path)
-        found = [name]
-    elif not found:
+    if not found:
         raise UsageError(f"there is no file of {program} in it", path=path, hint=hint, code="no-such-path")
     for one in found:
-        yield one if isinstance(one, LeftFile) else _read(path, one)
+        yield one if isinstance(one, Item) else _read(path, one)
 
 
-def _below(root: str, where: str, wanted: Callable[[str], bool], depth: int = DEPTH) -> Iterator[str | LeftFile]:
+def not_read(path: str, why: str) -> Item:
+    """Returns what stands for a file that is left."""
+    return Item(FILES, path, 0, left=why)
+
+
+def _below(root: str, wanted: Callable[[str], bool]) -> Iterator[str | Item]:
     """Yields the paths of Markdown files; hidden ones are none of a program's notes."""
-    try:
-        with folder(root, where) as descriptor, os.scandir(descriptor) as listing:
-            entries = sorted((one.name, one.is_symlink(), one.is_dir(follow_symlinks=False)) for one in listing)
-    except (OSError, WorkspaceError) as error:
-        if not where:
-            raise HarnessError("the folder cannot be read", path=root, hint="check its permissions") from error
-        yield LeftFile(where, "the folder cannot be read")
-        return
-    for name, is_link, is_folder in entries:
-        path = f"{where}/{name}" if where else name
-        if name.startswith(".") or not (wanted(path) or wanted(f"{path}/")):
+    waiting = [""]
+    while waiting:
+        where = waiting.pop()
+        try:
+            with folder(root, where) as descriptor, os.scandir(descriptor) as listing:
+                entries = sorted((one.name, one.is_symlink(), one.is_dir(follow_symlinks=False)) for one in listing)
+        except (OSError, WorkspaceError) as error:
+            if not where:
+                raise HarnessError("the folder cannot be read", path=root, hint="check its permissions") from error
+            yield not_read(where, "the folder cannot be read")
             continue
-        if is_link:
-            yield LeftFile(path, "it is a link")
-        elif is_folder and depth:
-            yield from _below(root, path, wanted, depth - 1)
-        elif is_folder:
-            yield LeftFile(path, f"it is more than {DEPTH} folders deep")
-        elif name.endswith(".md"):
-            yield path
+        for name, is_link, is_folder in entries:
+            path = f"{where}/{name}" if where else name
+            if name.startswith(".") or not (wanted(path) or wanted(f"{path}/")):
+                continue
+            if is_link:
+                yield not_read(path, "it is a link")
+            elif is_folder:
+                waiting.append(path)
+            elif name.endswith(".md"):
+                yield path
 
 
-def _read(root: str, path: str) -> MarkdownFile | LeftFile:
+def _read(root: str, path: str) -> MarkdownFile | Item:
     if artifact_name(path.rpartition("/")[2]) is not None:
-        return LeftFile(path, "it is an artifact of signet-sync")
+        return not_read(path, "it is an artifact of signet-sync")
     found = files.read(root, path, MOST_BYTES)
     if not isinstance(found, Found):
-        return LeftFile(path, found.message)
+        return not_read(path, found.message)
     if managed_block.is_signets(found.raw):
-        return LeftFile(path, "Signet generated it")
+        return not_read(path, "Signet generated it")
     raw = managed_block.without_block(found.raw) or b""  # what a page of ours shows is here already
     try:
         document = parse(raw)
@@ -100,19 +105,9 @@ def _read(root: str, path: str) -> MarkdownFile | LeftFile:
         try:
             fields, body = {}, raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         except UnicodeDecodeError:
-            return LeftFile(path, "it is not UTF-8")
+            return not_read(path, "it is not UTF-8")
     # Before it is cut: half of a secret is not known as one.
     return MarkdownFile(path, fields, sanitize_transcript_v2(body), found.signature.mtime_ns // 1000)
-
-
-def read_named(path: str, most: int) -> bytes:
-    """Returns the bytes of a file that a person named. Raises `HarnessError`."""
-    where, name = os.path.split(path)
-    found = files.read(where, name, most) if os.path.isdir(where) else None
-    if isinstance(found, Found):
-        return found.raw
-    what = "there is no such file" if found is None or found.code == "gone" else found.message
-    raise HarnessError(what, path=path, hint="check the path; nothing was brought", code="file-unreadable")
 
 
 @cache

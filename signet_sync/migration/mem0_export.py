@@ -9,10 +9,11 @@ from typing import Any
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_since
 from signet_sync.migration.items import Item, kind_of
-from signet_sync.migration.markdown_folder import read_named
 from signet_sync.migration.signet_rows import time_of
+from signet_sync.storage import files
 
 MOST_BYTES = 64 * 1024 * 1024
 _UNKNOWN = "no `memory` in it: not of an export of mem0 that we know"
@@ -26,23 +27,20 @@ def read(path: str, now_us: int) -> Iterator[Item]:
 
 
 def _rows(path: str) -> list[Any]:
+    where, name = os.path.split(path)
+    found = files.read(where, name, MOST_BYTES) if os.path.isdir(where) else None
+    if not isinstance(found, Found):
+        what = "there is no such file" if found is None or found.code == "gone" else found.message
+        raise HarnessError(what, path=path, hint="check the path; nothing was brought", code="file-unreadable")
     try:
-        document = json.loads(read_named(path, MOST_BYTES).decode("utf-8-sig"))
-    except RecursionError:
-        raise _unknown(path, "it is nested too deeply") from None
-    except ValueError as error:  # broken JSON, bytes that are not UTF-8
-        raise _unknown(path, f"it is not JSON: {error}") from None
-    rows = document.get("results") if isinstance(document, dict) else document
-    if not isinstance(rows, list):
-        raise _unknown(path, "it holds no list of memories")
-    if rows and not any(isinstance(row, dict) and isinstance(row.get("memory"), str) for row in rows):
-        raise _unknown(path, "nothing in its list has a text `memory`")
+        document = json.loads(found.raw.decode("utf-8-sig"))
+        rows = document.get("results") if isinstance(document, dict) else document
+        if not isinstance(rows, list) or (rows and not any(isinstance(one, dict) and "memory" in one for one in rows)):
+            raise ValueError("it holds no list of memories")
+    except (RecursionError, ValueError) as error:  # broken JSON, bytes that are not UTF-8
+        hint = "give the whole answer of mem0's `get_all`, saved as JSON; nothing was brought"
+        raise HarnessError(f"it is no export: {error}", path=path, hint=hint, code="export-unknown") from None
     return rows
-
-
-def _unknown(path: str, what: str) -> HarnessError:
-    hint = "give the whole answer of mem0's `get_all`, saved as JSON; nothing was brought"
-    return HarnessError(what, path=path, hint=hint, code="export-unknown")
 
 
 def _item(row: Mapping[str, Any], now_us: int) -> Item:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from textwrap import dedent
 
 from signet_sync.formats.timestamps import parse_since
-from signet_sync.migration.items import Item, LeftFile
+from signet_sync.migration.items import Item
 from signet_sync.migration.markdown_folder import parser, read_files
 
 # OpenClaw loads it in the person's own sessions only, never in those of groups.
@@ -17,10 +17,10 @@ _MARKER = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
 _BLOCKS = ("paragraph_open", "fence", "code_block", "blockquote_open", "html_block")
 
 
-def read(path: str, now_us: int) -> Iterator[Item | LeftFile]:
+def read(path: str, now_us: int) -> Iterator[Item]:
     """Yields what the files of a workspace say, or one file. Raises `HarnessError`, `UsageError`."""
     for found in read_files(path, "openclaw-memory", _is_memory):
-        if isinstance(found, LeftFile):
+        if isinstance(found, Item):
             yield found
             continue
         day = _DAY.match(found.path.rpartition("/")[2])
@@ -47,12 +47,13 @@ def pieces(body: str) -> list[str]:
     follows = False
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
-            label, lead, follows = _label(tokens[place + 1].content, is_title=token.tag == "h1"), "", False
+            heading = tokens[place + 1].content.strip().rstrip(":")
+            says = token.tag != "h1" and any(map(str.isalpha, heading))  # no title of the file, no date
+            label, lead, follows = heading if says else "", "", False
         elif token.map is not None and token.type == "list_item_open" and token.level == 1:
-            first, *rest = lines[slice(*token.map)]
-            below = "\n".join(rest)
+            first, _, below = "\n".join(lines[slice(*token.map)]).partition("\n")
             text = f"{_MARKER.sub('', first, count=1)}\n{dedent(below)}".strip()
-            found.append(_labelled(lead or label, text))
+            found.append(f"{lead or label}: {text}" if (lead or label) and text else text)
             follows = True
         elif token.map is not None and token.level == 0 and token.type in _BLOCKS:
             text = "\n".join(lines[slice(*token.map)]).strip()
@@ -64,15 +65,6 @@ def pieces(body: str) -> list[str]:
             if follows and token.type != "paragraph_open":
                 found[-1] += f"\n{text}"
             else:
-                found.append(_labelled(label, text))
+                found.append(f"{label}: {text}" if label and text else text)
             follows = True
     return found
-
-
-def _label(heading: str, *, is_title: bool) -> str:
-    """Returns a heading that says what is below it: no title of the file, no date."""
-    return heading.strip().rstrip(":") if not is_title and any(map(str.isalpha, heading)) else ""
-
-
-def _labelled(label: str, text: str) -> str:
-    return f"{label}: {text}" if label and text else text

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from tempfile import TemporaryFile
+from collections.abc import Callable, Iterator, Mapping
 
 from signet_sync.errors import Halted
-from signet_sync.formats.artifact import Tombstone
-from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database, store
-from signet_sync.migration.items import NO_STATEMENT, Item, LeftFile, statement
+from signet_sync.formats.session_token import token_of
+from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database
+from signet_sync.migration.items import FILES, Item
 from signet_sync.migration.report import Report
 from signet_sync.migration.signet import SignetMigration
 from signet_sync.migration.writer import MemoryWriter
@@ -17,12 +15,13 @@ from signet_sync.privacy import signet_tombstones
 from signet_sync.storage import state_dir
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.store import sessions as sessions_store
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
-READERS: Mapping[str, Callable[[str, int], Iterator[Item | LeftFile]]] = {
+READERS: Mapping[str, Callable[[str, int], Iterator[Item]]] = {
     "claude-mem": claude_mem.read,
     "basic-memory": basic_memory.read,
     "openclaw-memory": openclaw_memory.read,
@@ -44,21 +43,15 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
     """
     report = Report(path, dry_run=not write)
     writer = MemoryWriter(workspace, report, now_us, write=write)
-    items: list[Item] = []
-    for found in READERS[program](path, now_us):
-        if isinstance(found, LeftFile):
-            report.left("files", found.why)
-            if report.of("files").rows <= MOST_NAMED:
-                report.notes.append(f"{found.path} was left: {found.why}")
-            continue
-        said = statement(found.text)
-        empty = NO_STATEMENT if found.text.strip() and not said else ""
-        items.append(found._replace(text=said, origin=("", program), left=found.left or empty))
-    newest = sorted(range(len(items)), key=lambda place: items[place].at_us, reverse=True)
-    for place in newest[MOST_ITEMS:] if not every else ():
+    items = [found._replace(origin=("", program)) for found in READERS[program](path, now_us)]
+    at = sorted((place for place, one in enumerate(items) if not one.left), key=lambda place: -items[place].at_us)
+    for place in at[MOST_ITEMS:] if not every else ():
         items[place] = items[place]._replace(left=_OLDER)
     for item in items:
-        writer.account(item)
+        with report.accounted(item.account) as account:
+            account.is_new = writer.bring(item)
+        if item.account == FILES and report.accounts[FILES].rows <= MOST_NAMED:
+            report.notes.append(f"{item.text} was left: {item.left}")
     writer.finish()
     return report
 
@@ -67,13 +60,7 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
 
 
 def migrate(
-    workspace: Workspace,
-    path: str,
-    now_us: int,
-    *,
-    write: bool = True,
-    confirm: Callable[[int], None] = lambda removed: None,
-    accept_removals: bool = False,
+    workspace: Workspace, path: str, now_us: int, *, write: bool, confirm: Callable[[int], None], accept_removals: bool
 ) -> Report:
     """Brings what is not here yet from Signet's database at a path; without `write` only reports what would come.
 
@@ -81,16 +68,22 @@ def migrate(
     with their number, and may raise. Raises `HarnessError`, `Halted`, `WorkspaceError`, `DatabaseError`.
     """
     report = Report(path, dry_run=not write)
-    with signet_database.opened(path) as signet, nullcontext() if write else TemporaryFile() as aside:
+    with signet_database.opened(path) as signet:
         if write:
             # What Signet removed is confirmed first.
             _require_whole(engine.run_pass(workspace, Request(now_us=now_us, follow_removals=False)))
-        migration = SignetMigration(workspace, signet, report, now_us, aside)
+        migration = SignetMigration(workspace, signet, report, now_us, write=write)
         tombstones = migration.removals()
-        covered = _covered(workspace, tombstones)
+        tokens = {(one.agent_id, one.session_token) for one in tombstones}
+        covered = 0
+        for agent_id, token, session_id, key in sessions_store.every(workspace.database):
+            named = {token, *(token_of(agent_id, name) for name in (session_id, key) if name)}
+            covered += any((agent_id, one) in tokens for one in named)
         if write and covered:
-            if not accept_removals:
-                _require_few(workspace, tombstones, path)
+            cliff = None if accept_removals else signet_tombstones.cliff_of(workspace, tombstones)
+            if cliff is not None:  # the database may be damaged, or another workspace's
+                hint = "is it the database of this workspace? if they are to be removed: --accept-removals"
+                raise Halted(f"{cliff.message}; nothing was brought", path=path, hint=hint)
             confirm(covered)
         if covered:
             report.notes.append(f"{'' if write else 'to be '}removed here, as in Signet: {counted(covered, 'session')}")
@@ -106,27 +99,8 @@ def migrate(
     return report
 
 
-def _covered(workspace: Workspace, tombstones: Sequence[Tombstone]) -> int:
-    """Counts the sessions that are here and that some tombstones cover."""
-    tokens = {(one.agent_id, one.session_token) for one in tombstones}
-    return sum(not tokens.isdisjoint(store.identities(ref)) for ref in store.sessions(workspace.database))
-
-
-def _require_few(workspace: Workspace, tombstones: Sequence[Tombstone], path: str) -> None:
-    """Halts if most of the vault would be removed: the database may be damaged, or another workspace's."""
-    cliff = signet_tombstones.cliff_of(workspace, tombstones)
-    if cliff is not None:
-        raise Halted(
-            f"{cliff.message}; nothing was brought",
-            path=path,
-            hint="is it the database of this workspace? if they are to be removed: --accept-removals",
-        )
-
-
 def _require_whole(outcome: Outcome) -> None:
     """Raises `Halted` if a pass was halted."""
     if outcome.cliff is not None:
-        raise Halted(
-            f"passes are halted: {outcome.cliff.message}; nothing was brought",
-            hint="bring the files back, or first: signet-sync reindex --accept-removals",
-        )
+        hint = "bring the files back, or first: signet-sync reindex --accept-removals"
+        raise Halted(f"passes are halted: {outcome.cliff.message}; nothing was brought", hint=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,19 +13,13 @@ from signet_sync.migration.items import Left
 
 @dataclass(slots=True)
 class Account:
-    """What became of the rows of one table or file."""
+    """What became of the rows of one table or file; `is_new`: the last one was not here."""
 
+    is_new: bool = False
     rows: int = 0
     brought: int = 0
     here: int = 0
     left: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What became of a row; `is_new`: it was not here."""
-
-    is_new: bool = False
 
 
 @dataclass(slots=True)
@@ -37,41 +31,36 @@ class Report:
 
     place: str
     dry_run: bool
-    accounts: dict[str, Account] = field(default_factory=dict)
+    accounts: defaultdict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     notes: list[str] = field(default_factory=list)
     redactions: Counter[str] = field(default_factory=Counter)
-    proposals: int = 0
-    pins: int = 0
     backup: str | None = None
 
-    def of(self, name: str) -> Account:
-        """Returns the account of a table or file."""
-        return self.accounts.setdefault(name, Account())
-
     @contextmanager
-    def accounted(self, name: str, rows: int = 1) -> Iterator[_Outcome]:
+    def accounted(self, name: str, rows: int = 1) -> Iterator[Account]:
         """Accounts for rows by what becomes of them in the block: new, here already, or (`Left`) left."""
-        account, outcome = self.of(name), _Outcome()
+        account = self.accounts[name]
+        account.is_new = False
         try:
-            yield outcome
+            yield account
         except Left as why:
             self.left(name, str(why), rows)
         else:
             account.rows += rows
-            account.brought += rows * outcome.is_new
-            account.here += rows * (not outcome.is_new)
+            account.brought += rows * account.is_new
+            account.here += rows * (not account.is_new)
 
     def left(self, name: str, why: str, number: int = 1) -> None:
         """Counts rows that are left, and why."""
         if number:
-            account = self.of(name)
+            account = self.accounts[name]
             account.rows += number
             account.left[why] += number
 
     @property
     def is_new(self) -> bool:
         """Returns whether anything came that was not here."""
-        return bool(self.proposals or any(one.brought for one in self.accounts.values()))
+        return any(one.brought for one in self.accounts.values())
 
     def document(self) -> dict[str, Any]:
         """Returns the JSON document of the report."""
@@ -83,8 +72,6 @@ class Report:
             "from": self.place,
             "dry_run": self.dry_run,
             "tables": tables,
-            "pinned": self.pins,
-            "proposals": self.proposals,
             "notes": self.notes,
             "redactions": dict(sorted(self.redactions.items())),
             "backup": self.backup or None,
@@ -99,8 +86,5 @@ class Report:
             yield f"  {name:<{wide}}  {one.rows:>7,}  {said}"
             for why, number in one.left.most_common():
                 yield f"  {'':<{wide}}  {number:>7,}  left: {why}"
-        for number, what in ((self.pins, "pinned"), (self.proposals, "proposals for entity files")):
-            if number:
-                yield f"  {what}: {number:,}"
         for note in self.notes:
             yield f"  {note}"

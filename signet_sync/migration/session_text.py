@@ -1,27 +1,25 @@
-"""Defines what another program holds of a session, and what of it no artifact contains."""
+"""Defines what Signet holds of a session, reads its transcripts of one turn a line, and finds whether they are here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
+from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import TranscriptEntry
-from signet_sync.sessions.live_turns import SpokenTurn, missing_in, turns_in
-from signet_sync.text.chunking import turns
+from signet_sync.capture.harnesses.texts import text_of
+from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.sessions.live_turns import missing_in, turns_in
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-
-_USERS = ("user", "human")
-# Characters that no two texts share by chance.
-_LONG = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class SessionText:
-    """A session's words: `said` are its turns; `raw` is a text in which no turns are marked. Both are sanitized.
-
-    Times are microseconds since 1970 UTC.
-    """
+    """A session's words, sanitized. Times are microseconds since 1970 UTC."""
 
     agent_id: str
     session_id: str
@@ -30,46 +28,43 @@ class SessionText:
     project: str | None
     started_us: int
     ended_us: int
-    said: tuple[SpokenTurn, ...] = ()
-    raw: str = ""
-
-    @property
-    def is_empty(self) -> bool:
-        """Returns whether nothing is said."""
-        return not self.raw.strip() and not any(turn.text.strip() for turn in self.said)
+    text: str
 
 
-def split(text: str) -> tuple[tuple[SpokenTurn, ...], str]:
-    """Returns the turns of a text that begins with one, else the text as it is; sanitized."""
-    clean = sanitize_transcript_v2(text).strip("\n")
-    first = next(iter(turns(clean)), None)
-    if first is not None and first.start == 0 and (said := turns_in(clean)):
-        return tuple(said), ""
-    return (), clean
+def sessions_in(source: JsonLines, now_us: int) -> Iterator[tuple[SessionText | None, int]]:
+    """Yields the sessions of a file with the number of their lines, None for lines that are no turn of a session."""
+    for who, group in groupby(source, _who):
+        records = list(group)
+        if who is None:
+            yield None, len(records)
+            continue
+        times = [parse_instant(text_of(record.get("captured_at")).strip()) for record in records]
+        known = [min(max(at, 0), now_us) for at in times if at is not None] or [now_us]
+        said: list[TranscriptEntry] = []
+        for record in records:
+            role, text = text_of(record.get("role")).lower(), sanitize_transcript_v2(record["content"])
+            if role in ("", "unknown") and said:  # it goes on with what the line before it said
+                role, text = said[-1].kind, f"{said.pop().text}\n{text}"
+            said.append(TranscriptEntry("user" if role in ("user", "human") else "assistant", known[0], text))
+        harness, project = (
+            next((text for one in records if (text := text_of(one.get(name)))), None) for name in ("harness", "project")
+        )
+        text = render([one for one in said if one.text.strip()])
+        yield SessionText(*who, harness, project, min(known), max(known), text), len(records)
 
 
-def missing(session: SessionText, bodies: Sequence[str]) -> str:
-    """Returns as Markdown what none of a session's texts contains; empty if they contain all of it."""
-    if session.raw:
-        return "" if holds(session.raw, bodies) else session.raw
-    left = missing_in("\n\n".join(bodies), session.said) if bodies else range(len(session.said))
-    absent = [session.said[place] for place in left if not is_within(session.said[place].text, bodies)]
-    return render(
-        [
-            TranscriptEntry(
-                "user" if turn.role.lower() in _USERS else "assistant",
-                turn.at_us if turn.at_us is not None else session.started_us,
-                turn.text,
-            )
-            for turn in absent
-            if turn.text.strip()
-        ]
-    )
+def _who(record: dict[str, Any]) -> tuple[str, str, str] | None:
+    agent_id = text_of(record.get("agent_id")).strip() or DEFAULT_AGENT
+    key, session_id = text_of(record.get("session_key")).strip(), text_of(record.get("session_id")).strip()
+    if not isinstance(record.get("content"), str) or not (key or session_id) or AGENT_ID.fullmatch(agent_id) is None:
+        return None
+    return agent_id, session_id or key, key
 
 
-def is_within(text: str, bodies: Sequence[str]) -> bool:
-    """Returns whether some texts, one after the other, contain a long one: it may have been cut between two of them."""
-    return len(text) >= _LONG and "".join(text.split()) in "".join("".join(body.split()) for body in bodies)
+def is_held(transcript: str, bodies: Sequence[str]) -> bool:
+    """Returns whether some texts contain each turn of a transcript, or each line."""
+    said = turns_in(transcript) if bodies else []
+    return (bool(said) and not missing_in("\n\n".join(bodies), said)) or holds(transcript, bodies)
 
 
 def holds(text: str, bodies: Sequence[str]) -> bool:

@@ -20,36 +20,26 @@ class DatabaseFormat(NamedTuple):
     """What is read of a program's database, and the table and columns by which it is recognised."""
 
     program: str
-    file: str
     columns: Mapping[str, tuple[str, ...]]
     table: str
     needed: tuple[str, ...]
 
 
-SIGNET = DatabaseFormat(
-    "Signet",
-    "memories.db",
-    {signet_tombstones.TABLE: signet_tombstones.COLUMNS, **COLUMNS},
-    "memories",
-    ("id", "content"),
-)
+_COLUMNS = {signet_tombstones.TABLE: signet_tombstones.COLUMNS, **COLUMNS}
+SIGNET = DatabaseFormat("Signet", _COLUMNS, "memories", ("id", "content"))
 
 
 def find_database(root: str, given: str | None) -> str:
     """Returns the path of Signet's database: of the workspace, or of the file or folder that a person gives."""
     where = os.path.realpath(os.path.expanduser(given)) if given is not None else root
-    if given is not None and os.path.isfile(where):
+    if os.path.isfile(where):
         return where
     for place in SIGNET_DATABASES:
         path = os.path.join(where, place)
         if os.path.lexists(path):
             return path
-    raise UsageError(
-        "there is no database of Signet" if given is None or os.path.isdir(where) else "there is no such file",
-        path=where,
-        hint="give its place: signet-sync migrate signet --from PATH (a memories.db, or the folder of a workspace)",
-        code="no-database",
-    )
+    hint = "give its place: signet-sync migrate signet --from PATH (a memories.db, or the folder of a workspace)"
+    raise UsageError("there is no database of Signet", path=where, hint=hint, code="no-database")
 
 
 @contextmanager
@@ -61,19 +51,11 @@ def opened(path: str, written: DatabaseFormat = SIGNET) -> Iterator[ForeignDatab
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     with foreign.reading(path, written.program, written.columns) as database:
-        _require_format(database, path, written)
+        # Another program's, an unknown version and a damaged file are refused before anything is brought.
+        if not database.columns(written.table) >= {*written.needed}:
+            what = f"it has no table `{written.table}` with {' and '.join(written.needed)}"
+            hint = f"name {written.program}'s own database; if it is, upgrade signet-sync"
+            raise HarnessError(what, path=path, hint=hint, code="database-unknown")
+        if not all(database.is_sound(table) for table in database.tables if table in written.columns):
+            raise foreign.damaged(path, written.program)
         yield database
-
-
-def _require_format(database: ForeignDatabase, path: str, written: DatabaseFormat) -> None:
-    """Refuses another program's database, an unknown version and a damaged file, before anything is brought."""
-    if not database.columns(written.table) >= {*written.needed}:
-        needed = " and ".join(f"`{name}`" for name in written.needed)
-        raise HarnessError(
-            f"it has no table `{written.table}` with {needed}: not {written.program}'s, or of an unknown version",
-            path=path,
-            hint=f"name {written.program}'s own {written.file}; if it is, upgrade signet-sync",
-            code="database-unknown",
-        )
-    if not all(database.is_sound(table) for table in database.tables if table in written.columns):
-        raise foreign.damaged(path, written.program)

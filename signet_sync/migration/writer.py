@@ -17,8 +17,6 @@ from signet_sync.text.memory import TYPES, memory_id
 
 BATCH = 500
 
-FORGOTTEN_HERE = "forgotten here"
-
 
 def back_up_once(workspace: Workspace, report: Report, now_us: int) -> None:
     """Writes a backup before the first thing is brought; one from before a removal would be cleaned by that."""
@@ -39,11 +37,6 @@ class MemoryWriter:
         self._decided: set[tuple[str, str]] = set()
         self._waiting: list[tuple[Item, list[Memory]]] = []
 
-    def account(self, item: Item) -> None:
-        """Brings an item and counts what became of it."""
-        with self.report.accounted(item.account) as account:
-            account.is_new = self.bring(item)
-
     def bring(self, item: Item) -> bool:
         """Brings an item, unless its words are here; returns whether. Raises `Left`."""
         if item.left:
@@ -58,21 +51,14 @@ class MemoryWriter:
         gone = memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in new])
         new = [memory for memory in new if memory.id not in gone]
         if not new:
-            raise Left(FORGOTTEN_HERE)
+            raise Left("forgotten here")
         self._decided.update(memory[:2] for memory in new)
         self.report.redactions.update(redactions)
-        self.report.pins += item.pinned
         if self.write:
             self._waiting.append((item, new))
             if len(self._waiting) >= BATCH:
                 self.flush()
         return True
-
-    def is_known(self, item: Item) -> bool:
-        """Returns whether every word of an item was brought before, or forgotten. Raises `Left`."""
-        said = [self._memory(item, part) for part in parts_of(item.text)[0]]
-        gone = memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in said])
-        return all(memory.id in gone or self._is_here(memory[:2]) for memory in said)
 
     def flush(self) -> None:
         """Writes what waits, in one transaction."""

@@ -21,7 +21,7 @@ from workbench import NOW, Vault, tree
 
 from signet_sync.memories.store import memories
 from signet_sync.migration import basic_memory, markdown_folder, openclaw_memory, operations, writer
-from signet_sync.migration.items import LeftFile
+from signet_sync.migration.items import FILES
 from signet_sync.storage.database.connection import Database
 
 SECRET = "ghp_" + some(Random(31), 36)
@@ -123,7 +123,13 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(
 
 
 def test_an_older_claude_mem_has_fewer_columns(vault: Vault, tmp_path: Path) -> None:
-    row = {"sdk_session_id": "s", "project": "p", "type": "bugfix", "text": "It drips.", "created_at_epoch": 0}
+    row = {
+        "sdk_session_id": "s",
+        "project": "p",
+        "type": "bugfix",
+        "text": "It drips.",
+        "created_at": "1970-01-01T00:00:00Z",
+    }
     place = claude_mem(tmp_path / "old.db", [row], [], older=True)
     assert counted(migrate(vault, "claude-mem", place), "brought") == 1
     assert remembered(vault) == {Memory("It drips.", "note", ("bugfix", "p"), "1970-01-01")}
@@ -156,7 +162,7 @@ def test_memories_of_mem0_with_one_id_are_two_things(vault: Vault, tmp_path: Pat
 )  # fmt: skip
 def test_what_basic_memory_states_in_a_list(tmp_path: Path, line: str, observations: int, relations: int) -> None:
     (tmp_path / "note.md").write_text(f"{line}\n")
-    found = [one.account for one in basic_memory.read(str(tmp_path), NOW_US) if not isinstance(one, LeftFile)]
+    found = [one.account for one in basic_memory.read(str(tmp_path), NOW_US)]
     assert (found.count("observations"), found.count("relations")) == (observations, relations)
 
 
@@ -176,6 +182,13 @@ def test_no_row_of_a_table_and_no_list_of_hashtags_is_a_memory(vault: Vault, tmp
     found = {one.text for one in remembered(vault)}
     assert {"note: The lamp smokes #ops", "Tags: The wick is short"} <= found
     assert [text for text in found if "ashtags" in text or "|" in text or "#a" in text or "#blocked" in text] == []
+
+
+def test_a_table_without_bars_at_its_ends_is_left(vault: Vault, tmp_path: Path) -> None:
+    claw = _folder(tmp_path / "claw")
+    (claw / "MEMORY.md").write_text("The lamp smokes.\n\nwhat | when\n---|---\nzqxwick | dusk\n")
+    assert counted(migrate(vault, "openclaw-memory", claw), "brought") == 1
+    assert {one.text for one in remembered(vault)} == {"The lamp smokes."}
 
 
 def test_of_many_things_the_newest_come_unless_all_are_asked_for(
@@ -402,7 +415,7 @@ def test_any_markdown_is_read(text: str) -> None:
         Path(place, "MEMORY.md").write_bytes(text.encode("utf-8", "replace"))
         for read in (basic_memory.read, openclaw_memory.read):
             for found in read(place, NOW_US):
-                assert isinstance(found, LeftFile) or 0 <= found.at_us <= NOW_US
+                assert found.account == FILES or 0 <= found.at_us <= NOW_US
 
 
 @given(

@@ -198,7 +198,7 @@ SOURCES: dict[str, Source] = {
                 "Wick kept short.\nIt smokes otherwise.\nAda trims it daily.\nIt is 4 mm.\nChecked at dusk.",
                 "decision", ("decision", "how-it-works", "lantern"), "2026-02-01",
             ),
-            Memory("The glass is thin.", "note", ("discovery", "lantern"), "2026-02-01"),
+            Memory("The glass is thin.", "note", ("discovery", "lantern"), TODAY),
             Memory(
                 "Request: Trim it.\nLearned: Dusk is best.\nNext steps: Buy oil.", "note", ("lantern", "summary"),
                 "2026-02-02",

@@ -37,6 +37,15 @@ class SessionFile(NamedTuple):
     session_key: str | None
 
 
+def every(database: Database) -> list[SessionRef]:
+    """Returns every session of the index, the newest last."""
+    found = database.execute(
+        "select agent_id, session_token, session_id, max(session_key) from memory_artifacts group by 1, 2, 3"
+        " order by max(captured_us), 2, 3"
+    )
+    return [SessionRef(*row) for row in found]
+
+
 def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) -> list[SessionRef]:
     """Returns sessions of an agent that a name means: exact id, key or token, else a prefix of one of them.
 
