@@ -25,14 +25,9 @@ _Result = TypeVar("_Result")
 
 TRIES = 3  # of an item whose worker dies
 DIED = "its worker died, each time it was tried"
-_SECONDS_TO_ANSWER = 10.0
 # Nothing is sent to Ray's authors; Ray must not copy the current folder, perhaps a workspace, to the nodes; it would
 # try for ever what exhausts the memory of a node.
-_RAY = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_task_oom_retries": str(TRIES - 1),
-}
+_RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_task_oom_retries": str(TRIES - 1)}
 # Ray of this machine: its ports are of the loopback interface only, as on macOS; other users have no token for them.
 _RAY_HERE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 
@@ -77,9 +72,6 @@ def run(
     if engine.kind == "local":
         return _run_here(function, items, engine.workers or cores)
     return _run_on_ray(function, items, engine.address, engine.workers or (cores if engine.address is None else None))
-
-
-# ── processes of this machine ──
 
 
 def _run_here(
@@ -148,18 +140,10 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
 
 def _begin() -> None:
     """Makes this worker end with the process that started it, and leaves Ctrl-C to that one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-# ── Ray ──
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()  # type: ignore[func-returns-value]
 
 
 def _run_on_ray(
@@ -216,16 +200,14 @@ def _ray_at(ray: Any, address: str | None, workers: int | None) -> Iterator[int]
     try:
         try:
             if port.isdigit():  # where nothing answers, Ray would wait minutes
-                socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+                socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
             with chdir("/"):  # Ray puts the current folder, perhaps a workspace, on the module path of its workers
                 given = here if address is None else {}
                 ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **given)
         except Exception as error:  # Ray raises a plain one if its node does not start in time
-            message = "Ray does not start on this machine" if address is None else "Ray cannot be reached"
+            message = f"Ray does not start or cannot be reached: {type(error).__name__}"
             hint = "use --engine local" if address is None else "check --address and that the cluster runs"
-            raise SignetSyncError(
-                f"{message}: {type(error).__name__}", path=address, hint=hint, code="engine-unreachable"
-            ) from error
+            raise SignetSyncError(message, path=address, hint=hint, code="engine-unreachable") from error
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray's own ends the process with the signal's number
         # One more for each worker, so that none waits for this process.
         yield workers if address and workers else 2 * int(ray.cluster_resources().get("CPU", 1))

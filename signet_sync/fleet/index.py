@@ -22,7 +22,6 @@ from signet_sync.fleet.tables import ParquetTables, State
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.integrity import check
 from signet_sync.settings import model
-from signet_sync.settings.model import Settings
 from signet_sync.storage import files, locations, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.vault import Root
@@ -84,7 +83,10 @@ def index_one(asked: IndexRequest) -> IndexOutcome:
             settings, _ = model.load(place.name, vault=place.vault)
             # Before anything is read: what changes meanwhile is another listing for the next run.
             listing = listing_of(place.vault or place.name)
-            stamp = stamp_of(settings, bodies=asked.bodies)
+            # What rows are made by; what another stamp made is made again.
+            noise = settings.noise_projects, settings.noise_sessions
+            rules = (__version__, sanitizer_stamp(), digest_mark.VERSION, VERSION, noise, settings.max_file_bytes)
+            stamp = sha256(repr((*rules, asked.bodies)).encode()).hexdigest()[:32]
             if asked.before is not None and (asked.before.listing, asked.before.stamp) == (listing, stamp):
                 return IndexOutcome(name, asked.before)
             with indexed(place, asked.now_us) as database:
@@ -138,9 +140,7 @@ def index(
         dropped = sorted(before.keys() - set(map(display, wanted))) if prune else []
         tables.drop(dropped)
     return {
-        "workspaces": len(wanted),
-        "indexed": states["indexed"],
-        "unchanged": states["unchanged"],
+        "workspaces": len(wanted), "indexed": states["indexed"], "unchanged": states["unchanged"],
         "dropped": len(dropped),
         "rows": dict(rows),
         "redacted": redacted,
@@ -153,29 +153,14 @@ def listing_of(root: Root) -> str:
     found = scan.scan(root)
     if found.ground != "present":
         raise WorkspaceError(found.ground_message, path=MEMORY, hint="check that the workspace is mounted, and whole")
-    digest = sha256()
-    for entry in (*sorted(found.files.items()), *sorted(found.odd.items()), *_others(root)):
-        digest.update(json.dumps(entry, ensure_ascii=True).encode())
-    return digest.hexdigest()
-
-
-def _others(root: Root) -> Iterator[object]:
-    """Yields what is known of settings and entities, whose problems are verdicts too."""
-    yield sorted(files.signatures(root, [SETTINGS]).items())
+    entries: list[object] = [*sorted(found.files.items()), *sorted(found.odd.items())]
+    # Problems of settings and entities are verdicts too.
+    entries += sorted(files.signatures(root, [SETTINGS]).items())
     for agent in entities_scan.possible_agents(root):
         if entities_scan.has_folder(root, agent):
             try:
-                yield agent, sorted((entities_scan.scan(root, agent) or {}).items())
-                yield agent, sorted(entities_scan.log_pages(root, agent).items())
+                entries.append((agent, sorted((entities_scan.scan(root, agent) or {}).items())))
+                entries.append((agent, sorted(entities_scan.log_pages(root, agent).items())))
             except (SignetSyncError, OSError) as error:
-                yield agent, reason(error)
-
-
-def stamp_of(settings: Settings, *, bodies: bool) -> str:
-    """Names the rules by which rows are made of files: program, sanitizer, tables, and the settings that bear on them.
-
-    What another stamp made is made again.
-    """
-    noise = settings.noise_projects, settings.noise_sessions
-    rules = (__version__, sanitizer_stamp(), digest_mark.VERSION, VERSION, noise, settings.max_file_bytes, bodies)
-    return sha256(repr(rules).encode()).hexdigest()[:32]
+                entries.append((agent, reason(error)))
+    return sha256(json.dumps(entries, ensure_ascii=True).encode()).hexdigest()

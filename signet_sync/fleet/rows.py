@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -37,9 +37,7 @@ def _table(name: str, key: int, columns: str) -> OpenTable:
 
 
 VERDICTS = _table(
-    "verdicts",
-    2,
-    "path:name number:int verdict:code code:code message:line notes:line agent:name size:int sha256:code",
+    "verdicts", 2, "path:name number:int verdict:code code:code message:line notes:line agent:name size:int sha256:code"
 )
 SESSIONS = _table(
     "sessions",
@@ -74,12 +72,12 @@ def rows_of(
     found = 0
     tables = {}
     for table, rows in zip(OPEN_TABLES, (_files(database, problems), sessions, facts), strict=True):
-        cleaners = [_CLEANERS.get(kind) for kind in table.columns.values()]
+        kinds = table.columns.values()
         clean = []
         for row in rows:
             pairs = [
-                (value, 0) if not value or cleaner is None else cleaner(value)
-                for value, cleaner in zip(row, cleaners, strict=True)
+                _clean(kind, value) if value and kind in ("name", "line", "text") else (value, 0)
+                for value, kind in zip(row, kinds, strict=True)
             ]
             clean.append(tuple(value for value, _ in pairs))
             found += sum(count for _, count in pairs)
@@ -88,27 +86,13 @@ def rows_of(
 
 
 @lru_cache(1_000)
-def _clean_name(text: str) -> tuple[str, int]:
-    clean = storable_path(text)
-    return clean, clean != text
-
-
-@lru_cache(1_000)
-def _clean_line(text: str) -> tuple[str, int]:
-    clean, counts = sanitize_line_counted(text)
+def _clean(kind: str, text: str) -> tuple[str, int]:
+    """Returns a text of a column as the sanitizer leaves it, and how often it found a secret."""
+    if kind == "name":
+        clean = storable_path(text)
+        return clean, clean != text
+    clean, counts = sanitize_line_counted(text) if kind == "line" else sanitize_counted(text)
     return clean, sum(counts.values())
-
-
-def _clean_text(text: str) -> tuple[str, int]:
-    clean, counts = sanitize_counted(text)
-    return clean, sum(counts.values())
-
-
-_CLEANERS: dict[str, Callable[[str], tuple[str, int]]] = {
-    "name": _clean_name,
-    "line": _clean_line,
-    "text": _clean_text,
-}
 
 
 def _files(database: Database, problems: Iterable[Mapping[str, Any]]) -> list[TableRow]:

@@ -95,8 +95,8 @@ class Selection(NamedTuple):
 
     project: str | None = None
     agent: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
+    since: int | None = None
+    until: int | None = None
     limit: int = 10
 
 
@@ -109,7 +109,7 @@ def found(connection: Any, files: Sequence[str], words: Sequence[str], wanted: S
     if wanted.agent is not None:
         clauses.append("agent = $agent")
         bound["agent"] = wanted.agent
-    for name, sign, moment in (("since", ">=", wanted.since_us), ("until", "<=", wanted.until_us)):
+    for name, sign, moment in (("since", ">=", wanted.since), ("until", "<=", wanted.until)):
         if moment is not None:
             clauses.append(f"epoch_us(ended_at) {sign} ${name}")
             bound[name] = moment

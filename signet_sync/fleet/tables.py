@@ -45,11 +45,8 @@ class ParquetTables:
             self.url = os.path.abspath(os.path.expanduser(place.removeprefix("file://")))
             return
         if "@" in urlsplit(place).netloc:
-            raise UsageError(
-                "a URL of tables contains a user or password",
-                hint="leave them out: the environment or the cloud's own settings give access",
-                code="secret-in-url",
-            )
+            hint = "leave them out: the environment or the cloud's own settings give access"
+            raise UsageError("a URL of tables contains a user or password", hint=hint, code="secret-in-url")
         self.url = place.rstrip("/")
         self.system, root = file_system(place)
         self._root = root.rstrip("/")
@@ -57,7 +54,7 @@ class ParquetTables:
     def states(self) -> dict[str, State]:
         """Returns the states of all workspaces whose rows are whole, by name."""
         found = {}
-        for raw in self._read_notes():
+        for raw in self._notes():
             with suppress(ValueError, TypeError, KeyError):  # damaged: its workspace is indexed again
                 state = State(**json.loads(raw))
                 found[state.workspace] = state
@@ -81,7 +78,7 @@ class ParquetTables:
         for name in map(_name_of, workspaces):
             self._delete([f"{_NOTES}/{name}.json", *(f"{table.name}/{name}.parquet" for table in OPEN_TABLES)])
 
-    def _read_notes(self) -> list[bytes]:
+    def _notes(self) -> list[bytes]:
         with _failing(self.url):
             if self.local:
                 found = []
@@ -152,9 +149,6 @@ def _failing(url: str) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - each store has its own
         why = error.strerror if isinstance(error, OSError) and error.strerror else place_of(error)
-        raise SignetSyncError(
-            f"the tables cannot be read or written: {why}",
-            path=url,
-            hint="check the address and what gives access",
-            code="tables-unusable",
-        ) from None
+        hint = "check the address and what gives access"
+        message = f"the tables cannot be read or written: {why}"
+        raise SignetSyncError(message, path=url, hint=hint, code="tables-unusable") from None
