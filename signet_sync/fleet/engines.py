@@ -16,12 +16,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import chdir, contextmanager
 from itertools import islice
 from queue import SimpleQueue
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from signet_sync.errors import SignetSyncError, UsageError, extra_hint, place_of
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+_Function = Callable[[Any], Any]
 
 TRIES = 3  # of an item whose worker dies
 DIED = "its worker died, each time it was tried"
@@ -43,15 +42,15 @@ class Engine(NamedTuple):
     workers: int | None = None
 
 
-class Finished(NamedTuple, Generic[_Item, _Result]):
+class Finished(NamedTuple):
     """One item with its result, or with the reason for which there is none, which contains no text of a workspace."""
 
-    item: _Item
-    result: _Result | None
+    item: Any
+    result: Any
     failure: str = ""
 
 
-def tried(function: Callable[[_Item], _Result], item: _Item) -> tuple[_Result | None, str]:
+def tried(function: _Function, item: Any) -> tuple[Any, str]:
     """Calls a function, in a worker; returns its result, or where it failed, without the error's text."""
     try:
         return function(item), ""
@@ -59,9 +58,7 @@ def tried(function: Callable[[_Item], _Result], item: _Item) -> tuple[_Result | 
         return None, place_of(error)
 
 
-def run(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], engine: Engine
-) -> Iterator[Finished[_Item, _Result]]:
+def run(function: _Function, items: Iterable[Any], engine: Engine) -> Iterator[Finished]:
     """Yields every item exactly once, as it is finished, in any order; items are taken as workers become free.
 
     The function is one that workers can import, of values that can be pickled. It may be called again for an item
@@ -74,9 +71,7 @@ def run(
     return _run_on_ray(function, items, engine.address, engine.workers or (cores if engine.address is None else None))
 
 
-def _run_here(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], workers: int
-) -> Iterator[Finished[_Item, _Result]]:
+def _run_here(function: _Function, items: Iterable[Any], workers: int) -> Iterator[Finished]:
     """Runs in a pool of the standard library. What was in work when a worker died is tried by itself."""
     waiting = iter(items)
     while suspects := (yield from _run_in_pool(function, waiting, workers)):
@@ -88,15 +83,13 @@ def _run_here(
                 yield Finished(item, None, DIED)
 
 
-def _run_in_pool(
-    function: Callable[[_Item], _Result], waiting: Iterator[_Item], workers: int
-) -> Generator[Finished[_Item, _Result], None, list[_Item]]:
+def _run_in_pool(function: _Function, waiting: Iterator[Any], workers: int) -> Generator[Finished, None, list[Any]]:
     """Yields finished items until none is waiting, or a worker died; returns what was in work then.
 
     A pool does not tell over which item its worker died, and ends.
     """
-    running: dict[Future[Any], _Item] = {}
-    suspects: list[_Item] = []
+    running: dict[Future[Any], Any] = {}
+    suspects: list[Any] = []
     with _pool(workers) as pool:
         while True:
             # One more for each worker, so that none waits for this process.
@@ -147,8 +140,8 @@ def _begin() -> None:
 
 
 def _run_on_ray(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], address: str | None, workers: int | None
-) -> Iterator[Finished[_Item, _Result]]:
+    function: _Function, items: Iterable[Any], address: str | None, workers: int | None
+) -> Iterator[Finished]:
     """Runs on so many workers of this machine, or on a cluster: without a number, as far as it goes.
 
     Ray tries again what died with a worker or a node, and ends workers that would exhaust a node's memory.
@@ -166,7 +159,7 @@ def _run_on_ray(
     ray._private.worker._worker_logs_enabled = False
     with _ray_at(ray, address, workers) as most:
         work = ray.remote(num_cpus=1, max_retries=TRIES - 1)(tried)
-        running: dict[Future[Any], _Item] = {}
+        running: dict[Future[Any], Any] = {}
         done: SimpleQueue[Future[Any]] = SimpleQueue()
         waiting = iter(items)
         while True:

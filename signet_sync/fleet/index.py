@@ -140,7 +140,9 @@ def index(
         dropped = sorted(before.keys() - set(map(display, wanted))) if prune else []
         tables.drop(dropped)
     return {
-        "workspaces": len(wanted), "indexed": states["indexed"], "unchanged": states["unchanged"],
+        "workspaces": len(wanted),
+        "indexed": states["indexed"],
+        "unchanged": states["unchanged"],
         "dropped": len(dropped),
         "rows": dict(rows),
         "redacted": redacted,

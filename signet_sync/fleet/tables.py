@@ -53,8 +53,19 @@ class ParquetTables:
 
     def states(self) -> dict[str, State]:
         """Returns the states of all workspaces whose rows are whole, by name."""
+        notes: list[bytes] = []
+        with _failing(self.url):
+            if self.local:
+                for folder in (_NOTES, *(table.name for table in OPEN_TABLES)):
+                    with suppress(FileNotFoundError):  # what a writer that died left of a file
+                        durable.sweep(os.path.join(self.url, folder))
+                for path in glob.glob(os.path.join(glob.escape(self.url), _NOTES, "*.json")):
+                    with open(path, "rb") as handle:
+                        notes.append(handle.read())
+            elif names := self.system.glob(f"{self._root}/{_NOTES}/*.json"):
+                notes += self.system.cat(names).values()
         found = {}
-        for raw in self._notes():
+        for raw in notes:
             with suppress(ValueError, TypeError, KeyError):  # damaged: its workspace is indexed again
                 state = State(**json.loads(raw))
                 found[state.workspace] = state
@@ -77,23 +88,6 @@ class ParquetTables:
         """Deletes the rows of workspaces."""
         for name in map(_name_of, workspaces):
             self._delete([f"{_NOTES}/{name}.json", *(f"{table.name}/{name}.parquet" for table in OPEN_TABLES)])
-
-    def _notes(self) -> list[bytes]:
-        with _failing(self.url):
-            if self.local:
-                found = []
-                for folder in (_NOTES, *(table.name for table in OPEN_TABLES)):
-                    with suppress(FileNotFoundError):  # what a writer that died left of a file
-                        durable.sweep(os.path.join(self.url, folder))
-                with suppress(FileNotFoundError):
-                    for entry in os.scandir(os.path.join(self.url, _NOTES)):
-                        if entry.name.endswith(".json"):
-                            with open(entry.path, "rb") as handle:
-                                found.append(handle.read())
-                return found
-            notes = self.system.glob(f"{self._root}/{_NOTES}/*.json")
-            read: dict[str, bytes] = self.system.cat(notes) if notes else {}
-            return list(read.values())
 
     def _write(self, path: str, data: bytes) -> None:
         with _failing(self.url):
