@@ -14,23 +14,16 @@ from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, flatten_cell
 
 
-class PeriodSession(NamedTuple):
-    """A session of the period: `project` is its thread's identity, None without one; `id` is the handle of its node."""
+class PeriodLine(NamedTuple):
+    """A session (`kind` is its status, `id` the handle of its node), or a fact stated first in the period (its aspect).
+
+    `project` is the identity of the thread, None without one.
+    """
 
     id: str
     project: str | None
     at_us: int
-    status: str | None
-    sentence: str
-
-
-class PeriodFact(NamedTuple):
-    """A decision, constraint or blocker stated first in the period."""
-
-    id: str
-    project: str | None
-    at_us: int
-    aspect: str
+    kind: str | None
     text: str
 
 
@@ -53,8 +46,8 @@ class PeriodInputs(NamedTuple):
 
     from_us: int
     to_us: int
-    sessions: Sequence[PeriodSession] = ()
-    facts: Sequence[PeriodFact] = ()
+    sessions: Sequence[PeriodLine] = ()
+    facts: Sequence[PeriodLine] = ()
     memories: Sequence[PeriodMemory] = ()
     zone: tzinfo | None = UTC
 
@@ -73,7 +66,7 @@ def text_of(seen: PeriodInputs) -> str:
     ]
     when = f"on {first}" if first == last else f"from {first} to {last}"
     lines = [f"# What happened {when}", "", " · ".join(filter(None, said))]
-    by_project: dict[str | None, list[PeriodSession]] = {}
+    by_project: dict[str | None, list[PeriodLine]] = {}
     for session in seen.sessions:
         by_project.setdefault(session.project, []).append(session)
     names = distinct_names(by_project)
@@ -82,9 +75,9 @@ def text_of(seen: PeriodInputs) -> str:
         name = names.get(project or "") or basename(project) or "Without a project"
         told = []
         for one in reversed(sessions):
-            outcome, blocker = without_blocker(one.sentence)  # what blocks it has a line of its own
+            outcome, blocker = without_blocker(one.text)  # what blocks it has a line of its own
             text = plain(without_name(outcome, name)) + ("." if blocker else "")
-            status = f" ({one.status})" if one.status else ""
+            status = f" ({one.kind})" if one.kind else ""
             told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
         lines += ["", f"## {flatten_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]
         for heading, facts in _facts([fact for fact in seen.facts if fact.project == project], seen):
@@ -103,23 +96,18 @@ def text_of(seen: PeriodInputs) -> str:
 def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
     """Returns the document of `digest --json`."""
 
-    def about(one: PeriodFact | PeriodMemory | PeriodSession, text: str) -> dict[str, Any]:
-        return {"id": one.id, "day": _date(one.at_us, seen), "text": text}
+    def about(one: PeriodLine | PeriodMemory, **more: Any) -> dict[str, Any]:
+        return {"id": one.id, "day": _date(one.at_us, seen), "text": one.text, **more}
 
     return {
-        "agent_id": agent_id, "from": _date(seen.from_us, seen), "to": _date(seen.to_us - 1, seen),
+        "agent_id": agent_id,
+        "from": _date(seen.from_us, seen),
+        "to": _date(seen.to_us - 1, seen),
         "counts": counts_of(seen),
-        "sessions": [
-            {**about(one, one.sentence), "project": one.project, "status": one.status} for one in seen.sessions
-        ],
-        "facts": [{**about(one, one.text), "project": one.project, "aspect": one.aspect} for one in seen.facts],
+        "sessions": [about(one, project=one.project, status=one.kind) for one in seen.sessions],
+        "facts": [about(one, project=one.project, aspect=one.kind) for one in seen.facts],
         "memories": [
-            {
-                **about(one, one.text),
-                "type": one.type,
-                "private": bool(one.is_private),
-                "promoted": bool(one.is_promoted),
-            }
+            about(one, type=one.type, private=bool(one.is_private), promoted=bool(one.is_promoted))
             for one in seen.memories
         ],
     }
@@ -130,23 +118,21 @@ def counts_of(seen: PeriodInputs) -> dict[str, int]:
     return {
         "sessions": len(seen.sessions),
         "projects": len({session.project for session in seen.sessions} - {None}),
-        "decisions": sum(fact.aspect != "blocker" for fact in seen.facts),
-        "blocked": sum(fact.aspect == "blocker" for fact in seen.facts),
+        "decisions": sum(fact.kind != "blocker" for fact in seen.facts),
+        "blocked": sum(fact.kind == "blocker" for fact in seen.facts),
         "remembered": sum(not memory.is_promoted for memory in seen.memories),
         "promoted": sum(memory.is_promoted for memory in seen.memories),
     }
 
 
-def _facts(facts: Sequence[PeriodFact], seen: PeriodInputs) -> Iterator[tuple[str, list[str]]]:
+def _facts(facts: Sequence[PeriodLine], seen: PeriodInputs) -> Iterator[tuple[str, list[str]]]:
     """Yields the lines of one project's facts by heading, newest first; what others say already is left out."""
-    by_heading: dict[str, list[str]] = {"Blocked": [], "Decided": []}
-    said = Said()
+    by_heading, said = {"Blocked": list[str](), "Decided": list[str]()}, Said()
     for fact in sorted(facts, key=lambda one: (-one.at_us, one.id)):
-        heading = "Decided" if fact.aspect != "blocker" else "Blocked"
+        heading = "Blocked" if fact.kind == "blocker" else "Decided"
         if not said.holds(fact.text, heading, rule=heading == "Decided"):
             said.add(fact.text, heading, rule=heading == "Decided")
-            line = f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}"
-            by_heading[heading].append(line)
+            by_heading[heading].append(f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}")
     yield from ((heading, _cut(lines)) for heading, lines in by_heading.items() if lines)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.memories.store.promotions import STANDS
-from signet_sync.pages.period import PeriodFact, PeriodInputs, PeriodMemory, PeriodSession
+from signet_sync.pages.period import PeriodInputs, PeriodLine, PeriodMemory
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
 
@@ -41,8 +41,8 @@ def period_inputs(
     Memories belong to no project.
     """
     span = agent_id, from_us, to_us
-    sessions = [PeriodSession(*row) for row in database.execute(_SESSIONS, span)]
-    facts = [PeriodFact(*row) for row in database.execute(_STATED, span)]
+    sessions = [PeriodLine(*row) for row in database.execute(_SESSIONS, span)]
+    facts = [PeriodLine(*row) for row in database.execute(_STATED, span)]
     if chosen is not None:
         sessions = [session for session in sessions if session.project in chosen]
         return PeriodInputs(from_us, to_us, sessions, [fact for fact in facts if fact.project in chosen])
