@@ -69,10 +69,9 @@ def check(context: Context, targets: tuple[str, ...], engine: Engine) -> int:
     from signet_sync.integrity.check import BAD
 
     with progress_bar("checking", show=not context.as_json and not context.quiet) as advance:
-        document, empty = fleet_check.check(targets, engine, context.now_us, advance)
-    if empty:
-        more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
-        context.say(f"warning: there is no artifact in memory/ of {display(empty[0])}{more}")
+        document = fleet_check.check(targets, engine, context.now_us, advance)
+    if not document["counts"]["scanned"]:  # the folder may be the one above the workspaces
+        context.say("warning: there is no artifact in memory/ of any of these workspaces")
     ok = not document["unreachable"] and all(one["verdict"] not in BAD for one in document["problems"])
     context.answer(document, partial(_show_check, document, ok=ok))
     return 0 if ok else 1
@@ -136,8 +135,6 @@ def _show_index(context: Context, document: dict[str, Any]) -> None:
     click.echo("  " + " · ".join(f"{rows:,} {table}" for table, rows in document["rows"].items()))
     if document["dropped"]:
         click.echo(f"  rows of {counted(document['dropped'], 'workspace')} deleted")
-    if document["redacted"]:
-        click.secho(f"  {counted(document['redacted'], 'secret')} redacted that files still had", fg="yellow")
     _show_unreachable(document)
 
 

@@ -83,24 +83,21 @@ def _inspected(
 
 def check(
     named: Sequence[str], engine: Engine, now_us: int, progress: Callable[[int, int], None] | None = None
-) -> tuple[dict[str, Any], list[str]]:
-    """Returns the document of `fleet check --json`, and the workspaces in which nothing was found to check.
+) -> dict[str, Any]:
+    """Returns the document of `fleet check --json`.
 
     `progress` gets how many are done, of how many. Raises as `targets.workspaces` and `engines.run` do.
     """
     found, lost = _inspected(named, engine, now_us, progress)
     counts = Counter(integrity_check.counts(CheckResult()))
     problems: list[dict[str, Any]] = []
-    empty = []
     for one in found:
         assert one.document is not None
         counts.update(one.document["counts"])
-        if not one.document["counts"]["scanned"]:
-            empty.append(one.workspace)
         problems += [{"workspace": one.workspace, **problem} for problem in one.document["problems"]]
     problems.sort(key=lambda problem: (problem["workspace"], problem["path"], problem.get("line", 0)))
     total = len(found) + len(lost)
-    return {"workspaces": total, "counts": dict(counts), "problems": problems, "unreachable": lost}, empty
+    return {"workspaces": total, "counts": dict(counts), "problems": problems, "unreachable": lost}
 
 
 def report(

@@ -54,12 +54,8 @@ def _hit(row: tuple[Any, ...], words: Sequence[str]) -> dict[str, Any]:
     *columns, said, score = row
     wanted = list(map(folded, words))
     names = "workspace agent_id session_token session_id project harness day sentence path".split()
-
-    def count(line: str) -> int:
-        low = folded(line)
-        return sum(word in low for word in wanted)
-
     sentence = columns[7]
-    best = max(said.split("\n"), key=count)
-    line = snippet(best, sentence, " ".join(words)) if count(best) > count(sentence) else ""
+    counts = {line: sum(word in folded(line) for word in wanted) for line in (sentence, *said.split("\n"))}
+    best = max(counts, key=counts.__getitem__)  # of equals the first
+    line = snippet(best, sentence, " ".join(words)) if best != sentence else ""
     return {**dict(zip(names, columns, strict=True)), "score": round(score, 6), "snippet": line}
