@@ -9,7 +9,7 @@ import click
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command
 from signet_sync.formats.ids import require_agent
-from signet_sync.pages import period, period_operations
+from signet_sync.pages import operations, period
 
 
 @click.command(cls=Command)
@@ -30,6 +30,6 @@ def digest(context: Context, week: bool, day: bool, utc: bool, project: str | No
     if week and day:
         raise click.UsageError("--week and --day cannot be combined")
     zone = UTC if utc else None
-    seen = period_operations.read(context.place(), context.agent, context.now_us, 1 if day else 7, project, zone)
+    seen = operations.days(context.place(), context.agent, context.now_us, 1 if day else 7, project, zone)
     context.answer(period.document(context.agent, seen), lambda: click.echo(period.text_of(seen)))
     return 0

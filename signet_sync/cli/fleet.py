@@ -18,10 +18,7 @@ from signet_sync.formats.paths import display
 from signet_sync.text.phrases import counted, human
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
-# So many workspaces are shown, and so many problems of each.
-_WORKSPACES = 40
-_PROBLEMS = 10
-_TARGET = "TARGET: a folder, a URL or a glob of them, or @FILE; see signet-sync fleet --help."
+_MOST = 40  # workspaces that are shown
 
 
 def over_workspaces(command: _Command) -> _Command:
@@ -33,21 +30,13 @@ def over_workspaces(command: _Command) -> _Command:
             raise click.UsageError("--address is of a Ray cluster: use it with --engine ray")
         return command(*given, engine=Engine(engine, address, workers), **more)
 
-    called.__doc__ = f"{command.__doc__}\n\n    {_TARGET}"
+    called.__doc__ = f"{command.__doc__}\n\n    TARGET: a folder, a URL or a glob of them, or @FILE."
     for add in (
         click.argument("targets", type=click.Path(readable=False), metavar="TARGET...", nargs=-1, required=True),
+        click.option("--workers", type=click.IntRange(1), metavar="N", help="Workspaces at a time."),
+        click.option("--address", metavar="HOST:PORT", help="A Ray cluster (default: this machine)."),
         click.option(
-            "--workers", type=click.IntRange(1), metavar="N", help="Workspaces at a time (default: one a core)."
-        ),
-        click.option(
-            "--address", metavar="HOST:PORT", help="A Ray cluster that has signet-sync (default: this machine)."
-        ),
-        click.option(
-            "--engine",
-            type=click.Choice(["ray", "local"]),
-            default="ray",
-            show_default=True,
-            help="Ray, or processes of this machine without it.",
+            "--engine", type=click.Choice(["ray", "local"]), default="ray", help="Ray (default) or processes."
         ),
     ):
         called = add(called)
@@ -80,10 +69,9 @@ def check(context: Context, targets: tuple[str, ...], engine: Engine) -> int:
     from signet_sync.integrity.check import BAD
 
     with progress_bar("checking", show=not context.as_json and not context.quiet) as advance:
-        document, empty = fleet_check.check(targets, engine, context.now_us, advance)
-    if empty:
-        more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
-        context.say(f"warning: there is no artifact in memory/ of {display(empty[0])}{more}")
+        document = fleet_check.check(targets, engine, context.now_us, advance)
+    if not document["counts"]["scanned"]:  # the folder may be the one above the workspaces
+        context.say("warning: there is no artifact in memory/ of any of these workspaces")
     ok = not document["unreachable"] and all(one["verdict"] not in BAD for one in document["problems"])
     context.answer(document, partial(_show_check, document, ok=ok))
     return 0 if ok else 1
@@ -98,28 +86,24 @@ def _show_check(document: dict[str, Any], *, ok: bool) -> None:
     )
     wrong = [problem for problem in document["problems"] if problem["verdict"] != "ignored"]
     by_workspace = [(name, list(found)) for name, found in groupby(wrong, key=lambda one: one["workspace"])]
-    for name, found in by_workspace[:_WORKSPACES]:
+    for name, found in by_workspace[:_MOST]:
         click.secho(display(name), bold=True)
-        show_problems([_for_workspace(problem, name) for problem in found], [], limit=_PROBLEMS)
-    if len(by_workspace) > _WORKSPACES:
-        click.echo(f"… and {len(by_workspace) - _WORKSPACES} more workspaces with problems (--json lists them all)")
+        own = f"signet-sync --workspace {shlex.quote(name)} "  # a remedy can be pasted, if the workspace is a folder
+        for one in found if "://" not in name else ():
+            one["hint"] = one["hint"].replace("signet-sync ", own)
+        show_problems(found, [], limit=10)
+    if len(by_workspace) > _MOST:
+        click.echo(f"… and {len(by_workspace) - _MOST} more workspaces with problems (--json lists them all)")
     _show_unreachable(document)
     click.secho("ok" if ok else "not ok", fg="green" if ok else "red", bold=True)
 
 
 def _show_unreachable(document: dict[str, Any]) -> None:
-    for one in document["unreachable"][:_WORKSPACES]:
+    for one in document["unreachable"][:_MOST]:
         click.echo(click.style("unreachable", fg="red") + f"  {display(one['workspace'])}")
         click.echo(f"    {display(one['message'])}")
-    if len(document["unreachable"]) > _WORKSPACES:
-        click.echo(f"… and {len(document['unreachable']) - _WORKSPACES} more (--json lists them all)")
-
-
-def _for_workspace(problem: dict[str, Any], name: str) -> dict[str, Any]:
-    """Returns a problem whose remedy can be pasted into a shell, if the workspace is a folder."""
-    if "://" in name:
-        return problem
-    return problem | {"hint": problem["hint"].replace("signet-sync ", f"signet-sync --workspace {shlex.quote(name)} ")}
+    if len(document["unreachable"]) > _MOST:
+        click.echo(f"… and {len(document['unreachable']) - _MOST} more (--json lists them all)")
 
 
 @fleet.command(cls=Command)
@@ -147,15 +131,10 @@ def index(context: Context, targets: tuple[str, ...], engine: Engine, tables: st
 
 def _show_index(context: Context, document: dict[str, Any]) -> None:
     said = f"{counted(document['workspaces'], 'workspace')}: {document['indexed']} indexed"
-    click.echo(
-        f"{said}, {document['unchanged']} unchanged, {len(document['unreachable'])} unreachable"
-        + (" (their rows stay)" if document["unreachable"] else "")
-    )
+    click.echo(f"{said}, {document['unchanged']} unchanged, {len(document['unreachable'])} unreachable")
     click.echo("  " + " · ".join(f"{rows:,} {table}" for table, rows in document["rows"].items()))
     if document["dropped"]:
         click.echo(f"  rows of {counted(document['dropped'], 'workspace')} deleted")
-    if document["redacted"]:
-        click.secho(f"  {counted(document['redacted'], 'secret')} redacted that files still had", fg="yellow")
     _show_unreachable(document)
 
 
@@ -170,17 +149,7 @@ def _show_index(context: Context, document: dict[str, Any]) -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Maximum number of hits.")
 @json_option
 @pass_context
-def search(
-    context: Context,
-    query: str,
-    targets: tuple[str, ...],
-    tables: str,
-    project: str | None,
-    agent: str | None,
-    since: int | None,
-    until: int | None,
-    limit: int,
-) -> int:
+def search(context: Context, /, query: str, targets: tuple[str, ...], tables: str, **wanted: Any) -> int:
     """Find sessions of many workspaces by their words, in tables.
 
     Those with all words of QUERY; if there are none, those with any of them. TARGETs limit the workspaces.
@@ -188,7 +157,7 @@ def search(
     from signet_sync.fleet.search import search as search_tables  # with libraries that other commands do not need
     from signet_sync.fleet.store import Selection
 
-    document = search_tables(query, targets, tables, Selection(project, agent, since, until, limit))
+    document = search_tables(query, targets, tables, Selection(**wanted))
 
     def show() -> None:
         if not document["hits"]:
@@ -201,9 +170,6 @@ def search(
 
     context.answer(document, show)
     return 0
-
-
-_COLUMNS = ("sessions", "files", "bytes", "last session", "secrets", "changed", "back", "unreadable", "invalid")
 
 
 @fleet.command(cls=Command)
@@ -225,7 +191,7 @@ def report(context: Context, /, targets: tuple[str, ...], engine: Engine) -> int
 
 
 def _show_report(document: dict[str, Any]) -> None:
-    rows = [("", *_COLUMNS)]
+    rows = [("", *"sessions files bytes last secrets changed back unreadable invalid".split())]
     total = {"workspace": counted(document["workspaces"], "workspace"), "last_session": None, **document["counts"]}
     for one in (*document["by_workspace"], total):
         last = (one["last_session"] or "")[:10]

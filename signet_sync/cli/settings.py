@@ -10,8 +10,6 @@ from signet_sync.cli.main import Context, json_option, pass_context
 from signet_sync.cli.parsing import Command, Group
 from signet_sync.formats.paths import display
 
-_TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}
-
 
 @click.group(cls=Group)
 def settings() -> None:
@@ -62,7 +60,7 @@ def explain(context: Context, name: str) -> None:
     document = next(_document(one) for one in known if one.field.name == field.name)
     document |= {
         "meaning": field.metadata["doc"],
-        "type": _TYPES[type(field.metadata["default"])],
+        "type": model.TYPES[type(field.metadata["default"])],
         "least": None if limits is None else limits[0],
         "most": None if limits is None else limits[1],
         "choices": [one for one in choices if one],

@@ -19,11 +19,8 @@ from signet_sync.sync.planner import suspected_by
 from signet_sync.text.sanitizer import sanitize_line_counted
 
 KINDS = ("secret", "changed", "came-back", "unreadable", "invalid")
-MOST = 1000  # findings of a kind that are named for each workspace; all are counted
 _SUMMED = ("sessions", "artifacts", "bytes", "tombstones", *KINDS)
-_UNREADABLE = frozenset({"unreadable", "too-large", "not-a-file"})
 _TO_REDACT = "change the secret, then signet-sync redact takes it out of the files"
-_LONGEST = 400  # characters of a text in a report
 
 
 class Inspection(NamedTuple):
@@ -86,30 +83,21 @@ def _inspected(
 
 def check(
     named: Sequence[str], engine: Engine, now_us: int, progress: Callable[[int, int], None] | None = None
-) -> tuple[dict[str, Any], list[str]]:
-    """Returns the document of `fleet check --json`, and the workspaces in which nothing was found to check.
+) -> dict[str, Any]:
+    """Returns the document of `fleet check --json`.
 
-    `progress` gets how many are done, of how many. Raises `UsageError`, `SignetSyncError` as `targets.workspaces` and
-    `engines.run` do.
+    `progress` gets how many are done, of how many. Raises as `targets.workspaces` and `engines.run` do.
     """
     found, lost = _inspected(named, engine, now_us, progress)
     counts = Counter(integrity_check.counts(CheckResult()))
     problems: list[dict[str, Any]] = []
-    empty = []
     for one in found:
         assert one.document is not None
         counts.update(one.document["counts"])
-        if not one.document["counts"]["scanned"]:
-            empty.append(one.workspace)
         problems += [{"workspace": one.workspace, **problem} for problem in one.document["problems"]]
     problems.sort(key=lambda problem: (problem["workspace"], problem["path"], problem.get("line", 0)))
-    document = {
-        "workspaces": len(found) + len(lost),
-        "counts": dict(counts),
-        "problems": problems,
-        "unreachable": lost,
-    }
-    return document, empty
+    total = len(found) + len(lost)
+    return {"workspaces": total, "counts": dict(counts), "problems": problems, "unreachable": lost}
 
 
 def report(
@@ -156,15 +144,14 @@ def _findings(document: dict[str, Any]) -> tuple[Counter[str], Counter[str], lis
         elif verdict == "tombstoned":
             kind = "came-back"
         elif verdict == "invalid":
-            kind = "unreadable" if code in _UNREADABLE else "invalid"
+            kind = "unreadable" if code in ("unreadable", "too-large", "not-a-file") else "invalid"
         else:
             continue
         kinds[kind] += 1
         named = suspected_by(found["message"]) if kind == "secret" else []
         rules.update(named)
-        if kinds[kind] <= MOST:
-            texts = {name: _shown(found[name]) for name in ("path", "code", "message", "hint")}
-            findings.append({"kind": kind, **texts, "line": found.get("line", 1), "rules": named})
+        texts = {name: _shown(found[name]) for name in ("path", "code", "message", "hint")}
+        findings.append({"kind": kind, **texts, "line": found.get("line", 1), "rules": named})
     return kinds, rules, findings
 
 
@@ -172,4 +159,4 @@ def _shown(text: str) -> str:
     """Returns a text that a file or a path may have chosen as a report shows it: no secret, no control character."""
     clean, found = sanitize_line_counted(text)
     line = clean if found else display(text)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= 400 else f"{line[:399]}…"

@@ -16,23 +16,17 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import chdir, contextmanager
 from itertools import islice
 from queue import SimpleQueue
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from signet_sync.errors import SignetSyncError, UsageError, extra_hint, place_of
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+_Function = Callable[[Any], Any]
 
 TRIES = 3  # of an item whose worker dies
 DIED = "its worker died, each time it was tried"
-_SECONDS_TO_ANSWER = 10.0
 # Nothing is sent to Ray's authors; Ray must not copy the current folder, perhaps a workspace, to the nodes; it would
 # try for ever what exhausts the memory of a node.
-_RAY = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_task_oom_retries": str(TRIES - 1),
-}
+_RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_task_oom_retries": str(TRIES - 1)}
 # Ray of this machine: its ports are of the loopback interface only, as on macOS; other users have no token for them.
 _RAY_HERE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 
@@ -48,15 +42,15 @@ class Engine(NamedTuple):
     workers: int | None = None
 
 
-class Finished(NamedTuple, Generic[_Item, _Result]):
+class Finished(NamedTuple):
     """One item with its result, or with the reason for which there is none, which contains no text of a workspace."""
 
-    item: _Item
-    result: _Result | None
+    item: Any
+    result: Any
     failure: str = ""
 
 
-def tried(function: Callable[[_Item], _Result], item: _Item) -> tuple[_Result | None, str]:
+def tried(function: _Function, item: Any) -> tuple[Any, str]:
     """Calls a function, in a worker; returns its result, or where it failed, without the error's text."""
     try:
         return function(item), ""
@@ -64,9 +58,7 @@ def tried(function: Callable[[_Item], _Result], item: _Item) -> tuple[_Result | 
         return None, place_of(error)
 
 
-def run(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], engine: Engine
-) -> Iterator[Finished[_Item, _Result]]:
+def run(function: _Function, items: Iterable[Any], engine: Engine) -> Iterator[Finished]:
     """Yields every item exactly once, as it is finished, in any order; items are taken as workers become free.
 
     The function is one that workers can import, of values that can be pickled. It may be called again for an item
@@ -79,12 +71,7 @@ def run(
     return _run_on_ray(function, items, engine.address, engine.workers or (cores if engine.address is None else None))
 
 
-# ── processes of this machine ──
-
-
-def _run_here(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], workers: int
-) -> Iterator[Finished[_Item, _Result]]:
+def _run_here(function: _Function, items: Iterable[Any], workers: int) -> Iterator[Finished]:
     """Runs in a pool of the standard library. What was in work when a worker died is tried by itself."""
     waiting = iter(items)
     while suspects := (yield from _run_in_pool(function, waiting, workers)):
@@ -96,15 +83,13 @@ def _run_here(
                 yield Finished(item, None, DIED)
 
 
-def _run_in_pool(
-    function: Callable[[_Item], _Result], waiting: Iterator[_Item], workers: int
-) -> Generator[Finished[_Item, _Result], None, list[_Item]]:
+def _run_in_pool(function: _Function, waiting: Iterator[Any], workers: int) -> Generator[Finished, None, list[Any]]:
     """Yields finished items until none is waiting, or a worker died; returns what was in work then.
 
     A pool does not tell over which item its worker died, and ends.
     """
-    running: dict[Future[Any], _Item] = {}
-    suspects: list[_Item] = []
+    running: dict[Future[Any], Any] = {}
+    suspects: list[Any] = []
     with _pool(workers) as pool:
         while True:
             # One more for each worker, so that none waits for this process.
@@ -148,23 +133,15 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
 
 def _begin() -> None:
     """Makes this worker end with the process that started it, and leaves Ctrl-C to that one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-# ── Ray ──
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()  # type: ignore[func-returns-value]
 
 
 def _run_on_ray(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], address: str | None, workers: int | None
-) -> Iterator[Finished[_Item, _Result]]:
+    function: _Function, items: Iterable[Any], address: str | None, workers: int | None
+) -> Iterator[Finished]:
     """Runs on so many workers of this machine, or on a cluster: without a number, as far as it goes.
 
     Ray tries again what died with a worker or a node, and ends workers that would exhaust a node's memory.
@@ -182,7 +159,7 @@ def _run_on_ray(
     ray._private.worker._worker_logs_enabled = False
     with _ray_at(ray, address, workers) as most:
         work = ray.remote(num_cpus=1, max_retries=TRIES - 1)(tried)
-        running: dict[Future[Any], _Item] = {}
+        running: dict[Future[Any], Any] = {}
         done: SimpleQueue[Future[Any]] = SimpleQueue()
         waiting = iter(items)
         while True:
@@ -216,16 +193,14 @@ def _ray_at(ray: Any, address: str | None, workers: int | None) -> Iterator[int]
     try:
         try:
             if port.isdigit():  # where nothing answers, Ray would wait minutes
-                socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+                socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
             with chdir("/"):  # Ray puts the current folder, perhaps a workspace, on the module path of its workers
                 given = here if address is None else {}
                 ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **given)
         except Exception as error:  # Ray raises a plain one if its node does not start in time
-            message = "Ray does not start on this machine" if address is None else "Ray cannot be reached"
+            message = f"Ray does not start or cannot be reached: {type(error).__name__}"
             hint = "use --engine local" if address is None else "check --address and that the cluster runs"
-            raise SignetSyncError(
-                f"{message}: {type(error).__name__}", path=address, hint=hint, code="engine-unreachable"
-            ) from error
+            raise SignetSyncError(message, path=address, hint=hint, code="engine-unreachable") from error
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray's own ends the process with the signal's number
         # One more for each worker, so that none waits for this process.
         yield workers if address and workers else 2 * int(ray.cluster_resources().get("CPU", 1))

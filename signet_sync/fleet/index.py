@@ -22,7 +22,6 @@ from signet_sync.fleet.tables import ParquetTables, State
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.integrity import check
 from signet_sync.settings import model
-from signet_sync.settings.model import Settings
 from signet_sync.storage import files, locations, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.vault import Root
@@ -42,18 +41,6 @@ class IndexRequest(NamedTuple):
     bodies: bool
     tables: str
     before: State | None
-
-
-class IndexOutcome(NamedTuple):
-    """What became of a workspace: its state in the tables, or why it could not be reached; then its rows stay.
-
-    It has the name that the tables give it: printable. `redacted`: how often the sanitizer still found a secret.
-    """
-
-    workspace: str
-    state: State | None
-    redacted: int = 0
-    unreachable: str = ""
 
 
 @contextmanager
@@ -76,25 +63,30 @@ def indexed(place: Place, now_us: int) -> Iterator[Database]:
         yield database
 
 
-def index_one(asked: IndexRequest) -> IndexOutcome:
-    """Indexes one workspace, if its files or the rules changed since its last state; of the workspace only reads."""
-    name = display(asked.workspace)
+def index_one(asked: IndexRequest) -> tuple[State | None, str]:
+    """Indexes one workspace, if its files or the rules changed since its last state; of the workspace only reads.
+
+    Returns its state in the tables, or None and why it could not be reached; then its rows stay.
+    """
     try:
         with opened(asked.workspace) as place:
             settings, _ = model.load(place.name, vault=place.vault)
             # Before anything is read: what changes meanwhile is another listing for the next run.
             listing = listing_of(place.vault or place.name)
-            stamp = stamp_of(settings, bodies=asked.bodies)
+            # What rows are made by; what another stamp made is made again.
+            noise = settings.noise_projects, settings.noise_sessions
+            rules = (__version__, sanitizer_stamp(), digest_mark.VERSION, VERSION, noise, settings.max_file_bytes)
+            stamp = sha256(repr((*rules, asked.bodies)).encode()).hexdigest()[:32]
             if asked.before is not None and (asked.before.listing, asked.before.stamp) == (listing, stamp):
-                return IndexOutcome(name, asked.before)
+                return asked.before, ""
             with indexed(place, asked.now_us) as database:
                 problems = check.besides(place.name, asked.now_us, place.vault)
-                made, redacted = rows_of(database, problems, bodies=asked.bodies)
-        state = State(name, listing, stamp, {table: len(rows) for table, rows in made.items()})
+                made = rows_of(database, problems, bodies=asked.bodies)
+        state = State(display(asked.workspace), listing, stamp, {table: len(rows) for table, rows in made.items()})
         ParquetTables(asked.tables).write(state, made)
-        return IndexOutcome(name, state, redacted)
+        return state, ""
     except (SignetSyncError, OSError) as error:
-        return IndexOutcome(name, None, unreachable=why_not(error))
+        return None, why_not(error)
 
 
 def index(
@@ -121,18 +113,17 @@ def index(
             hint = "name another folder"
             raise UsageError("tables inside memory/ would be taken for files of it", path=tables.url, hint=hint)
     states, rows = Counter[str](), Counter({table.name: 0 for table in OPEN_TABLES})
-    redacted, unreachable = 0, list[dict[str, str]]()
+    unreachable = list[dict[str, str]]()
     with state_dir.fleet_lock(state_dir.base()):
         before = tables.states()
         asked = (IndexRequest(one, now_us, bodies, tables.url, before.get(display(one))) for one in wanted)
         for number, (item, result, failure) in enumerate(engines.run(index_one, asked, engine), 1):
-            outcome = result or IndexOutcome(display(item.workspace), None, unreachable=failure)
-            if outcome.state is None:
-                unreachable.append({"workspace": outcome.workspace, "message": outcome.unreachable})
+            state, why = result or (None, failure)
+            if state is None:
+                unreachable.append({"workspace": display(item.workspace), "message": why})
             else:
-                states["unchanged" if outcome.state == before.get(outcome.workspace) else "indexed"] += 1
-                rows.update(outcome.state.rows)
-                redacted += outcome.redacted
+                states["unchanged" if state == item.before else "indexed"] += 1
+                rows.update(state.rows)
             if progress is not None:
                 progress(number, len(wanted))
         dropped = sorted(before.keys() - set(map(display, wanted))) if prune else []
@@ -143,7 +134,6 @@ def index(
         "unchanged": states["unchanged"],
         "dropped": len(dropped),
         "rows": dict(rows),
-        "redacted": redacted,
         "unreachable": sorted(unreachable, key=lambda one: one["workspace"]),
     }
 
@@ -153,29 +143,14 @@ def listing_of(root: Root) -> str:
     found = scan.scan(root)
     if found.ground != "present":
         raise WorkspaceError(found.ground_message, path=MEMORY, hint="check that the workspace is mounted, and whole")
-    digest = sha256()
-    for entry in (*sorted(found.files.items()), *sorted(found.odd.items()), *_others(root)):
-        digest.update(json.dumps(entry, ensure_ascii=True).encode())
-    return digest.hexdigest()
-
-
-def _others(root: Root) -> Iterator[object]:
-    """Yields what is known of settings and entities, whose problems are verdicts too."""
-    yield sorted(files.signatures(root, [SETTINGS]).items())
+    entries: list[object] = [*sorted(found.files.items()), *sorted(found.odd.items())]
+    # Problems of settings and entities are verdicts too.
+    entries += sorted(files.signatures(root, [SETTINGS]).items())
     for agent in entities_scan.possible_agents(root):
         if entities_scan.has_folder(root, agent):
             try:
-                yield agent, sorted((entities_scan.scan(root, agent) or {}).items())
-                yield agent, sorted(entities_scan.log_pages(root, agent).items())
+                entries.append((agent, sorted((entities_scan.scan(root, agent) or {}).items())))
+                entries.append((agent, sorted(entities_scan.log_pages(root, agent).items())))
             except (SignetSyncError, OSError) as error:
-                yield agent, reason(error)
-
-
-def stamp_of(settings: Settings, *, bodies: bool) -> str:
-    """Names the rules by which rows are made of files: program, sanitizer, tables, and the settings that bear on them.
-
-    What another stamp made is made again.
-    """
-    noise = settings.noise_projects, settings.noise_sessions
-    rules = (__version__, sanitizer_stamp(), digest_mark.VERSION, VERSION, noise, settings.max_file_bytes, bodies)
-    return sha256(repr(rules).encode()).hexdigest()[:32]
+                entries.append((agent, reason(error)))
+    return sha256(json.dumps(entries, ensure_ascii=True).encode()).hexdigest()

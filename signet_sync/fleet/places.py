@@ -21,13 +21,9 @@ from signet_sync.storage.vault import Vault
 from signet_sync.text.sanitizer import sanitize_line
 
 _SECRET = re.compile(r"(?<=//)[^/\s]*@|\?[^#\s]*")
-_LONGEST = 300  # characters of a message
-# What a place changes with every change of a file; the first of these that a listing holds.
-_VERSIONS = ("ETag", "etag", "VersionId", "version_id", "generation", "hex", "CRC", "sha256")
-_TIMES = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
-# Files, and bytes of files, that are asked for at once: an object store takes 20 to 100 ms for each.
-_BATCH = 64
-_BATCH_BYTES = 16 << 20
+# What a place changes with every change of a file, as far as a listing holds it.
+_VERSIONS = "ETag etag VersionId version_id generation hex CRC sha256".split()
+_VERSIONS += "LastModified last_modified mtime modified updated created".split()
 
 
 class Place(NamedTuple):
@@ -55,7 +51,7 @@ def opened(url: str) -> Iterator[Place]:
     try:
         found = vault.statuses()
     except PermissionError:
-        hint = "check the rights of the credentials in use"
+        hint = "check the rights of the credentials"
         raise WorkspaceError("the workspace cannot be read", path=shown(url), hint=hint) from None
     except OSError:
         found = {}
@@ -120,12 +116,12 @@ def _repository(url: str) -> tuple[Any, str]:
 
         def ls(self, path: str, detail: bool = True, ref: str | None = None, **_more: Any) -> list[dict[str, Any]]:
             found = self._path_to_object(path, ref)
-            entries = list(found) if found.type_str == "tree" else []
             below = f"{path}/" if path else ""
-            modules = [one for one in entries if one.type_str == "commit"]
             return [
-                *({"name": f"{below}{one.name}", "type": "directory", "size": 0} for one in modules),
-                *(self._object_to_info(one, path) for one in entries if one.type_str != "commit"),
+                {"name": f"{below}{one.name}", "type": "directory", "size": 0}
+                if one.type_str == "commit"
+                else self._object_to_info(one, path)
+                for one in (found if found.type_str == "tree" else ())
             ]
 
     system = Revision(path=path, ref=ref if at and ref else "HEAD", skip_instance_cache=True)
@@ -140,9 +136,7 @@ class RemoteVault:
     """
 
     def __init__(self, system: Any, path: str, url: str) -> None:
-        self._system = system
-        self._path = path
-        self._url = url
+        self._system, self._path, self._url = system, path, url
         self._listed: dict[str, os.stat_result] | None = None
         self._infos: dict[str, str] = {}
         self._begun: dict[str, bytes | BaseException] = {}
@@ -197,7 +191,7 @@ class RemoteVault:
         if isinstance(raw, BaseException):
             self._list()  # raises where the whole place does not answer
             said = raw.strerror if isinstance(raw, OSError) and raw.strerror else type(raw).__name__
-            return Trouble("unreadable", f"reading failed: {sanitize_line(shown(said))[:_LONGEST]}")
+            return Trouble("unreadable", f"reading failed: {sanitize_line(shown(said))[:300]}")
         if len(raw) != status.st_size:
             return Trouble("unsettled", "it changed while it was read", signature_of(status))
         return Found(raw, signature_of(status))
@@ -216,11 +210,10 @@ class RemoteVault:
                 size += status.st_size
                 if other > name and stat.S_ISREG(status.st_mode) and 0 < status.st_size <= limit:
                     wanted.append(other)
-                if len(wanted) == _BATCH or size > _BATCH_BYTES:
+                if len(wanted) == 64 or size > 16 << 20:  # an object store takes 20 to 100 ms for each
                     break
-        ends = [self.statuses()[one].st_size for one in wanted]
+        ends, paths = [self.statuses()[one].st_size for one in wanted], [self._infos[one] for one in wanted]
         try:
-            paths = [self._infos[one] for one in wanted]
             found = self._system.cat_ranges(paths, 0, ends, on_error="return")
         except Exception as error:  # noqa: BLE001  # damage of many kinds, and the errors of any place
             found = [error] * len(wanted)
@@ -251,8 +244,7 @@ class RemoteVault:
 
 def _status(info: dict[str, Any]) -> os.stat_result:
     """Makes the status of an entry of a listing: its version stands where a file of a disk has its inode."""
-    version = next((f"{info[name]}" for name in _VERSIONS if info.get(name)), "")
-    version = version or " ".join(f"{info[name]}" for name in _TIMES if info.get(name))
+    version = " ".join(f"{info[name]}" for name in _VERSIONS if info.get(name))
     inode = int.from_bytes(sha256(version.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1
     # The kind is in the mode of an entry of git, and in the attributes of one of an archive that was made on Unix.
     mode = info.get("mode", 0)
@@ -262,8 +254,7 @@ def _status(info: dict[str, Any]) -> os.stat_result:
     kind = stat.S_IFDIR if info["type"] == "directory" else stat.S_IFREG if info["type"] == "file" else stat.S_IFCHR
     if info.get("islink") or info["type"] == "link" or stat.S_ISLNK(mode):
         kind = stat.S_IFLNK
-    size = 0 if kind == stat.S_IFDIR else int(info["size"] or 0)
-    inode = 0 if kind == stat.S_IFDIR else inode
+    size, inode = (0, 0) if kind == stat.S_IFDIR else (int(info["size"] or 0), inode)
     return os.stat_result((kind, inode, 0, 1, 0, 0, size, 0, 0, 0), {"st_mtime_ns": 0, "st_ctime_ns": 0})
 
 
@@ -274,7 +265,7 @@ def shown(url: str) -> str:
 
 def unreachable(url: str, error: BaseException) -> Unreachable:
     """Returns the error for a place that does not answer. What its library says may quote the URL."""
-    said = sanitize_line(shown(f"{type(error).__name__}: {error}"))[:_LONGEST]
+    said = sanitize_line(shown(f"{type(error).__name__}: {error}"))[:300]
     hint = "check its address, the network and the credentials of this machine"
     return Unreachable(f"the workspace cannot be reached: {said}", path=shown(url), hint=hint)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from signet_sync.fleet import store
 from signet_sync.formats.temporary_sessions import KINDS, weight
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line
 from signet_sync.text.stored_names import storable_path
 
 # Raised with each change of a table or column: every workspace is then indexed again.
@@ -32,35 +32,23 @@ class OpenTable(NamedTuple):
     columns: Mapping[str, str]
 
 
-def _table(name: str, key: int, columns: str) -> OpenTable:
-    return OpenTable(name, key, dict(word.split(":") for word in columns.split()))
+def _table(text: str) -> OpenTable:
+    name, key, *columns = text.split()
+    return OpenTable(name, int(key), dict(column.split(":") for column in columns))
 
 
-VERDICTS = _table(
-    "verdicts",
-    2,
-    "path:name number:int verdict:code code:code message:line notes:line agent:name size:int sha256:code",
-)
-SESSIONS = _table(
-    "sessions",
-    3,
-    """agent:name token:code session:name session_key:name project:name harness:name started_at:time ended_at:time
-    day:code sentence:line path:name listed:bool files:int size:int facts:int words:text""",
-)
-FACTS = _table(
-    "facts",
-    2,
-    """agent:name id:code kind:code text:line project:name subject:name subject_kind:code status:code
-    sources:int first_at:time last_at:time day:code token:code session:name
-    path:name line:int""",
-)
+VERDICTS = _table("""verdicts 2 path:name number:int verdict:code code:code message:line notes:line agent:name
+    size:int sha256:code""")
+SESSIONS = _table("""sessions 3 agent:name token:code session:name session_key:name project:name harness:name
+    started_at:time ended_at:time day:code sentence:line path:name listed:bool files:int size:int facts:int
+    words:text""")
+FACTS = _table("""facts 2 agent:name id:code kind:code text:line project:name subject:name subject_kind:code
+    status:code sources:int first_at:time last_at:time day:code token:code session:name path:name line:int""")
 OPEN_TABLES = (VERDICTS, SESSIONS, FACTS)
 
 
-def rows_of(
-    database: Database, problems: Iterable[Mapping[str, Any]], *, bodies: bool
-) -> tuple[dict[str, list[TableRow]], int]:
-    """Returns the rows of each table, in the order of its key, and how often the sanitizer still found a secret.
+def rows_of(database: Database, problems: Iterable[Mapping[str, Any]], *, bodies: bool) -> dict[str, list[TableRow]]:
+    """Returns the rows of each table, in the order of its key.
 
     `problems` are those of what is no artifact. Every text passes the sanitizer once more.
     """
@@ -71,44 +59,22 @@ def rows_of(
         project = projects.get((agent, token, session))
         facts.append((agent, fact, aspect, text, project, *more, day, token, session, path, line))
     sessions = list(_sessions(database, projects, said, bodies=bodies))
-    found = 0
     tables = {}
     for table, rows in zip(OPEN_TABLES, (_files(database, problems), sessions, facts), strict=True):
-        cleaners = [_CLEANERS.get(kind) for kind in table.columns.values()]
-        clean = []
-        for row in rows:
-            pairs = [
-                (value, 0) if not value or cleaner is None else cleaner(value)
-                for value, cleaner in zip(row, cleaners, strict=True)
-            ]
-            clean.append(tuple(value for value, _ in pairs))
-            found += sum(count for _, count in pairs)
+        kinds = table.columns.values()
+        clean = [tuple(_clean(kind, value) for kind, value in zip(kinds, row, strict=True)) for row in rows]
         tables[table.name] = sorted(clean, key=lambda row, key=table.key: row[:key])  # type: ignore[misc]
-    return tables, found
+    return tables
 
 
-@lru_cache(1_000)
-def _clean_name(text: str) -> tuple[str, int]:
-    clean = storable_path(text)
-    return clean, clean != text
+_name, _line = lru_cache(1_000)(storable_path), lru_cache(1_000)(sanitize_line)
 
 
-@lru_cache(1_000)
-def _clean_line(text: str) -> tuple[str, int]:
-    clean, counts = sanitize_line_counted(text)
-    return clean, sum(counts.values())
-
-
-def _clean_text(text: str) -> tuple[str, int]:
-    clean, counts = sanitize_counted(text)
-    return clean, sum(counts.values())
-
-
-_CLEANERS: dict[str, Callable[[str], tuple[str, int]]] = {
-    "name": _clean_name,
-    "line": _clean_line,
-    "text": _clean_text,
-}
+def _clean(kind: str, value: Any) -> Any:
+    """Returns a value of a column; a text as the sanitizer leaves it."""
+    if not value or kind not in ("name", "line", "text"):
+        return value
+    return _name(value) if kind == "name" else _line(value) if kind == "line" else sanitize_counted(value)[0]
 
 
 def _files(database: Database, problems: Iterable[Mapping[str, Any]]) -> list[TableRow]:

@@ -14,8 +14,6 @@ from signet_sync.formats.paths import display
 from signet_sync.recall.snippets import MOST_WORDS, snippet
 from signet_sync.text.word_forms import folded
 
-_LONGEST_WORD = 500  # characters; a run of Chinese or Japanese is one
-
 
 def search(query: str, named: Sequence[str], place: str, wanted: Selection) -> dict[str, Any]:
     """Returns the document of `fleet search --json`: what sessions were about, and their line with most of the words.
@@ -28,7 +26,7 @@ def search(query: str, named: Sequence[str], place: str, wanted: Selection) -> d
     except ImportError:
         raise UsageError("searching tables needs an optional package", hint=extra_hint("fleet")) from None
     plain = query.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
-    words = [word[:_LONGEST_WORD] for word in plain.split()[:MOST_WORDS]]
+    words = [word[:500] for word in plain.split()[:MOST_WORDS]]
     tables = ParquetTables(place)
     known = tables.states()
     if not known:
@@ -43,12 +41,9 @@ def search(query: str, named: Sequence[str], place: str, wanted: Selection) -> d
             files = tables.files("sessions", asked)
             rows = store.found(connection, files, list(map(folded, words)), wanted) if words and files else []
         except duckdb.Error as error:
-            raise SignetSyncError(
-                f"the tables cannot be searched: {display(str(error).partition(chr(10))[0])}",
-                path=tables.url,
-                hint="delete them and run signet-sync fleet index again",
-                code="tables-damaged",
-            ) from None
+            message = f"the tables cannot be searched: {display(str(error).partition(chr(10))[0])}"
+            hint = "delete them and run signet-sync fleet index again"
+            raise SignetSyncError(message, path=tables.url, hint=hint, code="tables-damaged") from None
     most = max((row[-1] for row in rows), default=0)
     hits = [_hit(row, words) for row in rows if most < 1 or row[-1] == most]
     return {"query": query, "hits": hits}
@@ -59,12 +54,8 @@ def _hit(row: tuple[Any, ...], words: Sequence[str]) -> dict[str, Any]:
     *columns, said, score = row
     wanted = list(map(folded, words))
     names = "workspace agent_id session_token session_id project harness day sentence path".split()
-
-    def count(line: str) -> int:
-        low = folded(line)
-        return sum(word in low for word in wanted)
-
     sentence = columns[7]
-    best = max(said.split("\n"), key=count)
-    line = snippet(best, sentence, " ".join(words)) if count(best) > count(sentence) else ""
+    counts = {line: sum(word in folded(line) for word in wanted) for line in (sentence, *said.split("\n"))}
+    best = max(counts, key=counts.__getitem__)  # of equals the first
+    line = snippet(best, sentence, " ".join(words)) if best != sentence else ""
     return {**dict(zip(names, columns, strict=True)), "score": round(score, 6), "snippet": line}

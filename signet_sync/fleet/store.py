@@ -15,24 +15,22 @@ _Rows = list[tuple[Any, ...]]
 
 def files(database: Database) -> _Rows:
     """Returns path, verdict, code, message, notes, agent, size and digest of every file."""
-    return list(
-        database.execute(
-            "select path, verdict, code, message, notes, agent_id, iif(code = 'not-a-file', null, size),"
-            " nullif(found_sha256, '') from files"
-        )
+    query = (
+        "select path, verdict, code, message, notes, agent_id, iif(code = 'not-a-file', null, size),"
+        " nullif(found_sha256, '') from files"
     )
+    return list(database.execute(query))
 
 
 def artifacts(database: Database, *, bodies: bool) -> _Rows:
     """Returns every artifact by its session: kind, path, what it says of the session, and its body with `bodies`."""
-    return list(
-        database.execute(
-            "select a.agent_id, a.session_token, a.session_id, a.source_kind, a.source_path, a.session_key, a.project,"
-            " a.harness, a.started_at, a.membership_us, a.captured_us, a.ledger_sentence, a.noise, f.size,"
-            f" {text_of('a') if bodies else 'null'}"
-            " from memory_artifacts a join files f on f.path = a.source_path"
-        )
+    query = (
+        "select a.agent_id, a.session_token, a.session_id, a.source_kind, a.source_path, a.session_key, a.project,"
+        " a.harness, a.started_at, a.membership_us, a.captured_us, a.ledger_sentence, a.noise, f.size,"
+        f" {text_of('a') if bodies else 'null'}"
+        " from memory_artifacts a join files f on f.path = a.source_path"
     )
+    return list(database.execute(query))
 
 
 def listed(database: Database) -> dict[Session, tuple[str, str]]:
@@ -68,26 +66,27 @@ def statements(database: Database) -> dict[Session, list[str]]:
 
 def facts(database: Database) -> _Rows:
     """Returns every fact, in the words of its newest source, and that one's session; none of a session that runs."""
-    return list(
-        database.execute(
-            "select f.agent_id, f.id, f.aspect, f.text, e.name, e.kind, f.status,"
-            " f.sources, f.earliest_us, f.latest_us, a.session_token, a.session_id, f.source_path, f.line"
-            f" from {named_rows.FACTS} f join memory_artifacts a on a.source_path = f.source_path"
-            " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
-        )
+    query = (
+        "select f.agent_id, f.id, f.aspect, f.text, e.name, e.kind, f.status,"
+        " f.sources, f.earliest_us, f.latest_us, a.session_token, a.session_id, f.source_path, f.line"
+        f" from {named_rows.FACTS} f join memory_artifacts a on a.source_path = f.source_path"
+        " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
     )
+    return list(database.execute(query))
 
 
-_COLUMNS = "workspace, agent, token, session, project, harness, day, sentence, path"
 # A word counts where it is a part of one: Chinese and Japanese have no spaces, and names of code are found by parts.
 _FOUND = """
     with asked as (select unnest($words) as word),
     told as (select *, strip_accents(lower(words)) as low from read_parquet($files)),
     counted as (
-      select *, (select count(*) from asked where contains(low, word)) as had from told where {where}
+      select *, (select count(*) from asked where contains(low, word)) as had from told
+      where ($project is null or $project in (lower(project), lower(regexp_replace(project, '^.*/', ''))))
+      and ($agent is null or agent = $agent)
+      and epoch_us(ended_at) between coalesce($since, epoch_us(ended_at)) and coalesce($until, epoch_us(ended_at))
     )
-    select {columns}, words, had / len($words) as score from counted where had > 0
-    order by had desc, ended_at desc, workspace, agent, token, session limit $limit"""
+    select workspace, agent, token, session, project, harness, day, sentence, path, words, had / len($words) as score
+    from counted where had > 0 order by had desc, ended_at desc, workspace, agent, token, session limit $limit"""
 
 
 class Selection(NamedTuple):
@@ -95,24 +94,14 @@ class Selection(NamedTuple):
 
     project: str | None = None
     agent: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
+    since: int | None = None
+    until: int | None = None
     limit: int = 10
 
 
 def found(connection: Any, files: Sequence[str], words: Sequence[str], wanted: Selection) -> _Rows:
     """Returns sessions of Parquet files that have some of the words, by DuckDB: their words and score last."""
-    clauses, bound = ["true"], dict[str, Any]()
-    if wanted.project is not None:
-        clauses.append("(lower(project) = $project or lower(regexp_replace(project, '^.*/', '')) = $project)")
-        bound["project"] = wanted.project.rstrip("/").lower()
-    if wanted.agent is not None:
-        clauses.append("agent = $agent")
-        bound["agent"] = wanted.agent
-    for name, sign, moment in (("since", ">=", wanted.since_us), ("until", "<=", wanted.until_us)):
-        if moment is not None:
-            clauses.append(f"epoch_us(ended_at) {sign} ${name}")
-            bound[name] = moment
-    bound |= {"files": files, "words": words, "limit": wanted.limit}
-    rows: _Rows = connection.execute(_FOUND.format(where=" and ".join(clauses), columns=_COLUMNS), bound).fetchall()
+    project = None if wanted.project is None else wanted.project.rstrip("/").lower()
+    bound = {**wanted._asdict(), "project": project, "files": files, "words": words}
+    rows: _Rows = connection.execute(_FOUND, bound).fetchall()
     return rows

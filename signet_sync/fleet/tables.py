@@ -45,19 +45,27 @@ class ParquetTables:
             self.url = os.path.abspath(os.path.expanduser(place.removeprefix("file://")))
             return
         if "@" in urlsplit(place).netloc:
-            raise UsageError(
-                "a URL of tables contains a user or password",
-                hint="leave them out: the environment or the cloud's own settings give access",
-                code="secret-in-url",
-            )
+            hint = "leave them out: the environment or the cloud's own settings give access"
+            raise UsageError("a URL of tables contains a user or password", hint=hint, code="secret-in-url")
         self.url = place.rstrip("/")
         self.system, root = file_system(place)
         self._root = root.rstrip("/")
 
     def states(self) -> dict[str, State]:
         """Returns the states of all workspaces whose rows are whole, by name."""
+        notes: list[bytes] = []
+        with _failing(self.url):
+            if self.local:
+                for folder in (_NOTES, *(table.name for table in OPEN_TABLES)):
+                    with suppress(FileNotFoundError):  # what a writer that died left of a file
+                        durable.sweep(os.path.join(self.url, folder))
+                for path in glob.glob(os.path.join(glob.escape(self.url), _NOTES, "*.json")):
+                    with open(path, "rb") as handle:
+                        notes.append(handle.read())
+            elif names := self.system.glob(f"{self._root}/{_NOTES}/*.json"):
+                notes += self.system.cat(names).values()
         found = {}
-        for raw in self._read_notes():
+        for raw in notes:
             with suppress(ValueError, TypeError, KeyError):  # damaged: its workspace is indexed again
                 state = State(**json.loads(raw))
                 found[state.workspace] = state
@@ -80,23 +88,6 @@ class ParquetTables:
         """Deletes the rows of workspaces."""
         for name in map(_name_of, workspaces):
             self._delete([f"{_NOTES}/{name}.json", *(f"{table.name}/{name}.parquet" for table in OPEN_TABLES)])
-
-    def _read_notes(self) -> list[bytes]:
-        with _failing(self.url):
-            if self.local:
-                found = []
-                for folder in (_NOTES, *(table.name for table in OPEN_TABLES)):
-                    with suppress(FileNotFoundError):  # what a writer that died left of a file
-                        durable.sweep(os.path.join(self.url, folder))
-                with suppress(FileNotFoundError):
-                    for entry in os.scandir(os.path.join(self.url, _NOTES)):
-                        if entry.name.endswith(".json"):
-                            with open(entry.path, "rb") as handle:
-                                found.append(handle.read())
-                return found
-            notes = self.system.glob(f"{self._root}/{_NOTES}/*.json")
-            read: dict[str, bytes] = self.system.cat(notes) if notes else {}
-            return list(read.values())
 
     def _write(self, path: str, data: bytes) -> None:
         with _failing(self.url):
@@ -152,9 +143,6 @@ def _failing(url: str) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - each store has its own
         why = error.strerror if isinstance(error, OSError) and error.strerror else place_of(error)
-        raise SignetSyncError(
-            f"the tables cannot be read or written: {why}",
-            path=url,
-            hint="check the address and what gives access",
-            code="tables-unusable",
-        ) from None
+        hint = "check the address and what gives access"
+        message = f"the tables cannot be read or written: {why}"
+        raise SignetSyncError(message, path=url, hint=hint, code="tables-unusable") from None

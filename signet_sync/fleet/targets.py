@@ -15,10 +15,7 @@ from signet_sync.formats.paths import MEMORY
 
 _GLOB = re.compile(r"[*?\[]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# Whose URLs name one workspace each.
-_SINGLE = ("git:", "zip:", "http:", "https:")
-_AT_ONCE = 32  # requests to an object store, which takes tens of milliseconds for each
-_LIMIT = 1 << 26  # bytes of a list
+_GLOB_HINT = f"a glob finds folders that have a {MEMORY}/; quote it, so that the shell leaves it alone"
 
 
 def workspaces(targets: Sequence[str]) -> list[str]:
@@ -38,17 +35,11 @@ def workspaces(targets: Sequence[str]) -> list[str]:
 def _listed(path: str) -> Iterator[str]:
     """Yields what a list names; `-` is the standard input. Paths are relative to the current folder."""
     try:
-        with open("/dev/stdin" if path == "-" else path, "rb") as file:
-            raw = file.read(_LIMIT + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path=path, hint="name an existing file") from None
-    if len(raw) > _LIMIT:
-        raise ConfigError(f"is larger than {_LIMIT:,} bytes", path=path, hint="use globs, or several files")
-    try:
-        lines = raw.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"line {line} is not UTF-8", path=path, hint="name that workspace by a glob") from None
+        with open("/dev/stdin" if path == "-" else path, encoding="utf-8-sig") as file:
+            lines = file.read().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot be read: {why}", path=path, hint="name an existing file of UTF-8 lines") from None
     wanted = [(number, one) for number, line in enumerate(lines, 1) if (one := line.strip()) and one[0] != "#"]
     if not wanted:
         raise ConfigError("names no workspace", path=path, hint="write one folder or URL on each line")
@@ -86,13 +77,8 @@ def _expanded(target: str) -> Iterator[str]:
         and os.path.realpath(memory) == os.path.join(os.path.realpath(start), os.path.relpath(memory, start))
     }
     if not found:
-        raise _no_workspace(target)
+        raise UsageError("this finds no workspace", path=target, hint=_GLOB_HINT, code="no-workspace")
     yield from found
-
-
-def _no_workspace(target: str) -> UsageError:
-    hint = f"a glob finds folders that have a {MEMORY}/; quote it, so that the shell leaves it alone"
-    return UsageError("this finds no workspace", path=target, hint=hint, code="no-workspace")
 
 
 def _checked_url(target: str) -> str:
@@ -103,11 +89,8 @@ def _checked_url(target: str) -> str:
         kind, _, place = part.partition("://")
         user, at, _ = place.partition("/")[0].rpartition("@")
         if at and kind != "git" and (":" in user or kind not in ("sftp", "ssh")):
-            raise UsageError(
-                f"a {scheme.lower()}:// URL contains a user or password",
-                hint="leave them out: the environment, the cloud's own settings or an SSH key give access",
-                code="secret-in-url",
-            )
+            hint = "leave them out: the environment, the cloud's own settings or an SSH key give access"
+            raise UsageError(f"a {scheme.lower()}:// URL contains a user or password", hint=hint, code="secret-in-url")
     if not urlsplit(url).netloc and scheme.lower() not in ("file", "zip", "git", "memory"):
         raise UsageError("this URL names no place", path=target, hint="for example: s3://bucket/agents/*")
     return url
@@ -115,21 +98,20 @@ def _checked_url(target: str) -> str:
 
 def _glob_url(url: str, begins: int) -> list[str]:
     """Returns the folders of a store that a glob finds, as URLs."""
-    if url.startswith(_SINGLE):
+    if url.startswith(("git:", "zip:", "http:", "https:")):
         raise UsageError("a URL of this kind is no glob", path=url, hint="name each, for example in a file: @FILE")
     fixed = url[: url.rindex("/", 0, begins)]
     store, pattern = file_system(url)
     _, start = file_system(fixed)
     try:
         matches = sorted(path for path, what in store.glob(pattern, detail=True).items() if what["type"] == "directory")
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(32) as pool:
             with_memory = list(pool.map(store.isdir, (f"{path}/{MEMORY}" for path in matches)))
     except Exception as error:  # noqa: BLE001 - each store has its own; its text may repeat what gave access
         why = error.strerror if isinstance(error, OSError) and error.strerror else place_of(error)
-        raise SignetSyncError(
-            f"this cannot be listed: {why}", path=url, hint="check the address and what gives access", code="unlisted"
-        ) from None
+        hint = "check the address and what gives access"
+        raise SignetSyncError(f"this cannot be listed: {why}", path=url, hint=hint, code="unlisted") from None
     found = [fixed + path.removeprefix(start) for path, has in zip(matches, with_memory, strict=True) if has]
     if not found:
-        raise _no_workspace(url)
+        raise UsageError("this finds no workspace", path=url, hint=_GLOB_HINT, code="no-workspace")
     return found

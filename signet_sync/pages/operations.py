@@ -1,9 +1,10 @@
-"""Returns the context for a session of an agent: its pages at the start, what memory holds on a prompt later."""
+"""Returns the context for a session of an agent, at its start and on a prompt, and what happened on some days."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,13 +12,17 @@ from signet_sync.capture import injections
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import instant_of, moment_of
 from signet_sync.pages.own_project import of_path
-from signet_sync.pages.period_operations import projects_called
+from signet_sync.pages.period import PeriodInputs
 from signet_sync.pages.session_context import SessionContext, compose, of_rows
+from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
 from signet_sync.recall.store.hits import lines
 from signet_sync.storage.clock import now_us
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
+from signet_sync.text.sentences import basename
 from signet_sync.text.token_estimate import estimate_tokens
 
 
@@ -134,3 +139,33 @@ def document(agent_id: str, composed: SessionContext, *, shared: bool) -> dict[s
         "text": composed.text,
         "sources": composed.sources,
     }
+
+
+def days(
+    place: IndexPlace, agent_id: str, now_us: int, days: int, project: str | None, zone: tzinfo | None
+) -> PeriodInputs:
+    """Returns what happened today and on the days before, `days` in all, of all projects or one (name, path or origin).
+
+    Raises `UsageError` for a project without sessions, `WorkspaceError`, `DatabaseError`.
+    """
+    today = moment_of(now_us).astimezone(zone).date()
+    # Of a date without a zone, `astimezone` takes the midnight of the machine's own, whatever its offset was that day.
+    from_us, to_us = (
+        instant_of(datetime.combine(today + timedelta(days=off), time.min, zone).astimezone(UTC))
+        for off in (1 - days, 1)
+    )
+    with reading(place) as database:
+        chosen = None if project is None else projects_called(database, agent_id, project)
+        return period_inputs.period_inputs(database, agent_id, from_us, to_us, chosen)._replace(zone=zone)
+
+
+def projects_called(database: Database, agent_id: str, project: str) -> set[str]:
+    """Returns the recorded projects that a name, path or origin means. Raises `UsageError` if there are none."""
+    _, is_at = of_path(os.path.abspath(project), partial(recorded_origin, database, agent_id))
+    names = project.casefold(), project.rstrip("/").casefold()
+    known = period_inputs.projects(database, agent_id)
+    chosen = {one for one in known if one.casefold() in names or basename(one).casefold() in names or is_at(one)}
+    if not chosen:
+        hint = f"known: {', '.join(map(display, known[:8])) or 'none yet'}"
+        raise UsageError(f"no session belongs to the project {display(project)}", hint=hint, code="unknown-project")
+    return chosen

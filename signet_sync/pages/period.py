@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
@@ -13,27 +13,17 @@ from signet_sync.pages.statements import Said
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, flatten_cell
 
-_MOST = 6  # lines below a heading; `--json` has all
-_ELSEWHERE = "Without a project"
 
+class PeriodLine(NamedTuple):
+    """A session (`kind` is its status, `id` the handle of its node), or a fact stated first in the period (its aspect).
 
-class PeriodSession(NamedTuple):
-    """A session of the period: `project` is its thread's identity, None without one; `id` is the handle of its node."""
-
-    id: str
-    project: str | None
-    at_us: int
-    status: str | None
-    sentence: str
-
-
-class PeriodFact(NamedTuple):
-    """A decision, constraint or blocker stated first in the period."""
+    `project` is the identity of the thread, None without one.
+    """
 
     id: str
     project: str | None
     at_us: int
-    aspect: str
+    kind: str | None
     text: str
 
 
@@ -56,92 +46,15 @@ class PeriodInputs(NamedTuple):
 
     from_us: int
     to_us: int
-    sessions: Sequence[PeriodSession] = ()
-    facts: Sequence[PeriodFact] = ()
+    sessions: Sequence[PeriodLine] = ()
+    facts: Sequence[PeriodLine] = ()
     memories: Sequence[PeriodMemory] = ()
     zone: tzinfo | None = UTC
 
 
-class _Told(NamedTuple):
-    """A fact that other lines do not say already, or a count of those that are left out."""
-
-    heading: str
-    facts: list[PeriodFact]
-
-
 def text_of(seen: PeriodInputs) -> str:
     """Returns the Markdown; ends without a newline."""
-    lines = [f"# {_title(seen)}", "", _counts(seen)]
-    names = distinct_names(session.project for session in seen.sessions)
-    for project, sessions in _by_project(seen.sessions):
-        name = names.get(project or "") or basename(project) or _ELSEWHERE
-        heading = f"## {flatten_cell(name)}"
-        lines += ["", f"{heading}: {counted(len(sessions), 'session')}", "", *_sessions(sessions, name, seen)]
-        for told in _told(fact for fact in seen.facts if fact.project == project):
-            lines += ["", f"{told.heading}:", "", *_cut([_fact(fact, seen) for fact in told.facts])]
-    shown = {session.project for session in seen.sessions}
-    for told in _told(fact for fact in seen.facts if fact.project not in shown):
-        lines += [
-            "",
-            f"## {told.heading} in other projects",
-            "",
-            *_cut([_fact(fact, seen) for fact in told.facts]),
-        ]
-    for heading, promoted in (("Remembered", False), ("Promoted", True)):
-        some = [memory for memory in seen.memories if memory.is_promoted == promoted]
-        if some:
-            lines += ["", f"## {heading}", "", *_cut([_memory(memory, seen) for memory in reversed(some)])]
-    return "\n".join(lines)
-
-
-def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
-    """Returns the document of `digest --json`."""
-    return {
-        "agent_id": agent_id,
-        "from": _date(seen.from_us, seen),
-        "to": _date(seen.to_us - 1, seen),
-        "counts": counts_of(seen),
-        "sessions": [
-            {
-                "id": one.id,
-                "project": one.project,
-                "day": _date(one.at_us, seen),
-                "status": one.status,
-                "text": one.sentence,
-            }
-            for one in seen.sessions
-        ],
-        "facts": [{**_about(one, seen), "project": one.project, "aspect": one.aspect} for one in seen.facts],
-        "memories": [
-            {**_about(one, seen), "type": one.type, "private": bool(one.is_private), "promoted": bool(one.is_promoted)}
-            for one in seen.memories
-        ],
-    }
-
-
-def _about(one: PeriodFact | PeriodMemory, seen: PeriodInputs) -> dict[str, Any]:
-    return {"id": one.id, "day": _date(one.at_us, seen), "text": one.text}
-
-
-def counts_of(seen: PeriodInputs) -> dict[str, int]:
-    """Counts what the digest is about."""
-    return {
-        "sessions": len(seen.sessions),
-        "projects": len({session.project for session in seen.sessions} - {None}),
-        "decisions": sum(fact.aspect != "blocker" for fact in seen.facts),
-        "blocked": sum(fact.aspect == "blocker" for fact in seen.facts),
-        "remembered": sum(not memory.is_promoted for memory in seen.memories),
-        "promoted": sum(memory.is_promoted for memory in seen.memories),
-    }
-
-
-def _title(seen: PeriodInputs) -> str:
     first, last = _date(seen.from_us, seen), _date(seen.to_us - 1, seen)
-    return f"What happened on {first}" if first == last else f"What happened from {first} to {last}"
-
-
-def _counts(seen: PeriodInputs) -> str:
-    """Returns one line; what is zero is left out, except sessions."""
     counts = counts_of(seen)
     said = [
         counted(counts["sessions"], "session")
@@ -151,51 +64,81 @@ def _counts(seen: PeriodInputs) -> str:
         f"{counted(counts['remembered'], 'memory', 'memories')} kept" if counts["remembered"] else "",
         f"{counts['promoted']} promoted" if counts["promoted"] else "",
     ]
-    return " · ".join(filter(None, said))
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    lines = [f"# What happened {when}", "", " · ".join(filter(None, said))]
+    by_project: dict[str | None, list[PeriodLine]] = {}
+    for session in seen.sessions:
+        by_project.setdefault(session.project, []).append(session)
+    names = distinct_names(by_project)
+    # The project of the newest session first; what has no project last.
+    for project, sessions in sorted(by_project.items(), key=lambda one: (not one[0], -one[1][-1].at_us, one[0] or "")):
+        name = names.get(project or "") or basename(project) or "Without a project"
+        told = []
+        for one in reversed(sessions):
+            outcome, blocker = without_blocker(one.text)  # what blocks it has a line of its own
+            text = plain(without_name(outcome, name)) + ("." if blocker else "")
+            status = f" ({one.kind})" if one.kind else ""
+            told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
+        lines += ["", f"## {flatten_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]
+        for heading, facts in _facts([fact for fact in seen.facts if fact.project == project], seen):
+            lines += ["", f"{heading}:", "", *facts]
+    for heading, facts in _facts([fact for fact in seen.facts if fact.project not in by_project], seen):
+        lines += ["", f"## {heading} in other projects", "", *facts]
+    for heading, promoted in (("Remembered", False), ("Promoted", True)):
+        told = []
+        for memory in reversed([memory for memory in seen.memories if memory.is_promoted == promoted]):
+            kind = f"{memory.type} (private)" if memory.is_private else memory.type
+            told.append(f"- {kind}: {plain(memory.text)} ({_day(memory.at_us, seen)}) {short_handle(memory.id)}")
+        lines += ["", f"## {heading}", "", *_cut(told)] if told else []
+    return "\n".join(lines)
 
 
-def _by_project(sessions: Iterable[PeriodSession]) -> list[tuple[str | None, list[PeriodSession]]]:
-    """Returns the sessions of each project, the project of the newest first; those without a project come last."""
-    found: dict[str | None, list[PeriodSession]] = {}
-    for session in sessions:
-        found.setdefault(session.project, []).append(session)
-    return sorted(found.items(), key=lambda item: (item[0] is None, -item[1][-1].at_us, item[0] or ""))
+def document(agent_id: str, seen: PeriodInputs) -> dict[str, Any]:
+    """Returns the document of `digest --json`."""
+
+    def about(one: PeriodLine | PeriodMemory, **more: Any) -> dict[str, Any]:
+        return {"id": one.id, "day": _date(one.at_us, seen), "text": one.text, **more}
+
+    return {
+        "agent_id": agent_id,
+        "from": _date(seen.from_us, seen),
+        "to": _date(seen.to_us - 1, seen),
+        "counts": counts_of(seen),
+        "sessions": [about(one, project=one.project, status=one.kind) for one in seen.sessions],
+        "facts": [about(one, project=one.project, aspect=one.kind) for one in seen.facts],
+        "memories": [
+            about(one, type=one.type, private=bool(one.is_private), promoted=bool(one.is_promoted))
+            for one in seen.memories
+        ],
+    }
 
 
-def _sessions(sessions: Sequence[PeriodSession], name: str, seen: PeriodInputs) -> list[str]:
-    lines = []
-    for one in reversed(sessions):
-        outcome, blocker = without_blocker(one.sentence)  # what blocks it has a line of its own
-        said = plain(without_name(outcome, name)) + ("." if blocker else "")
-        status = f" ({one.status})" if one.status else ""
-        lines.append(f"- {_day(one.at_us, seen)}{status}: {said} {short_handle(one.id)}")
-    return _cut(lines)
+def counts_of(seen: PeriodInputs) -> dict[str, int]:
+    """Counts what the digest is about."""
+    return {
+        "sessions": len(seen.sessions),
+        "projects": len({session.project for session in seen.sessions} - {None}),
+        "decisions": sum(fact.kind != "blocker" for fact in seen.facts),
+        "blocked": sum(fact.kind == "blocker" for fact in seen.facts),
+        "remembered": sum(not memory.is_promoted for memory in seen.memories),
+        "promoted": sum(memory.is_promoted for memory in seen.memories),
+    }
 
 
-def _told(facts: Iterable[PeriodFact]) -> Iterator[_Told]:
-    """Yields the facts of one project by heading, newest first; what others say already is left out."""
-    by_heading: dict[str, list[PeriodFact]] = {"Blocked": [], "Decided": []}
-    said = Said()
+def _facts(facts: Sequence[PeriodLine], seen: PeriodInputs) -> Iterator[tuple[str, list[str]]]:
+    """Yields the lines of one project's facts by heading, newest first; what others say already is left out."""
+    by_heading, said = {"Blocked": list[str](), "Decided": list[str]()}, Said()
     for fact in sorted(facts, key=lambda one: (-one.at_us, one.id)):
-        heading = "Decided" if fact.aspect != "blocker" else "Blocked"
+        heading = "Blocked" if fact.kind == "blocker" else "Decided"
         if not said.holds(fact.text, heading, rule=heading == "Decided"):
             said.add(fact.text, heading, rule=heading == "Decided")
-            by_heading[heading].append(fact)
-    yield from (_Told(heading, some) for heading, some in by_heading.items() if some)
-
-
-def _fact(fact: PeriodFact, seen: PeriodInputs) -> str:
-    return f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}"
-
-
-def _memory(memory: PeriodMemory, seen: PeriodInputs) -> str:
-    kind = f"{memory.type} (private)" if memory.is_private else memory.type
-    return f"- {kind}: {plain(memory.text)} ({_day(memory.at_us, seen)}) {short_handle(memory.id)}"
+            by_heading[heading].append(f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}")
+    yield from ((heading, _cut(lines)) for heading, lines in by_heading.items() if lines)
 
 
 def _cut(lines: list[str]) -> list[str]:
-    over = len(lines) - _MOST
-    return lines if over <= 1 else [*lines[:_MOST], f"- and {over} more (signet-sync digest --json)"]
+    over = len(lines) - 6  # `--json` has all
+    return lines if over <= 1 else [*lines[:6], f"- and {over} more (signet-sync digest --json)"]
 
 
 def _day(at_us: int, seen: PeriodInputs) -> str:

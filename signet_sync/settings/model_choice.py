@@ -97,14 +97,8 @@ def resolve_embeddings(settings: Settings) -> ModelChoice:
 
     Raises `ConfigError` if it lacks what its provider needs.
     """
-    block = _Block(
-        "embeddings",
-        settings.embeddings_provider,
-        settings.embeddings_model,
-        settings.embeddings_endpoint,
-        api_key_env=settings.embeddings_api_key_env,
-        api_key_file=settings.embeddings_api_key_file,
-    )
+    keys = ("provider", "model", "endpoint", "api_key_env", "api_key_file")
+    block = _Block("embeddings", **{key: getattr(settings, f"embeddings_{key}") for key in keys})
     if not block.provider:
         return _no_model("no provider is set")
     if not settings.embeddings_enabled:
@@ -117,24 +111,8 @@ def has_embeddings(settings: Settings) -> bool:
     return settings.embeddings_provider not in ("", "none")
 
 
-def check_program(key: str, command: tuple[str, ...]) -> None:
-    """Raises `ConfigError` for a program that could be found in the current folder, or that cannot be called."""
-    program = os.path.expanduser(command[0])
-    if not program:
-        raise ConfigError(f"{key} names no program", hint="give program and arguments as a list")
-    if "/" in program and not os.path.isabs(program):
-        # It would be searched in the current folder, which may be a checkout.
-        raise ConfigError(f"{key} names a program by a relative path", hint="give its absolute path, or a name on PATH")
-    if any("\0" in part for part in command):
-        raise ConfigError(f"{key} contains a NUL character", hint="remove it")
-
-
 def _no_model(why: str) -> ModelChoice:
     return ModelChoice(kind="none", why=why)
-
-
-def _main_block(settings: Settings) -> _Block:
-    return _Block("llm", *(getattr(settings, f"llm_{key}") for key in _Block._fields[1:]))
 
 
 def _synthesis_block(settings: Settings) -> _Block:
@@ -142,27 +120,21 @@ def _synthesis_block(settings: Settings) -> _Block:
 
     Of another provider only the timeout is the same, and a key goes to no other server than the one it was set for.
     """
-    main = _main_block(settings)
+    main = _Block("llm", *(getattr(settings, f"llm_{key}") for key in _Block._fields[1:]))
     own = _Block("llm.synthesis", *(getattr(settings, f"synthesis_{key}") for key in _Block._fields[1:]))
-    own = own._replace(timeout=own.timeout or main.timeout)
     if own.provider not in ("", main.provider):
-        return own
+        return own._replace(timeout=own.timeout or main.timeout)
+    block = _Block._make(mine or its for mine, its in zip(own, main, strict=True))
+    block = block._replace(name=own.name if own.provider else main.name)
     elsewhere = own.endpoint not in ("", main.endpoint)
     key = own if elsewhere or own.api_key_env or own.api_key_file else main
-    return _Block(
-        own.name if own.provider else main.name,
-        own.provider or main.provider,
-        own.model or main.model,
-        own.endpoint or main.endpoint,
-        own.timeout,
-        own.command or main.command,
-        key.api_key_env,
-        key.api_key_file,
-    )
+    return block._replace(api_key_env=key.api_key_env, api_key_file=key.api_key_file)
 
 
 def _as_configured(block: _Block) -> ModelChoice:
     """Returns the model of one block; raises if it lacks what its provider needs."""
+    from urllib.parse import urlsplit
+
     name, provider = block.name, block.provider
     if provider == "none":
         return _no_model(f"{name}.provider is none")
@@ -172,7 +144,13 @@ def _as_configured(block: _Block) -> ModelChoice:
                 f"{name}.provider is command, but {name}.command is not set",
                 hint='give program and arguments: command = ["llm", "-m", "small"]',
             )
-        check_program(f"{name}.command", block.command)
+        program = os.path.expanduser(block.command[0])
+        if "/" in program and not os.path.isabs(program):
+            # It would be searched in the current folder, which may be a checkout.
+            hint = "give its absolute path, or a name on PATH"
+            raise ConfigError(f"{name}.command names a program by a relative path", hint=hint)
+        if any("\0" in part for part in block.command):
+            raise ConfigError(f"{name}.command contains a NUL character", hint="remove it")
         return ModelChoice(kind="command", provider=provider, command=block.command, timeout=block.timeout)
     endpoint, usual_key = SERVERS[provider]
     key_env, key_file = block.api_key_env, block.api_key_file
@@ -183,33 +161,23 @@ def _as_configured(block: _Block) -> ModelChoice:
     if not block.model:
         hint = "name a model of the server"
         raise ConfigError(f"{name}.provider is {provider}, but {name}.model is not set", hint=hint)
-    _check_endpoint(name, block.endpoint or endpoint)
     if key_file and not os.path.isabs(os.path.expanduser(key_file)):
         raise ConfigError(f"{name}.api_key_file is a relative path", hint="give its absolute path")
-    address = (block.endpoint or endpoint).rstrip("/")
-    return ModelChoice("http", provider, block.model, address, block.timeout, (), key_env, key_file)
-
-
-def _check_endpoint(name: str, endpoint: str) -> None:
-    """Accepts an http(s) URL with a host and nothing that may hide a secret; the value itself is never shown."""
-    from urllib.parse import urlsplit
-
+    # A URL with a host and nothing that may hide a secret; the value itself is never shown.
+    endpoint = block.endpoint or endpoint
     try:
         parts = urlsplit(endpoint)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        parts, host = None, None
+        parts, host = urlsplit(""), None
     plain = endpoint.isascii() and endpoint.isprintable() and " " not in endpoint
-    if parts is None or not host or not plain or parts.scheme not in ("http", "https"):
-        raise ConfigError(
-            f"{name}.endpoint is not the URL of a server" if endpoint else f"{name}.endpoint is not set",
-            hint="give the base URL, such as http://127.0.0.1:11434/v1",
-        )
+    if not host or not plain or parts.scheme not in ("http", "https"):
+        message = f"{name}.endpoint is not the URL of a server" if endpoint else f"{name}.endpoint is not set"
+        raise ConfigError(message, hint="give the base URL, such as http://127.0.0.1:11434/v1")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ConfigError(
-            f"{name}.endpoint contains more than host and path",
-            hint=f"put keys into {name}.api_key_env or {name}.api_key_file",
-        )
+        hint = f"put keys into {name}.api_key_env or {name}.api_key_file"
+        raise ConfigError(f"{name}.endpoint contains more than host and path", hint=hint)
+    return ModelChoice("http", provider, block.model, endpoint.rstrip("/"), block.timeout, (), key_env, key_file)
 
 
 def _provider_of_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:

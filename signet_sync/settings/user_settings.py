@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import tomllib
 from collections.abc import Mapping
+from typing import Any
 
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
-from signet_sync.settings.workspace_file import with_values
 from signet_sync.storage import durable
 
 
@@ -21,17 +22,16 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
     value = model.parse(model.named(key), text, key)
     path = model.user_file(environ)
     target = os.path.realpath(path)  # many people keep the file elsewhere, and link it
-    mode = 0o600
+    before, mode = "", 0o600
     try:
-        with open(target, encoding="utf-8", newline="") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            before = file.read(model.FILE_LIMIT)
-    except FileNotFoundError:
-        before = ""
+        if os.path.exists(target):
+            with open(target, encoding="utf-8", newline="") as file:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                before = file.read(model.FILE_LIMIT)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"it cannot be read: {why}", path=path, hint="put that right; nothing was written") from None
-    after = with_values(before, {key: value}, path)
+    after = with_value(before, key, value, path)
     with tempfile.TemporaryDirectory() as folder:
         trial = os.path.join(folder, "config.toml")
         with open(trial, "w", encoding="utf-8", newline="") as file:
@@ -48,3 +48,54 @@ def set_value(root: str, key: str, text: str, environ: Mapping[str, str] = os.en
     except OSError as error:
         raise ConfigError(f"it cannot be written: {error.strerror}", path=path, hint="check its permissions") from None
     return path, value
+
+
+def with_value(text: str, key: str, value: Any, path: str) -> str:
+    """Returns a settings file's text with one setting set; everything else stays. Raises `ConfigError`, with the path.
+
+    The result is held against what the text must mean: tomlkit changes other lines in some files.
+    """
+    import tomlkit  # a large library, needed only here
+
+    text += "\n" if text and not text.endswith("\n") else ""
+    value = list(value) if isinstance(value, tuple) else value
+    hint = f"set by hand: {key} = {tomlkit.item(value).as_string()}"
+    unsafe = ConfigError("this file cannot be changed safely", path=path, hint=hint)
+    try:
+        wanted = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(str(error), path=path, hint="correct this, then try again; nothing was written") from error
+    document = tomlkit.parse(text)
+    *tables, name = key.split(".")
+    plain, table = wanted, document
+    for step in tables:
+        if step not in plain:
+            plain[step] = {}
+            _add(table, step, tomlkit.table())
+        plain, table = plain[step], table[step]
+        if not isinstance(plain, dict):
+            raise unsafe
+    if name in plain:
+        table[name] = value
+    else:
+        _add(table, name, value)
+    plain[name] = value
+    after = document.as_string()
+    if "\r\n" in text:
+        after = after.replace("\r\n", "\n").replace("\n", "\r\n")
+    try:
+        found = tomllib.loads(after)
+    except ValueError:
+        raise unsafe from None
+    if dict(model.flattened(found)) != dict(model.flattened(wanted)):
+        raise unsafe
+    return after
+
+
+def _add(table: Any, name: str, value: Any) -> None:
+    """Adds a value behind the last one of a table; comments after that belong to the next table."""
+    body = getattr(getattr(table, "value", None), "body", [])
+    last = max((at for at, (key, _) in enumerate(body, 1) if key is not None), default=len(body))
+    after, body[last:] = body[last:], []
+    table[name] = value
+    body.extend(after)

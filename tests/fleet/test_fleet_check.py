@@ -106,7 +106,7 @@ def test_what_cannot_be_read_is_one_of_them(fleet: Path) -> None:
 def test_a_folder_without_artifacts_is_pointed_out(fleet: Path) -> None:
     """Which may be the one above the workspaces."""
     answer = check(fleet)
-    assert answer.code == 0 and "there is no artifact in memory/ of" in answer.err
+    assert answer.code == 0 and "there is no artifact in memory/ of any" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from fleet_tables import here
 from workbench import NOW, Answer, Vault, call, numbered
 
-from signet_sync.fleet import check as fleet_check
 from signet_sync.fleet import engines
 
 SECRET = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"
@@ -90,12 +89,3 @@ def test_no_form_holds_a_secret_or_a_control_character(mould: Path) -> None:
     assert lines[0].split()[:2] == ["sessions", "files"]
     assert any(line.startswith("6 workspaces ") for line in lines)
     assert lines[-2] == f"unreachable  {mould}/nowhere" and "does not exist" in lines[-1]
-
-
-def test_many_findings_are_counted_and_some_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_check, "MOST", 2)
-    vault = Vault(tmp_path / "vault")
-    for number in range(1, 4):
-        (vault / vault.session(number)["summary"]).write_bytes(b"x")
-    found = report("--json", vault.root).json
-    assert found["counts"]["invalid"] == 3 and len(found["findings"]) == 2

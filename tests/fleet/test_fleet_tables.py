@@ -193,11 +193,11 @@ def test_a_secret_that_the_index_still_had_is_redacted_on_the_way_in(vault: Vaul
         database.execute("update attribute_sources set text = ?", (f"token={secret}",))
         database.execute("update files set path = ?||path, message = ? where verdict = 'ignored'", (secret, secret))
         database.execute("update memory_artifacts set content = ?", (f"# Told\n\n{secret}\n",))
-        tables, redacted = rows_of(
+        tables = rows_of(
             database, [{"path": secret, "verdict": "invalid", "code": "x", "message": secret}], bodies=True
         )
     said = repr(tables)
-    assert secret not in said and said.count("[REDACTED") >= 10 and redacted >= 6
+    assert secret not in said and said.count("[REDACTED") >= 10
     for table in OPEN_TABLES:
         keys = [row[: table.key] for row in tables[table.name]]
         assert keys == sorted(set(keys)) and {len(row) for row in tables[table.name]} == {len(table.columns)}

@@ -10,7 +10,7 @@ import pytest
 from workbench import NOW, Vault
 
 from signet_sync.formats.timestamps import DAY, parse_instant
-from signet_sync.pages.period import PeriodFact, PeriodInputs, PeriodMemory, PeriodSession, counts_of, text_of
+from signet_sync.pages.period import PeriodInputs, PeriodLine, PeriodMemory, counts_of, text_of
 
 TO = parse_instant("2026-03-30T00:00:00Z") or 0
 AT = TO - DAY
@@ -23,15 +23,15 @@ def test_a_week_by_project() -> None:
         TO - 7 * DAY,
         TO,
         [
-            PeriodSession("s-aaaaaaaaaaaa", MILL, AT - DAY, "done", "The wheel of the mill turns again."),
-            PeriodSession("s-bbbbbbbbbbbb", None, AT, None, "Looked at [[a link]] <!-- signet:end -->"),
-            PeriodSession("s-cccccccccccc", LANTERN, AT, "blocked", f"{SENTENCE}; blocked: it waits for Jo."),
+            PeriodLine("s-aaaaaaaaaaaa", MILL, AT - DAY, "done", "The wheel of the mill turns again."),
+            PeriodLine("s-bbbbbbbbbbbb", None, AT, None, "Looked at [[a link]] <!-- signet:end -->"),
+            PeriodLine("s-cccccccccccc", LANTERN, AT, "blocked", f"{SENTENCE}; blocked: it waits for Jo."),
         ],
         [
-            PeriodFact("f-aaaaaaaaaaaa", LANTERN, AT, "decision", "lantern keeps the queue in SQLite."),
-            PeriodFact("f-bbbbbbbbbbbb", LANTERN, AT - DAY, "decision", "lantern keeps the queue in SQLite"),
-            PeriodFact("f-cccccccccccc", LANTERN, AT, "blocker", "lantern waits for Jo."),
-            PeriodFact("f-eeeeeeeeeeee", "/home/ada/other", AT, "constraint", "Nothing runs at night."),
+            PeriodLine("f-aaaaaaaaaaaa", LANTERN, AT, "decision", "lantern keeps the queue in SQLite."),
+            PeriodLine("f-bbbbbbbbbbbb", LANTERN, AT - DAY, "decision", "lantern keeps the queue in SQLite"),
+            PeriodLine("f-cccccccccccc", LANTERN, AT, "blocker", "lantern waits for Jo."),
+            PeriodLine("f-eeeeeeeeeeee", "/home/ada/other", AT, "constraint", "Nothing runs at night."),
         ],
         [
             PeriodMemory("m-aaaaaaaaaaaa", "preference", AT, "Ada counts in millimetres.", False),
@@ -43,7 +43,7 @@ def test_a_week_by_project() -> None:
 
 
 def test_a_long_list_is_cut_and_an_empty_day_says_so() -> None:
-    many = [PeriodSession(f"s-{'abcdefghijkl'[n] * 12}", MILL, AT + n, "done", f"Step {n} is done.") for n in range(9)]
+    many = [PeriodLine(f"s-{'abcdefghijkl'[n] * 12}", MILL, AT + n, "done", f"Step {n} is done.") for n in range(9)]
     lines = text_of(PeriodInputs(AT, TO, many)).splitlines()
     assert lines[0] == "# What happened on 2026-03-29" and lines[4] == "## mill: 9 sessions"
     assert "Step 8 " in lines[6] and lines[-1] == "- and 3 more (signet-sync digest --json)"

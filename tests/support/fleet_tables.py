@@ -14,7 +14,7 @@ from signet_sync.fleet import engines
 from signet_sync.fleet.engines import Engine, Finished, tried
 
 
-def here(function: Callable[[Any], Any], items: Iterable[Any], engine: Engine) -> Iterator[Finished[Any, Any]]:
+def here(function: Callable[[Any], Any], items: Iterable[Any], engine: Engine) -> Iterator[Finished]:
     """The work of an engine in this process: its own are tested with each of them, and take a second to start."""
     for item in items:
         yield Finished(item, *tried(function, item))

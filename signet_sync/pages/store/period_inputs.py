@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.memories.store.promotions import STANDS
-from signet_sync.pages.period import PeriodFact, PeriodInputs, PeriodMemory, PeriodSession
+from signet_sync.pages.period import PeriodInputs, PeriodLine, PeriodMemory
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
 
@@ -34,23 +34,18 @@ _PROMOTED = f"""
 
 
 def period_inputs(
-    database: Database,
-    agent_id: str,
-    from_us: int,
-    to_us: int,
-    belongs: Callable[[str | None], bool] | None = None,
+    database: Database, agent_id: str, from_us: int, to_us: int, chosen: Collection[str] | None = None
 ) -> PeriodInputs:
-    """Returns what happened from `from_us` up to, but not at, `to_us`; of one project only if `belongs` is given.
+    """Returns what happened from `from_us` up to, but not at, `to_us`; with `chosen` only of these projects.
 
     Memories belong to no project.
     """
     span = agent_id, from_us, to_us
-    sessions = [PeriodSession(*row) for row in database.execute(_SESSIONS, span)]
-    facts = [PeriodFact(*row) for row in database.execute(_STATED, span)]
-    if belongs is not None:
-        sessions = [session for session in sessions if belongs(session.project)]
-        facts = [fact for fact in facts if belongs(fact.project)]
-        return PeriodInputs(from_us, to_us, sessions, facts)
+    sessions = [PeriodLine(*row) for row in database.execute(_SESSIONS, span)]
+    facts = [PeriodLine(*row) for row in database.execute(_STATED, span)]
+    if chosen is not None:
+        sessions = [session for session in sessions if session.project in chosen]
+        return PeriodInputs(from_us, to_us, sessions, [fact for fact in facts if fact.project in chosen])
     written = agent_id, iso(from_us), iso(to_us)
     memories = [
         PeriodMemory(one, kind, parse_instant(at) or from_us, text, is_private)
@@ -62,9 +57,8 @@ def period_inputs(
 
 def projects(database: Database, agent_id: str) -> list[str]:
     """Returns the identities of an agent's projects, the one worked on last first."""
-    rows = database.execute(
+    query = (
         "select project from memory_thread_heads where agent_id = ? and project > ''"
-        " group by project order by max(latest_us) desc, project",
-        (agent_id,),
+        " group by project order by max(latest_us) desc, project"
     )
-    return [project for (project,) in rows]
+    return [project for (project,) in database.execute(query, (agent_id,))]
