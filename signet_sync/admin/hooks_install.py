@@ -83,7 +83,7 @@ def install(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run, keep=True)
+        outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_fed_root(before), root):
                 _note(state_dir.locate(_fed_root(before)), name, None)
@@ -111,7 +111,7 @@ def uninstall(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run, keep=False)
+        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
             for edit in outcome.plan.edits:
@@ -170,16 +170,14 @@ def feeds_a_folder(condition: Condition) -> bool:
     return os.path.isdir(_fed_root(condition))
 
 
-def _carried_out(
-    name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool, *, keep: bool
-) -> HookOutcome:
+def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             planned = plan()
             for edit in planned.edits:
                 if edit.kind != "unchanged" and not dry_run:
-                    files.apply(edit, keep=keep)
+                    files.apply(edit)
             return HookOutcome(name, before, planned)
         except SignetSyncError as error:
             if attempt == _ATTEMPTS or not isinstance(error, files.Changed):

@@ -15,7 +15,7 @@ from workbench import Vault, call, contents
 
 from signet_sync.admin.doctor.checks import harness as checks_harness
 from signet_sync.admin.doctor.installation import Installation
-from signet_sync.host.harness_settings.mcp_server import is_ours
+from signet_sync.host.harness_settings.program import is_our_server
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {
@@ -144,7 +144,7 @@ def test_the_server_follows_the_hooks_to_another_workspace(home: Path, vault: Va
     good(call("hooks", "install", "gemini", "--mcp", "--agent", "nova"))
     other = Vault(tmp_path / "other")
     seen_from_there = conditions("--workspace", str(other.root))["gemini"]
-    assert codes(seen_from_there) == ["other-workspace", "server-elsewhere"]
+    assert codes(seen_from_there) == ["hooks-elsewhere", "server-elsewhere"]
     good(other.call("hooks", "install", "gemini"))
     assert registered(home)["gemini"]["args"] == [*WORDS[1:4], "--workspace", str(other.root), "mcp", "--agent", "nova"]
     good(call("hooks", "uninstall", "gemini"))
@@ -293,4 +293,4 @@ def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, te
     ],
 )
 def test_our_server_is_known_again(words: list[str], ours: bool) -> None:
-    assert is_ours(words) is ours
+    assert is_our_server(words) is ours

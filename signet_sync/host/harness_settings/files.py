@@ -58,8 +58,8 @@ def is_new(path: str) -> bool:
     return not os.path.lexists(backup_of(path))
 
 
-def apply(edit: Edit, *, keep: bool = True) -> None:
-    """Applies an edit durably; with `keep` a copy of a person's file is kept, as it was before our first change.
+def apply(edit: Edit) -> None:
+    """Applies an edit durably; a copy of a person's file is kept, as it was before our first change.
 
     Mode and owner are kept, a new file is private. Raises `Changed` if the file is not as it was when the edit was
     made, or was overwritten at once: a running harness may write back what it read earlier. Raises `OSError` if the
@@ -72,7 +72,7 @@ def apply(edit: Edit, *, keep: bool = True) -> None:
         sync_folder(os.path.dirname(target))
     else:
         private_folder(os.path.dirname(target))
-        if keep and edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
+        if edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
             with user_files.replacing(backup, lambda _: True) as beside:
                 _fill(beside, edit.before, target)
         with user_files.replacing(target, lambda _: True) as beside:

@@ -14,23 +14,11 @@ Handler = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """A handler that calls a command: its event, what leads to its group, its position in it, and the group."""
+    """A handler that calls a command: its event, what leads to it, and itself."""
 
     event: str
-    group: Way
-    position: int
-    handlers: list[Any]
-
-    @property
-    def way(self) -> Way:
-        """Returns what leads to the handler."""
-        return (*self.group, "hooks", self.position)
-
-    @property
-    def own(self) -> Handler:
-        """Returns the handler."""
-        handler: Handler = self.handlers[self.position]
-        return handler
+    way: Way
+    own: Handler
 
     @property
     def words(self) -> list[str]:
@@ -50,37 +38,32 @@ def places(data: Mapping[str, Any], command: re.Pattern[str] = OURS) -> list[Pla
             handlers = group.get("hooks") if isinstance(group, dict) else None
             for index, handler in enumerate(handlers if isinstance(handlers, list) else ()):
                 if isinstance(handler, dict) and command.search(str(handler.get("command", ""))):
-                    found.append(Place(event, ("hooks", event, position), index, handlers or []))
+                    found.append(Place(event, ("hooks", event, position, "hooks", index), handler))
     return found
 
 
 def merge(settings: SettingsText, wanted: Mapping[str, Handler]) -> None:
-    """Puts one handler of ours at each event, in place of present ones; takes surplus ones out.
-
-    Raises `ConfigError`.
-    """
-    first: dict[str, Place] = {}
+    """Puts one handler of ours at each event, in place of the first; takes the others out. Raises `ConfigError`."""
+    first: dict[str, Way] = {}
     for place in places(settings.data):
-        first.setdefault(place.event, place)
+        first.setdefault(place.event, place.way)
+    surplus = [place for place in places(settings.data) if place.event not in wanted or place.way != first[place.event]]
     for event, handler in wanted.items():
         if event in first:
-            settings.put(first[event].way, handler)
+            settings.put(first[event], handler)
         else:
             settings.append(("hooks", event), {"hooks": [handler]})
-    for place in reversed(places(settings.data)):
-        kept = first.get(place.event) if place.event in wanted else None
-        if place.event in first and (kept is None or place.way != kept.way):
-            _remove(settings, place)
+    _remove(settings, surplus)
 
 
 def strip(settings: SettingsText, command: re.Pattern[str] = OURS) -> list[Place]:
     """Takes out the handlers that call a command, and the groups that had only these. Raises `ConfigError`."""
     found = places(settings.data, command)
-    for place in reversed(places(settings.data, command)):
-        _remove(settings, place)
+    _remove(settings, found)
     return found
 
 
-def _remove(settings: SettingsText, place: Place) -> None:
-    left = settings.at((*place.group, "hooks"))
-    settings.remove(place.group if len(left) == 1 else place.way)
+def _remove(settings: SettingsText, found: list[Place]) -> None:
+    for place in reversed(found):
+        *group, _, _ = place.way
+        settings.remove(tuple(group) if len(settings.at(place.way[:-1])) == 1 else place.way)

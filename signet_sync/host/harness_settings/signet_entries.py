@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.host.harness_settings import files, hook_groups, mcp_server
+from signet_sync.host.harness_settings import files, hook_groups
 from signet_sync.host.harness_settings.condition import Edit
+from signet_sync.host.harness_settings.program import is_our_server, server_words
 from signet_sync.host.harness_settings.registry import HARNESSES
 
 # What Signet's connectors write: `signet hook session-end -H claude-code`, by whatever path; not our own command.
@@ -75,7 +76,7 @@ def plugins(environ: Mapping[str, str]) -> list[str]:
 
 
 def _is_signets(name: str, entry: object) -> bool:
-    if not isinstance(entry, dict) or mcp_server.is_ours(words := mcp_server.words_of(entry)):
+    if not isinstance(entry, dict) or is_our_server(words := server_words(entry)):
         return False
     address = str(entry.get("url") or entry.get("httpUrl") or "")
     return name.lower() == "signet" or bool(_SERVER.search(" ".join(words)) or _ADDRESS.match(address))
