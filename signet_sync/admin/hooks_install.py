@@ -25,7 +25,6 @@ from signet_sync.storage.safe_paths import require_root
 
 AUTO = "auto"
 _ATTEMPTS = 3
-_NOTHING = SettingsPlan(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +36,10 @@ class HookOutcome:
 
     harness: str
     before: Condition
-    plan: SettingsPlan = _NOTHING
+    plan: SettingsPlan = SettingsPlan(())  # noqa: RUF009 - it is frozen
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """Whether a harness's hooks work: what arrived from them.
-
-    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
-    """
-
-    transcripts_read: int
-    last_read: str | None
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -96,16 +84,9 @@ def install(
 
 
 def uninstall(
-    root: str,
-    names: Iterable[str],
-    *,
-    dry_run: bool = False,
-    environ: Mapping[str, str] = os.environ,
+    root: str, names: Iterable[str], *, dry_run: bool = False, environ: Mapping[str, str] = os.environ
 ) -> list[HookOutcome]:
-    """Removes our hooks and our MCP server from each harness, for whatever workspace, existing or not.
-
-    Raises `OSError`.
-    """
+    """Removes our hooks and our MCP server from each harness, for whatever workspace, existing or not."""
     program = program_for(root)
     outcomes = []
     for name in names:
@@ -150,14 +131,18 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     return found
 
 
-def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
-    """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
-    read = _read_lately(database)
-    found = {}
-    for name in names:
-        transcripts, last_read = read.get(name, (0, None))
-        found[name] = Signs(transcripts, last_read)
-    return found
+def transcripts_read(path: str) -> dict[str, tuple[int, str]]:
+    """Returns how many transcripts of a harness were read, and when the last one (ISO 8601), as the index has it."""
+    try:
+        database = Database(path, readonly=True, wait_ms=1000)
+    except (FileNotFoundError, DatabaseError):
+        return {}
+    try:
+        return capture_store.read_lately(database)
+    except apsw.Error:
+        return {}
+    finally:
+        database.connection.close()
 
 
 def program_for(root: str) -> Program:
@@ -183,19 +168,6 @@ def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan],
             if attempt == _ATTEMPTS or not isinstance(error, files.Changed):
                 return HookOutcome(name, before, error=error)
     raise AssertionError("the last attempt returns")
-
-
-def _read_lately(path: str) -> dict[str, tuple[int, str]]:
-    try:
-        database = Database(path, readonly=True, wait_ms=1000)
-    except (FileNotFoundError, DatabaseError):
-        return {}
-    try:
-        return capture_store.read_lately(database)
-    except apsw.Error:
-        return {}
-    finally:
-        database.connection.close()
 
 
 def _same(one: str, other: str) -> bool:
