@@ -10,10 +10,11 @@ from functools import partial
 
 import apsw
 
+from signet_sync.admin import signet
 from signet_sync.app.workspace import establish
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
-from signet_sync.host.harness_settings import files, signet_entries
+from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
@@ -121,7 +122,7 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     for name in names:
         condition = HARNESSES[name].condition(program, environ)
         with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
-            condition = replace(condition, signet=signet_entries.found(name, environ).events)
+            condition = replace(condition, signet=signet.found(name, environ).events)
         if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
             message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace"
             hint = "to take Signet's hooks out: signet-sync migrate signet"
@@ -157,7 +158,7 @@ def feeds_a_folder(condition: Condition) -> bool:
 
 def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
-    for attempt in range(1, _ATTEMPTS + 1):
+    for _ in range(_ATTEMPTS):
         try:
             planned = plan()
             for edit in planned.edits:
@@ -165,9 +166,10 @@ def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan],
                     files.apply(edit)
             return HookOutcome(name, before, planned)
         except SignetSyncError as error:
-            if attempt == _ATTEMPTS or not isinstance(error, files.Changed):
-                return HookOutcome(name, before, error=error)
-    raise AssertionError("the last attempt returns")
+            outcome = HookOutcome(name, before, error=error)
+            if not isinstance(error, files.Changed):
+                break
+    return outcome
 
 
 def _same(one: str, other: str) -> bool:

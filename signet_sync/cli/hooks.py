@@ -37,13 +37,7 @@ def hooks() -> None:
 @hooks.command(short_help="Add the hooks to a harness's settings.")
 @harness_argument
 @click.option("--mcp", is_flag=True, help="Also register the MCP server, which offers the memory as tools.")
-@click.option(
-    "--agent",
-    "agent_id",
-    cls=SharedOption,
-    metavar="ID",
-    help="With --mcp: the agent whose memory is served (default: default).",
-)
+@click.option("--agent", "agent_id", cls=SharedOption, metavar="ID", help="With --mcp: whose memory is served.")
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="With --mcp: which part of it is served.")
 @click.option("--tools", type=click.Choice(["core", "all"]), help="With --mcp: which tools are offered.")
 @dry_run_option
@@ -168,7 +162,6 @@ def _answer(
 
 def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     for outcome in outcomes:
-        click.secho(outcome.harness, bold=True)
         _show_files(outcome)
         click.echo(f"  hooks for {counted(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
         if outcome.server is not None:
@@ -193,15 +186,15 @@ def _server_in_words(server: Server) -> str:
 
 def _show_uninstalled(outcomes: Sequence[HookOutcome]) -> None:
     for outcome in outcomes:
-        if all(edit.kind == "unchanged" for edit in outcome.plan.edits):
+        if any(edit.kind != "unchanged" for edit in outcome.plan.edits):
+            _show_files(outcome)
+        else:
             click.echo(f"{outcome.harness}: nothing to remove from {outcome.before.path}")
-            continue
-        click.secho(outcome.harness, bold=True)
-        _show_files(outcome)
     show_by_hand([f"{o.harness}: {line}" for o in outcomes for line in o.plan.by_hand])
 
 
 def _show_files(outcome: HookOutcome) -> None:
+    click.secho(outcome.harness, bold=True)
     for edit in outcome.plan.edits:
         word = "already up to date" if edit.kind == "unchanged" else edit.kind
         click.echo(display(f"  {edit.path}: {word}"))

@@ -35,8 +35,8 @@ def read(path: str) -> bytes | None:
         if not stat.S_ISREG(status.st_mode):
             raise ConfigError("this is not a settings file", path=path, hint="move it away, then try again")
         if status.st_size > LIMIT:
-            size = f"larger than {LIMIT >> 20} MiB"
-            raise ConfigError(size, path=path, hint="check what fills it, then try again; nothing was written")
+            hint = "check what fills it, then try again; nothing was written"
+            raise ConfigError(f"larger than {LIMIT >> 20} MiB", path=path, hint=hint)
         with open(handle, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -86,12 +86,10 @@ def apply(edit: Edit) -> None:
 def remove_empty_folders(path: str, harness_folder: str) -> None:
     """Removes the folder of a removed file, and its parents up to the harness's own, as long as they are empty."""
     where = os.path.dirname(path)
-    while where == harness_folder or where.startswith(harness_folder.rstrip("/") + "/"):
-        try:
+    with suppress(OSError):
+        while where == harness_folder or where.startswith(harness_folder.rstrip("/") + "/"):
             os.rmdir(where)
-        except OSError:
-            return
-        where = os.path.dirname(where)
+            where = os.path.dirname(where)
 
 
 def _fill(path: str, data: bytes, like: str) -> None:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.errors import ConfigError, SignetSyncError, extra_hint, reason
-from signet_sync.host.harness_settings import files, hook_groups
+from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem, Server, SettingsPlan
-from signet_sync.host.harness_settings.hook_groups import Handler
-from signet_sync.host.harness_settings.program import Program, is_our_server, server_words, workspace_of
-from signet_sync.host.harness_settings.settings_text import SettingsText, found
+from signet_sync.host.harness_settings.program import OURS, Program, is_our_server, server_words, workspace_of
+from signet_sync.host.harness_settings.settings_text import SettingsText, Way, found
 
 NAME = "signet-sync"
 Environ = Mapping[str, str]
+Handler = dict[str, Any]  # in `{"hooks": {EVENT: [{"hooks": [handler, …]}, …]}}`, which three harnesses have
 Data = Mapping[str, Any]
 Flags = Sequence[str] | None  # of our MCP server
 # The events that call us, the words of the first call, and what is wrong with the calls.
@@ -91,7 +92,7 @@ class Harness:
         """
         texts = self._opened(environ, server=flags is not None)
         if self.hooks:
-            hook_groups.merge(texts[self.path(environ)], self._handlers(program))
+            merge(texts[self.path(environ)], self._handlers(program))
         if self.servers and (settings := texts.get(self.servers.path(environ))):
             self.servers.merge(settings, program, flags, environ)
         shipped = self._shipped(program, environ)
@@ -106,7 +107,7 @@ class Harness:
         """
         texts = self._opened(environ)
         if self.hooks:
-            hook_groups.strip(texts[self.path(environ)])
+            strip(texts[self.path(environ)])
         if self.servers and (settings := texts.get(self.servers.path(environ))):
             way = (*self.servers.way(settings.data), NAME)
             if is_our_server(server_words(settings.at(way))):
@@ -147,7 +148,7 @@ class Harness:
         return Condition(self.name, there, path, events, missing, workspace_of(words), all_problems, server, asks=asks)
 
     def _called(self, program: Program, data: Data, environ: Environ) -> Calls:
-        handlers, ours = self._handlers(program), hook_groups.places(data)
+        handlers, ours = self._handlers(program), places(data)
         wrong = [each for place in ours for each in program.problems("hooks", place.words, self.name, environ)]
         calling = [place.event for place in ours]
         known = all(place.own == handlers.get(place.event) for place in ours) and len(calling) == len({*calling})
@@ -197,6 +198,62 @@ class Harness:
             if server or NAME.encode() in (raw or b""):
                 texts[path] = files.opened(path, raw)
         return texts
+
+
+class Place(NamedTuple):
+    """A handler that calls a command: its event, what leads to it, and itself."""
+
+    event: str
+    way: Way
+    own: Handler
+
+    @property
+    def words(self) -> list[str]:
+        """Returns the command's words; empty if a shell could not split them."""
+        try:
+            return shlex.split(str(self.own["command"]))
+        except ValueError:
+            return []
+
+
+def places(data: Mapping[str, Any], command: re.Pattern[str] = OURS) -> list[Place]:
+    """Returns the handlers that call a command, ours by default, in the document's order; other shapes are left out."""
+    there = []
+    hooks = data.get("hooks")
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for position, group in enumerate(groups if isinstance(groups, list) else ()):
+            handlers = group.get("hooks") if isinstance(group, dict) else None
+            for index, handler in enumerate(handlers if isinstance(handlers, list) else ()):
+                if isinstance(handler, dict) and command.search(str(handler.get("command", ""))):
+                    there.append(Place(event, ("hooks", event, position, "hooks", index), handler))
+    return there
+
+
+def merge(settings: SettingsText, wanted: Mapping[str, Handler]) -> None:
+    """Puts one handler of ours at each event, in place of the first; takes the others out. Raises `ConfigError`."""
+    first: dict[str, Way] = {}
+    for place in places(settings.data):
+        first.setdefault(place.event, place.way)
+    surplus = [place for place in places(settings.data) if place.event not in wanted or place.way != first[place.event]]
+    for event, handler in wanted.items():
+        if event in first:
+            settings.put(first[event], handler)
+        else:
+            settings.append(("hooks", event), {"hooks": [handler]})
+    _remove(settings, surplus)
+
+
+def strip(settings: SettingsText, command: re.Pattern[str] = OURS) -> list[Place]:
+    """Takes out the handlers that call a command, and the groups that had only these. Raises `ConfigError`."""
+    gone = places(settings.data, command)
+    _remove(settings, gone)
+    return gone
+
+
+def _remove(settings: SettingsText, gone: list[Place]) -> None:
+    for place in reversed(gone):
+        *group, _, _ = place.way
+        settings.remove(tuple(group) if len(settings.at(place.way[:-1])) == 1 else place.way)
 
 
 def script(name: str, program: Program) -> str:
