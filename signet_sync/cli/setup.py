@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -69,16 +69,22 @@ def setup(
     """
     if not (yes or dry_run) and (context.as_json or not sys.stdin.isatty()):
         raise click.UsageError("setup asks questions: use --yes where none can be answered, or --dry-run to look")
-    omitted = {"hooks": no_hooks, "import": no_import, "index": no_index, "service": no_service}
+    looks: tuple[tuple[str, Callable[[Context], Step], bool], ...] = (
+        ("workspace", _workspace, False),
+        ("hooks", _hooks, no_hooks),
+        ("import", _past, no_import),
+        ("index", _index, no_index),
+        ("service", _service, no_service),
+    )
     quiet = context.as_json or context.quiet
     signet = _signet(context.root)
     for line in [] if quiet else [f"setting up {context.root}", *signet]:
         click.echo(display(line))
     steps = [
         Step(name, SKIPPED, f"left out (--no-{name})")
-        if omitted.get(name)
+        if omitted
         else _attempt(context, Step(name, FAILED, ""), partial(look, context))
-        for name, look in _LOOKS
+        for name, look, omitted in looks
     ]
     for step in steps if not (yes or dry_run) and steps[0].state != FAILED else ():
         if step.state == PLANNED and step.question and not click.confirm(step.question, default=True, err=True):
@@ -172,6 +178,7 @@ def _hooks(context: Context) -> Step:
         else:
             planned.append(one)
     names = [one.harness for one in planned]
+    connecting = f"connect {', '.join(names)}"
 
     def act(step: Step) -> None:
         outcomes = hooks_install.install(root, names, now=iso(context.now_us))
@@ -185,10 +192,10 @@ def _hooks(context: Context) -> Step:
     if not planned:
         return Step("hooks", PRESENT if connected else SKIPPED, _connected(connected), left=tuple(left))
     question = (
-        f"Connect {_listed(names)}? Sessions are recorded when they end, and begin with what is known of the project."
+        f"{connecting.capitalize()}? Sessions are recorded when they end, and begin with what is known of the project."
         f"\n  changes {', '.join(one.path for one in planned)}\n "
     )
-    return Step("hooks", PLANNED, f"connect {_listed(names)}", act, question, tuple(left))
+    return Step("hooks", PLANNED, connecting, act, question, tuple(left))
 
 
 def _past(context: Context) -> Step:
@@ -257,25 +264,11 @@ def _service(context: Context) -> Step:
     return Step("service", PLANNED, "start the service, now and at login", act, question)
 
 
-_LOOKS: tuple[tuple[str, Callable[[Context], Step]], ...] = (
-    ("workspace", _workspace),
-    ("hooks", _hooks),
-    ("import", _past),
-    ("index", _index),
-    ("service", _service),
-)
-
-
 # ── what is said ──
 
 
-def _listed(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
 def _connected(names: list[str]) -> str:
-    return f"{_listed(names)} connected" if names else "no coding agent connected"
+    return f"{', '.join(names)} connected" if names else "no coding agent connected"
 
 
 def _show_step(step: Step) -> None:
@@ -290,14 +283,14 @@ def _next(context: Context, steps: list[Step]) -> list[str]:
     states = {step.name: step.state for step in steps}
     if states["workspace"] == FAILED:
         return []
-    lines = []
+    first = [context.command_line("hooks install auto") + "   # connects coding agents"]
     if states["hooks"] in (DONE, PRESENT):
-        lines.append("start a session: it is recorded, and the next one begins with what is known of its project")
-    elif states["hooks"] != FAILED:
-        lines.append(context.command_line("hooks install auto") + "   # connects coding agents")
-    lines.append(context.command_line("recall 'what is left to do'") + "   # asks what past sessions say")
-    lines.append(context.command_line("status") + "   # shows what is indexed, and what is wrong")
-    return lines
+        first = ["start a session: it is recorded, and the next one begins with what is known of its project"]
+    return [
+        *(first if states["hooks"] != FAILED else ()),
+        context.command_line("recall 'what is left to do'") + "   # asks what past sessions say",
+        context.command_line("status") + "   # shows what is indexed, and what is wrong",
+    ]
 
 
 def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) -> None:
@@ -306,8 +299,7 @@ def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) ->
     if document["dry_run"]:
         click.echo("nothing was done (--dry-run)")
         return
-    failed = [step.name for step in steps if step.state == FAILED]
-    if failed:
+    if failed := [step.name for step in steps if step.state == FAILED]:
         click.secho(f"not done: {', '.join(failed)}; afterwards run {context.command_line('setup')} again", fg="red")
     if document["next"]:
         click.secho("next:", bold=True)
