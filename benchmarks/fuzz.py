@@ -52,7 +52,7 @@ from signet_sync.formats.wikilinks import leaves_workspace, targets
 from signet_sync.graph import nodes
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import ignore, objects
-from signet_sync.host.harness_settings import hook_groups, script_file
+from signet_sync.host.harness_settings import harness
 from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.toml_text import TomlText
 from signet_sync.llm.prompts import clean_sentence, clean_summary, read_sentence, read_summary
@@ -468,10 +468,10 @@ def _settings() -> Sequence[bytes]:
 
 
 def _read_settings(raw: bytes) -> object:
-    script_file.words(raw.decode("utf-8", "replace"))
+    harness.script_words(raw.decode("utf-8", "replace"))
     for read in (
-        lambda: hook_groups.merge(JsonText("x", raw), {"SessionEnd": {"command": "x"}}),
-        lambda: hook_groups.strip(JsonText("x", raw)),
+        lambda: harness.merge(JsonText("x", raw), {"SessionEnd": {"command": "x"}}),
+        lambda: harness.strip(JsonText("x", raw)),
         lambda: TomlText("x", raw).put(("mcp_servers", "ours"), {"command": "x"}),
         lambda: TomlText("x", raw).remove(("mcp_servers", "ours")),
     ):

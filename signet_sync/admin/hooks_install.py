@@ -10,10 +10,11 @@ from functools import partial
 
 import apsw
 
+from signet_sync.admin import signet
 from signet_sync.app.workspace import establish
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
-from signet_sync.host.harness_settings import files, signet_entries
+from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server, SettingsPlan
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
@@ -25,7 +26,6 @@ from signet_sync.storage.safe_paths import require_root
 
 AUTO = "auto"
 _ATTEMPTS = 3
-_NOTHING = SettingsPlan(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,10 @@ class HookOutcome:
 
     harness: str
     before: Condition
-    plan: SettingsPlan = _NOTHING
+    plan: SettingsPlan = SettingsPlan(())  # noqa: RUF009 - it is frozen
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """Whether a harness's hooks work: what arrived from them.
-
-    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
-    """
-
-    transcripts_read: int
-    last_read: str | None
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -83,7 +72,7 @@ def install(
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run, keep=True)
+        outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_fed_root(before), root):
                 _note(state_dir.locate(_fed_root(before)), name, None)
@@ -96,22 +85,15 @@ def install(
 
 
 def uninstall(
-    root: str,
-    names: Iterable[str],
-    *,
-    dry_run: bool = False,
-    environ: Mapping[str, str] = os.environ,
+    root: str, names: Iterable[str], *, dry_run: bool = False, environ: Mapping[str, str] = os.environ
 ) -> list[HookOutcome]:
-    """Removes our hooks and our MCP server from each harness, for whatever workspace, existing or not.
-
-    Raises `OSError`.
-    """
+    """Removes our hooks and our MCP server from each harness, for whatever workspace, existing or not."""
     program = program_for(root)
     outcomes = []
     for name in names:
         harness = HARNESSES[name]
         before = harness.condition(program, environ)
-        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run, keep=False)
+        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
             for edit in outcome.plan.edits:
@@ -140,7 +122,7 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     for name in names:
         condition = HARNESSES[name].condition(program, environ)
         with suppress(SignetSyncError, OSError):  # settings that cannot be read are among the problems
-            condition = replace(condition, signet=signet_entries.found(name, environ).events)
+            condition = replace(condition, signet=signet.found(name, environ).events)
         if condition.signet and is_fed(condition, root) and (pid := daemon_pid(root)) is not None:
             message = f"its sessions go to Signet, too, whose daemon (pid {pid}) runs on this workspace"
             hint = "to take Signet's hooks out: signet-sync migrate signet"
@@ -150,14 +132,18 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     return found
 
 
-def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
-    """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
-    read = _read_lately(database)
-    found = {}
-    for name in names:
-        transcripts, last_read = read.get(name, (0, None))
-        found[name] = Signs(transcripts, last_read)
-    return found
+def transcripts_read(path: str) -> dict[str, tuple[int, str]]:
+    """Returns how many transcripts of a harness were read, and when the last one (ISO 8601), as the index has it."""
+    try:
+        database = Database(path, readonly=True, wait_ms=1000)
+    except (FileNotFoundError, DatabaseError):
+        return {}
+    try:
+        return capture_store.read_lately(database)
+    except apsw.Error:
+        return {}
+    finally:
+        database.connection.close()
 
 
 def program_for(root: str) -> Program:
@@ -170,34 +156,20 @@ def feeds_a_folder(condition: Condition) -> bool:
     return os.path.isdir(_fed_root(condition))
 
 
-def _carried_out(
-    name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool, *, keep: bool
-) -> HookOutcome:
+def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
-    for attempt in range(1, _ATTEMPTS + 1):
+    for _ in range(_ATTEMPTS):
         try:
             planned = plan()
             for edit in planned.edits:
                 if edit.kind != "unchanged" and not dry_run:
-                    files.apply(edit, keep=keep)
+                    files.apply(edit)
             return HookOutcome(name, before, planned)
         except SignetSyncError as error:
-            if attempt == _ATTEMPTS or not isinstance(error, files.Changed):
-                return HookOutcome(name, before, error=error)
-    raise AssertionError("the last attempt returns")
-
-
-def _read_lately(path: str) -> dict[str, tuple[int, str]]:
-    try:
-        database = Database(path, readonly=True, wait_ms=1000)
-    except (FileNotFoundError, DatabaseError):
-        return {}
-    try:
-        return capture_store.read_lately(database)
-    except apsw.Error:
-        return {}
-    finally:
-        database.connection.close()
+            outcome = HookOutcome(name, before, error=error)
+            if not isinstance(error, files.Changed):
+                break
+    return outcome
 
 
 def _same(one: str, other: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from signet_sync.admin import hooks_install
-from signet_sync.admin.hooks_install import HookOutcome, Signs
+from signet_sync.admin.hooks_install import HookOutcome
 from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Group, SharedOption
@@ -37,13 +37,7 @@ def hooks() -> None:
 @hooks.command(short_help="Add the hooks to a harness's settings.")
 @harness_argument
 @click.option("--mcp", is_flag=True, help="Also register the MCP server, which offers the memory as tools.")
-@click.option(
-    "--agent",
-    "agent_id",
-    cls=SharedOption,
-    metavar="ID",
-    help="With --mcp: the agent whose memory is served (default: default).",
-)
+@click.option("--agent", "agent_id", cls=SharedOption, metavar="ID", help="With --mcp: whose memory is served.")
 @click.option("--scope", type=click.Choice(["main", "shared"]), help="With --mcp: which part of it is served.")
 @click.option("--tools", type=click.Choice(["core", "all"]), help="With --mcp: which tools are offered.")
 @dry_run_option
@@ -100,13 +94,24 @@ def status(context: Context, harness: str) -> int:
     """
     names = list(HARNESSES) if harness == hooks_install.AUTO else [harness]
     found = hooks_install.conditions(context.root, names)
-    signs = hooks_install.signs(context.root, names, context.database_path())
+    read = hooks_install.transcripts_read(context.database_path())
+    documents = []
+    for condition in found:
+        count, last = read.get(condition.harness, (0, None))
+        own = {
+            "installed": condition.installed,
+            "missing": condition.missing if condition.events else [],
+            "asks": condition.asks or None,
+            "mcp": _server_document(condition.server),
+            "transcripts_read": count,
+            "last_read": last,
+        }
+        documents.append({key: value for key, value in asdict(condition).items() if key != "server"} | own)
 
     def show() -> None:
         for condition in found:
-            _show_condition(condition, signs[condition.harness])
+            _show_condition(condition, *read.get(condition.harness, (0, None)))
 
-    documents = [_condition_document(condition, signs[condition.harness]) for condition in found]
     context.answer({"harnesses": documents}, show)
     return 0
 
@@ -114,10 +119,8 @@ def status(context: Context, harness: str) -> int:
 def _chosen(harness: str) -> list[str]:
     names = hooks_install.chosen(harness)
     if not names:
-        raise UsageError(
-            "no harness was found on this machine",
-            hint=f"name one to create its settings: {', '.join(HARNESSES)}",
-        )
+        hint = f"name one to create its settings: {', '.join(HARNESSES)}"
+        raise UsageError("no harness was found on this machine", hint=hint)
     return names
 
 
@@ -130,33 +133,35 @@ def _answer(
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     if errors and len(outcomes) == 1:
         raise errors[0]
+    documents = []
+    for outcome in outcomes:
+        document: dict[str, Any] = {
+            "harness": outcome.harness,
+            "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
+            "events": list(outcome.events),
+            "mcp": _server_document(outcome.server),
+            "by_hand": list(outcome.plan.by_hand),
+            "error": None if outcome.error is None else described(outcome.error),
+        }
+        diff = {"diff": "".join(map(_difference, outcome.plan.edits))} if dry_run else {}
+        documents.append(document | diff)
 
     def show_all() -> None:
         for outcome in outcomes:
             if outcome.error is not None:
                 click.echo(display(f"{outcome.harness}: {one_line(outcome.error)}"), err=True)
-        good = [outcome for outcome in outcomes if outcome.error is None]
         if dry_run:
-            _show_diff(good)
+            diff = "".join(document["diff"] for document in documents)
+            click.echo(diff.encode() or "nothing would change", nl=not diff)
         else:
-            show(good)
+            show([outcome for outcome in outcomes if outcome.error is None])
 
-    harnesses = [_document(outcome, dry_run) for outcome in outcomes]
-    context.answer({"workspace": context.root, "dry_run": dry_run, "harnesses": harnesses}, show_all)
+    context.answer({"workspace": context.root, "dry_run": dry_run, "harnesses": documents}, show_all)
     return max((error.exit_code for error in errors), default=0)
-
-
-def _show_diff(outcomes: Sequence[HookOutcome]) -> None:
-    texts = [_difference(edit) for outcome in outcomes for edit in outcome.plan.edits if edit.kind != "unchanged"]
-    for text in texts:
-        click.echo(text.encode(), nl=False)
-    if not texts:
-        click.echo("nothing would change")
 
 
 def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     for outcome in outcomes:
-        click.secho(outcome.harness, bold=True)
         _show_files(outcome)
         click.echo(f"  hooks for {counted(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
         if outcome.server is not None:
@@ -181,27 +186,24 @@ def _server_in_words(server: Server) -> str:
 
 def _show_uninstalled(outcomes: Sequence[HookOutcome]) -> None:
     for outcome in outcomes:
-        if all(edit.kind == "unchanged" for edit in outcome.plan.edits):
+        if any(edit.kind != "unchanged" for edit in outcome.plan.edits):
+            _show_files(outcome)
+        else:
             click.echo(f"{outcome.harness}: nothing to remove from {outcome.before.path}")
-            continue
-        click.secho(outcome.harness, bold=True)
-        _show_files(outcome)
     show_by_hand([f"{o.harness}: {line}" for o in outcomes for line in o.plan.by_hand])
 
 
 def _show_files(outcome: HookOutcome) -> None:
+    click.secho(outcome.harness, bold=True)
     for edit in outcome.plan.edits:
         word = "already up to date" if edit.kind == "unchanged" else edit.kind
         click.echo(display(f"  {edit.path}: {word}"))
 
 
-def _show_condition(condition: Condition, signs: Signs) -> None:
-    if condition.installed:
-        word = "hooks are installed"
-    elif condition.events:
-        word = "some hooks are installed"
-    else:
-        word = "no hooks" if condition.found else "not found on this machine"
+def _show_condition(condition: Condition, count: int, last: str | None) -> None:
+    word = "no hooks" if condition.found else "not found on this machine"
+    if condition.events:
+        word = "hooks are installed" if condition.installed else "some hooks are installed"
     click.echo(display(f"{condition.harness:<12} {word}" + (f"  {condition.path}" if condition.found else "")))
     if condition.events:
         click.echo(f"  events: {', '.join(condition.events)}")
@@ -209,9 +211,8 @@ def _show_condition(condition: Condition, signs: Signs) -> None:
         click.echo(display(f"  MCP server: {_server_in_words(condition.server)}  {condition.server.path}"))
     if condition.signet:
         click.echo(f"  Signet's hooks: {', '.join(condition.signet)}")
-    if condition.events or signs.transcripts_read:
-        read = f"last {signs.last_read}, {signs.transcripts_read} in total" if signs.last_read else "none yet"
-        click.echo(f"  transcripts read: {read}")
+    if condition.events or count:
+        click.echo(f"  transcripts read: {f'last {last}, {count} in total' if last else 'none yet'}")
     if condition.asks:
         click.echo(f"  {condition.asks}")
     for problem in condition.problems:
@@ -220,40 +221,11 @@ def _show_condition(condition: Condition, signs: Signs) -> None:
 
 def _difference(edit: Edit) -> str:
     """Returns an edit as a unified diff."""
-    before, after = (
-        (raw or b"").decode("utf-8", "replace").splitlines(keepends=True) for raw in (edit.before, edit.after)
-    )
-    old, new = ("/dev/null" if raw is None else edit.path for raw in (edit.before, edit.after))
+    raws = (edit.before, edit.after)
+    before, after = ((raw or b"").decode("utf-8", "replace").splitlines(keepends=True) for raw in raws)
+    old, new = ("/dev/null" if raw is None else edit.path for raw in raws)
     lines = difflib.unified_diff(before, after, old, new)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _document(outcome: HookOutcome, dry_run: bool) -> dict[str, Any]:
-    error = outcome.error
-    document: dict[str, Any] = {
-        "harness": outcome.harness,
-        "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
-        "events": list(outcome.events),
-        "mcp": _server_document(outcome.server),
-        "by_hand": list(outcome.plan.by_hand),
-        "error": None if error is None else described(error),
-    }
-    if dry_run:
-        document["diff"] = "".join(_difference(edit) for edit in outcome.plan.edits)
-    return document
-
-
-def _condition_document(condition: Condition, signs: Signs) -> dict[str, Any]:
-    fields = asdict(condition)
-    del fields["server"]
-    return {
-        **fields,
-        "installed": condition.installed,
-        "missing": condition.missing if condition.events else [],
-        "asks": condition.asks or None,
-        "mcp": _server_document(condition.server),
-        **asdict(signs),
-    }
 
 
 def _server_document(server: Server | None) -> dict[str, Any] | None:

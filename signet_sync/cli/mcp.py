@@ -8,9 +8,8 @@ import click
 
 from signet_sync.cli.main import Context, agent_option, pass_context
 from signet_sync.cli.parsing import Command
-from signet_sync.errors import ConfigError
+from signet_sync.errors import ConfigError, extra_hint
 from signet_sync.formats.ids import require_agent
-from signet_sync.host.harness_settings.mcp_server import INSTALL
 
 
 @click.command(cls=Command)
@@ -43,7 +42,7 @@ def mcp(context: Context, scope: str, read_only: bool, tools: str) -> int:
     try:
         import mcp_types  # noqa: F401
     except ImportError:
-        raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=INSTALL) from None
+        raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=extra_hint("mcp")) from None
     from signet_sync.mcp_server import memory as served  # of the extra
     from signet_sync.mcp_server import server, stdio
 

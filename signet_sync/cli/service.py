@@ -26,9 +26,8 @@ def service() -> None:
 
 def unit_of(context: Context) -> dict[str, Any]:
     """Returns what the unit of a workspace says, as `services.install` takes it."""
-    settings = context.settings()
     return {
-        "network": proposer(settings, context.root, os.environ) is not None,
+        "network": proposer(context.settings(), context.root, os.environ) is not None,
         "executable": _executable(),
         "workspace": context.root,
         "name": name_of(context),
@@ -45,8 +44,7 @@ def _executable() -> list[str]:
     script = os.path.join(os.path.dirname(sys.executable), "signet-sync")
     if os.access(script, os.X_OK):
         return [os.path.abspath(script)]
-    found = shutil.which("signet-sync")
-    if found:
+    if found := shutil.which("signet-sync"):
         return [os.path.abspath(found)]
     return [os.path.abspath(sys.executable), "-m", "signet_sync"]
 

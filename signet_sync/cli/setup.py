@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,18 +13,9 @@ import click
 
 from signet_sync.admin import hooks_install
 from signet_sync.capture.stores import transcripts
-from signet_sync.cli import import_, init, reindex
+from signet_sync.cli import import_, init, main, reindex
 from signet_sync.cli import service as service_command
-from signet_sync.cli.main import (
-    Context,
-    described,
-    json_option,
-    one_line,
-    pass_context,
-    show_by_hand,
-    system_error,
-    unwritable,
-)
+from signet_sync.cli.main import Context, described, json_option, one_line, pass_context, show_by_hand
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import ConfigError, SignetSyncError
@@ -37,7 +28,6 @@ from signet_sync.pages.signet_daemon import daemon_pid
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
-_WIDTH = 11
 PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", "absent", "skipped", "failed"
 
 
@@ -45,14 +35,14 @@ PLANNED, DONE, PRESENT, ABSENT, SKIPPED, FAILED = "planned", "done", "present", 
 class Step:
     """One part of the set-up: what is there or will be done (`text`), what carries it out, and what came of it.
 
-    `state` is one of the constants above; a step with a `question` is carried out only after a yes, and its `act`
-    returns the state. `left` is what stays for the person to do.
+    `state` is one of the constants above; a step with a `question` is carried out only after a yes. `left` is what
+    stays for the person to do.
     """
 
     name: str
     state: str
     text: str
-    act: Callable[[Step], str] | None = None
+    act: Callable[[Step], None] | None = None
     question: str = ""
     left: tuple[str, ...] = ()
     error: SignetSyncError | None = None
@@ -79,28 +69,47 @@ def setup(
     """
     if not (yes or dry_run) and (context.as_json or not sys.stdin.isatty()):
         raise click.UsageError("setup asks questions: use --yes where none can be answered, or --dry-run to look")
-    omitted = {"hooks": no_hooks, "import": no_import, "index": no_index, "service": no_service}
+    looks: tuple[tuple[str, Callable[[Context], Step], bool], ...] = (
+        ("workspace", _workspace, False),
+        ("hooks", _hooks, no_hooks),
+        ("import", _past, no_import),
+        ("index", _index, no_index),
+        ("service", _service, no_service),
+    )
     quiet = context.as_json or context.quiet
     signet = _signet(context.root)
     for line in [] if quiet else [f"setting up {context.root}", *signet]:
         click.echo(display(line))
-    steps = [_looked(context, name, look, omitted=omitted) for name, look in _LOOKS]
-    _require_workspace(steps)
-    if not dry_run:
-        for step in steps:
-            _agree(step, yes=yes)
-        for step in steps:
-            _carry_out(context, step)
-            _require_workspace(steps)
-            if not quiet:
-                _show_step(step)
-    elif not quiet:
-        for step in steps:
+    steps = [
+        Step(name, SKIPPED, f"left out (--no-{name})")
+        if omitted
+        else _attempt(context, Step(name, FAILED, ""), partial(look, context))
+        for name, look, omitted in looks
+    ]
+    for step in steps if not (yes or dry_run) and steps[0].state != FAILED else ():
+        if step.state == PLANNED and step.question and not click.confirm(step.question, default=True, err=True):
+            step.state, step.text = SKIPPED, f"left out: {step.text}"
+    for step in steps:
+        if step.state == PLANNED and steps[0].state == FAILED:
+            step.state, step.text = SKIPPED, "needs the workspace"
+        if step.state == PLANNED and step.act is not None and not dry_run:
+            step.state = DONE
+            _attempt(context, step, partial(step.act, step))
+        if not quiet:
             _show_step(step)
     document = {
         "workspace": context.root,
         "dry_run": dry_run,
-        "steps": [_document(step) for step in steps],
+        "steps": [
+            {
+                "step": step.name,
+                "state": step.state,
+                "text": step.text,
+                "left": list(step.left),
+                "error": None if step.error is None else described(step.error),
+            }
+            for step in steps
+        ],
         "signet": signet,
         "models": [model.name for model in installed_models(os.environ)],
         "next": _next(context, steps),
@@ -113,13 +122,14 @@ def setup(
 # ── what is there ──
 
 
-def _looked(context: Context, name: str, look: Callable[[Context], Step], *, omitted: dict[str, bool]) -> Step:
-    if omitted.get(name):
-        return Step(name, SKIPPED, f"left out (--no-{name})")
+def _attempt(context: Context, step: Step, do: Callable[[], Step | None]) -> Step:
+    """Returns the step after a look or an act; an error is its result, so that it keeps no other from being done."""
     try:
-        return look(context)
+        return do() or step
     except (SignetSyncError, OSError) as error:
-        return _failed(context, Step(name, FAILED, ""), error)
+        step.error = error if isinstance(error, SignetSyncError) else main.system_error(error, context.root)
+        step.state = FAILED
+        return step
 
 
 def _signet(root: str) -> list[str]:
@@ -136,14 +146,13 @@ def _workspace(context: Context) -> Step:
     root = context.root
     lacking = [path for path in (MEMORY, SETTINGS) if not os.path.lexists(os.path.join(root, path))]
 
-    def act(step: Step) -> str:
+    def act(step: Step) -> None:
         init.make(root)
         step.text = root
-        return DONE
 
     if os.path.exists(root):
         require_root(root)
-    if closed := unwritable(root):
+    if closed := main.unwritable(root):
         raise closed
     if not lacking:
         return Step("workspace", PRESENT, root)
@@ -169,8 +178,9 @@ def _hooks(context: Context) -> Step:
         else:
             planned.append(one)
     names = [one.harness for one in planned]
+    connecting = f"connect {', '.join(names)}"
 
-    def act(step: Step) -> str:
+    def act(step: Step) -> None:
         outcomes = hooks_install.install(root, names, now=iso(context.now_us))
         good = [outcome for outcome in outcomes if outcome.error is None]
         step.text = _connected([*connected, *(outcome.harness for outcome in good)])
@@ -178,53 +188,47 @@ def _hooks(context: Context) -> Step:
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error
-        return DONE
 
     if not planned:
         return Step("hooks", PRESENT if connected else SKIPPED, _connected(connected), left=tuple(left))
     question = (
-        f"Connect {_listed(names)}? Sessions are recorded when they end, and begin with what is known of the project."
+        f"{connecting.capitalize()}? Sessions are recorded when they end, and begin with what is known of the project."
         f"\n  changes {', '.join(one.path for one in planned)}\n "
     )
-    return Step("hooks", PLANNED, f"connect {_listed(names)}", act, question, tuple(left))
+    return Step("hooks", PLANNED, connecting, act, question, tuple(left))
 
 
 def _past(context: Context) -> Step:
     counts = {name: import_.waiting(context, name) for name in transcripts.installed()}
     waiting = {name: number for name, (number, _) in counts.items() if number}
-    left = tuple(_running(context, name, recent) for name, (_, recent) in counts.items() if recent)
+    again, minutes = context.command_line("setup"), f"{context.settings().capture_idle / 60:.0f} minutes"
+    left = tuple(
+        f"{counted(recent, 'session')} changed in the last {minutes} {'is' if recent == 1 else 'are'} left out;"
+        f" run {again} again later, or: {context.command_line(f'import {name} PATH')}"
+        for name, (_, recent) in counts.items()
+        if recent
+    )
     if not waiting:
         return Step("import", SKIPPED if left else PRESENT, "; ".join(left) or "no past session is left to import")
     total = counted(sum(waiting.values()), "past session")
     each = ", ".join(f"{name} {number}" for name, number in waiting.items())
 
-    def act(step: Step) -> str:
+    def act(step: Step) -> None:
         done = {name: import_.bring(context, name) for name in waiting}
         step.text = f"{counted(sum(one['sessions'] for one in done.values()), 'session')} imported"
         wrong = [(name, text) for name, one in done.items() for text in one["failed"]]
         if wrong:
             name, text = wrong[0]
-            raise ConfigError(
-                f"{len(wrong)} of {total} could not be read, the first one: {text}",
-                hint=f"{context.command_line(f'import {name}')} tries again",
-                code="import-failed",
-            )
-        return DONE
+            message, hint = f"{len(wrong)} of {total} could not be read", context.command_line(f"import {name}")
+            raise ConfigError(f"{message}, the first one: {text}", hint=f"{hint} tries again", code="import-failed")
 
     return Step("import", PLANNED, f"import {total} ({each})", act, f"Import {total} ({each})?", left)
-
-
-def _running(context: Context, harness: str, number: int) -> str:
-    minutes = f"{context.settings().capture_idle / 60:.0f} minutes"
-    again, at_once = context.command_line("setup"), context.command_line(f"import {harness} PATH")
-    left = f"changed in the last {minutes} {'is' if number == 1 else 'are'} left out"
-    return f"{counted(number, 'session')} {left}; run {again} again later, or: {at_once}"
 
 
 def _index(context: Context) -> Step:
     was_there = os.path.exists(context.database_path())
 
-    def act(step: Step) -> str:
+    def act(step: Step) -> None:
         document = reindex.passed(context)
         if document["halted"]:
             raise ConfigError(document["halted"]["message"], hint=document["halted"]["hint"], code="halted")
@@ -234,7 +238,7 @@ def _index(context: Context) -> Step:
         if wrong := counts["invalid"] + counts["violation"]:
             step.left += (f"{counted(wrong, 'file')} with a problem: {context.command_line('doctor')}",)
         same = was_there and counts["unchanged"] == counts["scanned"] and not any(page["changed"] for page in pages)
-        return PRESENT if same else DONE
+        step.state = PRESENT if same else DONE
 
     return Step("index", PLANNED, "index the workspace and write MEMORY.md", act)
 
@@ -247,80 +251,30 @@ def _service(context: Context) -> Step:
         running = context.command_line("run")
         return Step("service", ABSENT, f"neither systemd nor launchd answers here; {running} does its work")
 
-    def act(step: Step) -> str:
+    def act(step: Step) -> None:
         done = services.install(**service_command.unit_of(context))
         step.left += done.by_hand
         step.text = f"{name} runs, and starts at login"
         if not done.running:
-            raise ConfigError(
-                "the service was written and does not run",
-                path=done.path,
-                hint="signet-sync doctor says why; signet-sync run does its work meanwhile",
-                code="service-failed",
-            )
-        return DONE
+            hint = "signet-sync doctor says why; signet-sync run does its work meanwhile"
+            message = "the service was written and does not run"
+            raise ConfigError(message, path=done.path, hint=hint, code="service-failed")
 
     question = "Run signet-sync in the background, now and at login? It keeps index and MEMORY.md up to date."
     return Step("service", PLANNED, "start the service, now and at login", act, question)
 
 
-_LOOKS: tuple[tuple[str, Callable[[Context], Step]], ...] = (
-    ("workspace", _workspace),
-    ("hooks", _hooks),
-    ("import", _past),
-    ("index", _index),
-    ("service", _service),
-)
-
-
-# ── what is done ──
-
-
-def _agree(step: Step, *, yes: bool) -> None:
-    if step.state == PLANNED and step.question and not yes and not click.confirm(step.question, default=True, err=True):
-        step.state, step.text = SKIPPED, f"left out: {step.text}"
-
-
-def _require_workspace(steps: list[Step]) -> None:
-    """Skips what is planned if there is no usable workspace."""
-    if steps[0].state == FAILED:
-        for step in steps:
-            if step.state == PLANNED:
-                step.state, step.text = SKIPPED, "needs the workspace"
-
-
-def _carry_out(context: Context, step: Step) -> None:
-    """Does what was planned; a step that fails keeps none but those without a workspace from being done."""
-    if step.state != PLANNED or step.act is None:
-        return
-    try:
-        step.state = step.act(step)
-    except (SignetSyncError, OSError) as error:
-        _failed(context, step, error)
-
-
-def _failed(context: Context, step: Step, error: SignetSyncError | OSError) -> Step:
-    step.error = error if isinstance(error, SignetSyncError) else system_error(error, context.root)
-    step.state = FAILED
-    return step
-
-
 # ── what is said ──
 
 
-def _listed(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
 def _connected(names: list[str]) -> str:
-    return f"{_listed(names)} connected" if names else "no coding agent connected"
+    return f"{', '.join(names)} connected" if names else "no coding agent connected"
 
 
 def _show_step(step: Step) -> None:
     words = {DONE: "", PRESENT: "in place: ", PLANNED: "would ", ABSENT: "", SKIPPED: "", FAILED: "failed: "}
     text = one_line(step.error) if step.error is not None else step.text
-    line = f"{step.name:<{_WIDTH}}{words[step.state]}{text}"
+    line = f"{step.name:<11}{words[step.state]}{text}"
     click.secho(display(line), fg="red" if step.state == FAILED else None)
 
 
@@ -329,14 +283,14 @@ def _next(context: Context, steps: list[Step]) -> list[str]:
     states = {step.name: step.state for step in steps}
     if states["workspace"] == FAILED:
         return []
-    lines = []
+    first = [context.command_line("hooks install auto") + "   # connects coding agents"]
     if states["hooks"] in (DONE, PRESENT):
-        lines.append("start a session: it is recorded, and the next one begins with what is known of its project")
-    elif states["hooks"] != FAILED:
-        lines.append(context.command_line("hooks install auto") + "   # connects coding agents")
-    lines.append(context.command_line("recall 'what is left to do'") + "   # asks what past sessions say")
-    lines.append(context.command_line("status") + "   # shows what is indexed, and what is wrong")
-    return lines
+        first = ["start a session: it is recorded, and the next one begins with what is known of its project"]
+    return [
+        *(first if states["hooks"] != FAILED else ()),
+        context.command_line("recall 'what is left to do'") + "   # asks what past sessions say",
+        context.command_line("status") + "   # shows what is indexed, and what is wrong",
+    ]
 
 
 def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) -> None:
@@ -345,20 +299,9 @@ def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) ->
     if document["dry_run"]:
         click.echo("nothing was done (--dry-run)")
         return
-    failed = [step.name for step in steps if step.state == FAILED]
-    if failed:
+    if failed := [step.name for step in steps if step.state == FAILED]:
         click.secho(f"not done: {', '.join(failed)}; afterwards run {context.command_line('setup')} again", fg="red")
     if document["next"]:
         click.secho("next:", bold=True)
     for line in document["next"]:
         click.echo(f"  {line}")
-
-
-def _document(step: Step) -> dict[str, Any]:
-    return {
-        "step": step.name,
-        "state": step.state,
-        "text": step.text,
-        "left": list(step.left),
-        "error": None if step.error is None else described(step.error),
-    }

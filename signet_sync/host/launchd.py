@@ -14,7 +14,6 @@ from xml.parsers.expat import ExpatError
 from signet_sync.host.folders import home
 from signet_sync.host.service_manager import (
     BASE_NAME,
-    TEMPLATES,
     ProgramResult,
     ServiceChange,
     ServiceState,
@@ -33,14 +32,9 @@ def render(run: Sequence[str], name: str, environment: Mapping[str, str]) -> str
     """Returns the text of an agent; see `service.render`."""
     for word in (*run, *environment.values()):
         check_nameable(word)
-    unit = plistlib.loads(template(TEMPLATES["launchd"]).encode("utf-8"))
+    unit = plistlib.loads(template("dev.signet-sync.agent.plist").encode("utf-8"))
     log = os.path.join(os.path.expanduser("~"), "Library", "Logs", name + ".log")
-    unit |= {
-        "Label": _label(name),
-        "ProgramArguments": list(run),
-        "StandardOutPath": log,
-        "StandardErrorPath": log,
-    }
+    unit |= {"Label": _label(name), "ProgramArguments": list(run), "StandardOutPath": log, "StandardErrorPath": log}
     unit["EnvironmentVariables"] |= environment
     return plistlib.dumps(unit, sort_keys=False).decode("utf-8")
 
@@ -98,14 +92,6 @@ def _active(label: str, environ: Mapping[str, str]) -> bool | None:
     return "state = running" in call(["launchctl", "print", f"{_domain()}/{label}"], environ).out
 
 
-def _our_agents(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    folder = _agents_folder(environ)
-    for file in names_in(folder):
-        found = re.fullmatch(rf"{re.escape(BASE_LABEL)}(?:\.(.+))?\.plist", file)
-        if found:
-            yield "-".join(filter(None, (BASE_NAME, found[1]))), os.path.join(folder, file)
-
-
 def answers(environ: Mapping[str, str]) -> bool:
     """Returns whether launchd answers for this user."""
     return call(["launchctl", "print", _domain()], environ).ok
@@ -122,24 +108,24 @@ def started(path: str) -> list[str]:
 
 def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
     """Yields all our agents of this user."""
-    for name, path in _our_agents(environ):
-        workspace = option_value(started(path), "--workspace")
-        # launchd starts what is in the folder at the next login unless it was disabled by hand.
-        yield ServiceState(name, workspace, path, True, _active(_label(name), environ))
+    folder = _agents_folder(environ)
+    for file in names_in(folder):
+        if found := re.fullmatch(rf"{re.escape(BASE_LABEL)}(?:\.(.+))?\.plist", file):
+            name, path = "-".join(filter(None, (BASE_NAME, found[1]))), os.path.join(folder, file)
+            workspace = option_value(started(path), "--workspace")
+            # launchd starts what is in the folder at the next login unless it was disabled by hand.
+            yield ServiceState(name, workspace, path, True, _active(_label(name), environ))
 
 
 def restart_command(state: ServiceState) -> str:
     """Returns what a person types to start or restart an agent."""
-    return shlex.join(_kickstart(state))
+    return shlex.join(["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"])
 
 
 def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
     """Starts or restarts an agent."""
     steps = Steps()
     _bootstrap(state.path, environ)  # fails if it is loaded, without harm
-    steps.record(call(_kickstart(state), environ), restart_command(state), f"started {state.name}")
+    command = restart_command(state)
+    steps.record(call(shlex.split(command), environ), command, f"started {state.name}")
     return steps.change("launchd", state.path, running=_active(_label(state.name), environ) is True)
-
-
-def _kickstart(state: ServiceState) -> list[str]:
-    return ["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"]

@@ -6,8 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-
-_MICROSECONDS = 1_000_000
+from contextlib import suppress
 
 
 class Notifier:
@@ -17,7 +16,9 @@ class Notifier:
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._address = _address(environ.get("NOTIFY_SOCKET", ""))
+        name = environ.get("NOTIFY_SOCKET", "")
+        abstract = name.startswith("@") and len(name) > 1
+        self._address = "\0" + name[1:] if abstract else name if name.startswith("/") else None
         self._interval = _interval(environ)
 
     def ready(self) -> None:
@@ -47,19 +48,10 @@ class Notifier:
     def _send(self, message: str) -> None:
         if self._address is None:
             return
-        try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-                # A manager whose queue is full must not delay the agent; a later message gets through.
-                channel.setblocking(False)
-                channel.sendto(message.encode("utf-8", "replace"), self._address)
-        except OSError:
-            return
-
-
-def _address(name: str) -> str | None:
-    if name.startswith("@") and len(name) > 1:
-        return "\0" + name[1:]
-    return name if name.startswith("/") else None
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            # A manager whose queue is full must not delay the agent; a later message gets through.
+            channel.setblocking(False)
+            channel.sendto(message.encode("utf-8", "replace"), self._address)
 
 
 def _interval(environ: Mapping[str, str]) -> float | None:
@@ -69,6 +61,4 @@ def _interval(environ: Mapping[str, str]) -> float | None:
         meant_for = int(environ.get("WATCHDOG_PID", os.getpid()))
     except (KeyError, ValueError):
         return None
-    if limit <= 0 or meant_for != os.getpid():
-        return None
-    return limit / _MICROSECONDS / 2
+    return limit / 2_000_000 if limit > 0 and meant_for == os.getpid() else None  # the limit is in microseconds

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from signet_sync.errors import UsageError
 from signet_sync.host import launchd, systemd
@@ -113,19 +114,12 @@ def missing_program(state: ServiceState, environ: Mapping[str, str] = os.environ
     words = launchd.started(state.path) if _is_macos() else systemd.started(state.name, state.path, environ)
     if not words or not os.path.isabs(words[0]):
         return None
-    needed = filter(None, (words[0], _interpreter(words[0])))
+    needed, first = [words[0]], b""
+    with suppress(OSError), open(words[0], "rb") as file:
+        first = file.readline(4096)
+    if first.startswith(b"#!"):
+        needed += [os.fsdecode(word) for word in first[2:].split()[:1]]
     return next((path for path in needed if not os.access(path, os.X_OK)), None)
-
-
-def _interpreter(script: str) -> str | None:
-    """Returns the interpreter that a script's first line names, or None."""
-    try:
-        with open(script, "rb") as file:
-            first = file.readline(4096)
-    except OSError:
-        return None
-    words = first.removeprefix(b"#!").split()
-    return os.fsdecode(words[0]) if first.startswith(b"#!") and words else None
 
 
 def _is_macos() -> bool:

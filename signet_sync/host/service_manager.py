@@ -22,10 +22,6 @@ from signet_sync.storage.durable import publish, unlink
 
 Kind = Literal["systemd", "launchd"]
 BASE_NAME = "signet-sync"
-TEMPLATES: Mapping[Kind, str] = {
-    "systemd": "signet-sync.service",
-    "launchd": "dev.signet-sync.agent.plist",
-}
 TIMEOUT = 30.0
 
 
@@ -111,19 +107,15 @@ def template(name: str) -> str:
         with open(path, encoding="utf-8") as handle:
             return handle.read()
     except FileNotFoundError as error:
-        raise SignetSyncError(
-            "the unit is not part of this installation", path=path, hint="install signet-sync again"
-        ) from error
+        hint = "install signet-sync again"
+        raise SignetSyncError("the unit is not part of this installation", path=path, hint=hint) from error
 
 
 def check_nameable(text: str) -> None:
     """Raises `UsageError` for a path that no unit can contain."""
     if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in text):
-        raise UsageError(
-            "a service cannot name a path with control characters or broken text",
-            path=text,
-            hint="rename the folder, or start `signet-sync run` by other means",
-        )
+        hint = "rename the folder, or start `signet-sync run` by other means"
+        raise UsageError("a service cannot name a path with control characters or broken text", path=text, hint=hint)
 
 
 def user_name() -> str:
@@ -139,10 +131,13 @@ def call(command: Sequence[str], environ: Mapping[str, str], timeout: float = TI
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
         return ProgramResult(False, "", f"there is no {command[0]} on this machine")
+    # `su` and cron lose the variable that locates a user's manager and bus.
+    folder = f"/run/user/{os.getuid()}"
+    known = {"XDG_RUNTIME_DIR": folder} if os.path.isdir(folder) else {}
     try:
         ended = subprocess.run(
             [program, *command[1:]],
-            env=with_runtime_folder(environ),
+            env=known | dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout,
@@ -152,17 +147,8 @@ def call(command: Sequence[str], environ: Mapping[str, str], timeout: float = TI
         return ProgramResult(False, "", f"{command[0]} did not answer within {timeout:g} s")
     except OSError as error:
         return ProgramResult(False, "", f"{command[0]}: {error.strerror}")
-    said = ended.stderr.decode("utf-8", "replace").split("\n")[0].strip()
-    return ProgramResult(
-        ended.returncode == 0, ended.stdout.decode("utf-8", "replace"), said or f"exit {ended.returncode}"
-    )
-
-
-def with_runtime_folder(environ: Mapping[str, str]) -> dict[str, str]:
-    """Adds the variable that locates a user's manager and bus, which `su` and cron lose."""
-    folder = f"/run/user/{os.getuid()}"
-    known = {"XDG_RUNTIME_DIR": folder} if os.path.isdir(folder) else {}
-    return known | dict(environ)
+    out, err = (raw.decode("utf-8", "replace") for raw in (ended.stdout, ended.stderr))
+    return ProgramResult(ended.returncode == 0, out, err.split("\n")[0].strip() or f"exit {ended.returncode}")
 
 
 def option_value(words: Sequence[str], flag: str) -> str | None:

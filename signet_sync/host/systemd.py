@@ -10,13 +10,11 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from signet_sync.errors import UsageError
 from signet_sync.host.folders import home
 from signet_sync.host.service_manager import (
     BASE_NAME,
-    TEMPLATES,
     TIMEOUT,
     ProgramResult,
     ServiceChange,
@@ -31,38 +29,7 @@ from signet_sync.host.service_manager import (
 )
 
 _START_TIMEOUT = 60.0
-_HEADER = """\
-# Written by `signet-sync service install`, which replaces it; changes belong into drop-ins.
-
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Manager:
-    """The user's own service manager."""
-
-    environ: Mapping[str, str]
-
-    @property
-    def folder(self) -> str:
-        config = self.environ.get("XDG_CONFIG_HOME") or os.path.join(home(self.environ), ".config")
-        return os.path.join(config, "systemd", "user")
-
-    def call(self, *arguments: str, timeout: float = TIMEOUT) -> ProgramResult:
-        return call(["systemctl", "--user", *arguments], self.environ, timeout)
-
-    def command(self, *arguments: str) -> str:
-        """Returns the same call, for a person to type."""
-        return shlex.join(["systemctl", "--user", *arguments])
-
-    def facts(self, unit: str) -> dict[str, str]:
-        """Returns properties of a unit; empty if the manager is not available."""
-        answer = self.call("show", unit, "--property=ActiveState,SubState,UnitFileState")
-        pairs = (line.partition("=") for line in answer.out.splitlines()) if answer.ok else ()
-        return {key: value for key, _, value in pairs}
-
-    def is_active(self, unit: str) -> bool | None:
-        return _active(self.facts(unit))
+_HEADER = "# Written by `signet-sync service install`, which replaces it; changes belong into drop-ins.\n\n"
 
 
 def systemd_quote(text: str) -> str:
@@ -85,7 +52,7 @@ def render(executable: Sequence[str], workspace: str, environment: Mapping[str, 
             path=executable[0],
             hint="install signet-sync elsewhere, or start `signet-sync run` by other means",
         )
-    shipped = template(TEMPLATES["systemd"])
+    shipped = template("signet-sync.service")
     run = [*executable, "--workspace", workspace, "run"]
     lines = {
         "Description": [f"signet-sync ({workspace.replace('%', '%%')})"],
@@ -107,83 +74,78 @@ def render(executable: Sequence[str], workspace: str, environment: Mapping[str, 
 
 def install(text: str, *, name: str, run: Sequence[str], environ: Mapping[str, str]) -> ServiceChange:
     """Writes, enables and starts a unit."""
-    manager, unit, steps = _Manager(environ), f"{name}.service", Steps()
-    path = os.path.join(manager.folder, unit)
+    unit, steps = f"{name}.service", Steps()
+    path = os.path.join(_folder(environ), unit)
     steps.write(path, text)
-    if not steps.record(manager.call("daemon-reload"), manager.command("daemon-reload")):
+    if not steps.record(_call(environ, "daemon-reload"), _command("daemon-reload")):
         # In a crontab a percent sign ends the command.
         line = "@reboot " + shlex.join(run).replace("%", "\\%")
         steps.by_hand += [
-            manager.command("enable", "--now", unit),
+            _command("enable", "--now", unit),
             "# or, on a machine without systemd, now and at every start:",
             f"nohup {shlex.join(run)} >/dev/null 2>&1 &",
             f"(crontab -l 2>/dev/null; printf '%s\\n' {shlex.quote(line)}) | crontab -",
         ]
         return steps.change("systemd", path, running=False)
-    steps.record(manager.call("enable", unit), manager.command("enable", unit), f"enabled {unit}")
-    answer = manager.call("restart", unit, timeout=_START_TIMEOUT)
-    if not steps.record(answer, manager.command("status", unit), f"started {unit}"):
+    steps.record(_call(environ, "enable", unit), _command("enable", unit), f"enabled {unit}")
+    answer = _call(environ, "restart", unit, timeout=_START_TIMEOUT)
+    if not steps.record(answer, _command("status", unit), f"started {unit}"):
         steps.by_hand.append(f"journalctl --user -e -u {unit}")
     if not lingering(environ):
         steps.by_hand += [
             "# it runs while you are logged in; lingering lets it run from boot on and after logging out:",
             shlex.join(["loginctl", "enable-linger", user_name()]),
         ]
-    return steps.change("systemd", path, running=manager.is_active(unit) is True)
+    return steps.change("systemd", path, running=_active(_facts(environ, unit)) is True)
 
 
 def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
     """Stops, disables and removes a unit; the user's drop-ins are kept."""
-    manager, unit, steps = _Manager(environ), f"{name}.service", Steps()
-    path = os.path.join(manager.folder, unit)
+    unit, steps = f"{name}.service", Steps()
+    path = os.path.join(_folder(environ), unit)
     if not os.path.lexists(path) and "@" not in name:  # an instance of the template has no file of its own
         return ServiceChange("systemd", None, (f"there is no {path}",), (), False)
     disable = ("disable", "--now", unit)
-    steps.record(manager.call(*disable), manager.command(*disable), f"stopped {unit}")
+    steps.record(_call(environ, *disable), _command(*disable), f"stopped {unit}")
     steps.remove(path)
-    steps.record(manager.call("daemon-reload"), manager.command("daemon-reload"))
+    steps.record(_call(environ, "daemon-reload"), _command("daemon-reload"))
     # Only a failed unit is still listed now; for any other this fails, without harm.
-    manager.call("reset-failed", unit)
-    return steps.change("systemd", path, running=manager.is_active(unit) is True)
+    _call(environ, "reset-failed", unit)
+    return steps.change("systemd", path, running=_active(_facts(environ, unit)) is True)
 
 
 def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
     """Yields all our units of this user; an enabled instance of the template counts, the template does not."""
-    manager = _Manager(environ)
     ours = re.compile(rf"{BASE_NAME}(-[a-z0-9-]+-[0-9a-f]{{8}}|@.+)?\.service")
     seen: set[str] = set()
-    for folder in (manager.folder, os.path.join(manager.folder, "default.target.wants")):
+    for folder in (_folder(environ), os.path.join(_folder(environ), "default.target.wants")):
         for file in names_in(folder):
             if not ours.fullmatch(file) or file in seen:
                 continue
             seen.add(file)
-            name, path, facts = file.removesuffix(".service"), os.path.join(folder, file), manager.facts(file)
+            name, path, facts = file.removesuffix(".service"), os.path.join(folder, file), _facts(environ, file)
             state = facts.get("UnitFileState")
-            yield ServiceState(
-                name=name,
-                workspace=option_value(started(name, path, environ), "--workspace"),
-                path=path,
-                enabled=state.startswith("enabled") if state else None,
-                active=_active(facts),
-            )
+            enabled = state.startswith("enabled") if state else None
+            workspace = option_value(started(name, path, environ), "--workspace")
+            yield ServiceState(name, workspace, path, enabled, _active(facts))
 
 
 def restart_command(state: ServiceState) -> str:
     """Returns what a person types to start or restart a unit."""
-    return _Manager({}).command("restart", f"{state.name}.service")
+    return _command("restart", f"{state.name}.service")
 
 
 def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
     """Starts or restarts a unit, including one that systemd gave up."""
-    manager, unit, steps = _Manager(environ), f"{state.name}.service", Steps()
-    manager.call("reset-failed", unit)  # fails if the unit has not failed, without harm
-    steps.record(manager.call("restart", unit, timeout=_START_TIMEOUT), restart_command(state), f"started {unit}")
-    return steps.change("systemd", state.path, running=manager.is_active(unit) is True)
+    unit, steps = f"{state.name}.service", Steps()
+    _call(environ, "reset-failed", unit)  # fails if the unit has not failed, without harm
+    steps.record(_call(environ, "restart", unit, timeout=_START_TIMEOUT), restart_command(state), f"started {unit}")
+    return steps.change("systemd", state.path, running=_active(_facts(environ, unit)) is True)
 
 
 def answers(environ: Mapping[str, str]) -> bool:
     """Returns whether the user's own manager answers."""
-    return _Manager(environ).call("show", "--property=Version").ok
+    return _call(environ, "show", "--property=Version").ok
 
 
 def lingering(environ: Mapping[str, str]) -> bool | None:
@@ -208,6 +170,27 @@ def started(name: str, path: str, environ: Mapping[str, str]) -> list[str]:
     place = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), instance).encode("latin-1", "replace")
     specifiers = {"h": home(environ), "f": "/" + os.fsdecode(place)}
     return [re.sub("%(.)", lambda found: specifiers.get(found[1], found[1]), word) for word in words]
+
+
+def _folder(environ: Mapping[str, str]) -> str:
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config")
+    return os.path.join(config, "systemd", "user")
+
+
+def _call(environ: Mapping[str, str], *arguments: str, timeout: float = TIMEOUT) -> ProgramResult:
+    return call(["systemctl", "--user", *arguments], environ, timeout)
+
+
+def _command(*arguments: str) -> str:
+    """Returns the same call, for a person to type."""
+    return shlex.join(["systemctl", "--user", *arguments])
+
+
+def _facts(environ: Mapping[str, str], unit: str) -> dict[str, str]:
+    """Returns properties of a unit; empty if the manager is not available."""
+    answer = _call(environ, "show", unit, "--property=ActiveState,SubState,UnitFileState")
+    pairs = (line.partition("=") for line in answer.out.splitlines()) if answer.ok else ()
+    return {key: value for key, _, value in pairs}
 
 
 def _active(facts: Mapping[str, str]) -> bool | None:

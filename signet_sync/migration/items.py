@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -21,10 +22,14 @@ EMPTY = "no words in it"
 NOTHING_ELSE = "nothing but a secret"
 TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
 NO_AGENT = "its agent has a name that is not allowed here"
+NO_STATEMENT = "a row of a table, or a list of hashtags"
 
 _LONGEST_TAG = 256
 _NO_TAG = late(r"[^\w/-]+")
 _MARK = late(r"\[REDACTED:([^\]\s]{1,64})\]")
+_ROW = late(r"(?:[^|]*:)?\s*\|.*\|\s*")
+_HASHTAG = late(r"(?<!\S)#[\w/-]+")
+_OF_HASHTAGS = late(r"(?:^|:|\btags?|\bhashtags?)\W*$", re.IGNORECASE)
 
 
 class Item(NamedTuple):
@@ -54,6 +59,17 @@ def kind_of(given: str) -> str:
     """Returns the type of a memory that has the name of another program's type, else `note`."""
     name = given.strip().lower()
     return name if name in TYPES else "note"
+
+
+def statement(text: str) -> str:
+    """Returns a text of a note without the rows of tables and the lists of hashtags: these state nothing."""
+    kept = []
+    for line in text.split("\n"):
+        tags, rest = len(_HASHTAG.findall(line)), _HASHTAG.sub("", line)
+        lists = tags and (tags > len(rest.split()) or _OF_HASHTAGS.search(rest) is not None)
+        if not (lists or _ROW.fullmatch(line)):
+            kept.append(line)
+    return "\n".join(kept).strip()
 
 
 def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from signet_sync.errors import Halted
 from signet_sync.formats.session_token import token_of
 from signet_sync.migration import basic_memory, claude_mem, mem0_export, openclaw_memory, signet_database
-from signet_sync.migration.items import FILES, Item
+from signet_sync.migration.items import FILES, NO_STATEMENT, Item, statement
 from signet_sync.migration.report import Report
 from signet_sync.migration.signet import SignetMigration
 from signet_sync.migration.writer import MemoryWriter
@@ -43,7 +43,11 @@ def bring(workspace: Workspace, program: str, path: str, now_us: int, *, write: 
     """
     report = Report(path, dry_run=not write)
     writer = MemoryWriter(workspace, report, now_us, write=write)
-    items = [found._replace(origin=("", program)) for found in READERS[program](path, now_us)]
+    items = []
+    for found in READERS[program](path, now_us):
+        said = found.text if found.account == FILES else statement(found.text)
+        empty = NO_STATEMENT if found.text.strip() and not said else ""
+        items.append(found._replace(text=said, origin=("", program), left=found.left or empty))
     at = sorted((place for place, one in enumerate(items) if not one.left), key=lambda place: -items[place].at_us)
     for place in at[MOST_ITEMS:] if not every else ():
         items[place] = items[place]._replace(left=_OLDER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,10 +12,8 @@ from signet_sync.formats.snapshot import Trouble
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.vault import Root
 
-# Deaths in a row while the same file was processed, after which the file is skipped.
-MOST = 2
-# Bytes from which a file is the likeliest cause if memory runs out after everything was read.
-_LARGE = 8 << 20
+MOST = 2  # deaths in a row while the same file was processed, after which the file is skipped
+_LARGE = 8 << 20  # bytes from which a file is the likeliest cause if memory runs out after everything was read
 _IN_HAND, _LIST = "in-hand", "perils.json"
 _ROOM = 512  # bytes for a path: a name has 255 at most
 OUT_OF_MEMORY = (MemoryError, apsw.NoMemError)
@@ -32,9 +29,8 @@ class Quarantine:
     def __init__(self, folder: str, *, records_crashes: bool, from_scratch: bool = False) -> None:
         self._folder = folder
         self._records_crashes = records_crashes
-        self._deaths = {} if from_scratch else _read(folder)
-        self._from_scratch = from_scratch
-        self._more = False
+        self._known = _read(folder)
+        self._deaths = {} if from_scratch else dict(self._known)
         self._handle: int | None = None
         self._held: set[str] = set()
         self._largest = (0, "")
@@ -45,25 +41,25 @@ class Quarantine:
         try:
             yield
         except OUT_OF_MEMORY:
-            self._let_go()
+            self._close(keep=True)
             raise
         except BaseException:
-            self._lay_down()
+            self._close()
             raise
-        self._lay_down()
-        self._forget_survived()
+        self._close()
+        left = {path: known for path, known in self._deaths.items() if path not in self._held}
+        if left != self._known:
+            _write(self._folder, left)
 
     def hold(self, path: str) -> None:
         """Records that this file is read next."""
         if not self._records_crashes:
             return
-        if self._handle is None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-            with suppress(OSError):
+        with suppress(OSError):
+            if self._handle is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
                 self._handle = os.open(os.path.join(self._folder, _IN_HAND), flags, 0o600)
-        if self._handle is not None:
-            with suppress(OSError):
-                os.pwrite(self._handle, os.fsencode(path).ljust(_ROOM, b"\0"), 0)
+            os.pwrite(self._handle, os.fsencode(path).ljust(_ROOM, b"\0"), 0)
         self._held.add(path)
 
     def took(self, path: str, size: int) -> None:
@@ -76,10 +72,8 @@ class Quarantine:
 
     def died_of(self, root: str, path: str) -> None:
         """Quarantines a file that killed workers."""
-        state = _state(root, path)
-        if state is not None:
+        if (state := _state(root, path)) is not None:
             self._deaths[path] = [MOST, *state]
-            self._more = True
 
     def all_read(self) -> None:
         """Records the largest file as the likely cause of a later crash, or no file if none is large."""
@@ -87,38 +81,25 @@ class Quarantine:
         if size >= _LARGE:
             self.hold(path)
         else:
-            self._lay_down()
+            self._close()
 
     def left_alone(self, root: Root, path: str) -> Trouble | None:
         """Returns why a file is skipped, as long as it is unchanged."""
-        known = self._deaths.get(path)
-        if known is None or known[0] < MOST:
-            return None
-        signature = files.signatures(root, [path]).get(path)
-        if signature is None or [signature.size, signature.mtime_ns] != known[1:]:
+        deaths, *state = self._deaths.get(path, [0])
+        signature = files.signatures(root, [path]).get(path) if deaths >= MOST else None
+        if signature is None or [signature.size, signature.mtime_ns] != state:
             return None
         self._held.discard(path)
-        message = (
-            f"the agent died {known[0]} times while it read this file; it is left alone until it changes"
-            " (signet-sync reindex --full tries it again)"
-        )
-        return Trouble("unreadable", message, signature)
+        message = f"the agent died {deaths} times while it read this file; it is left alone until it changes"
+        return Trouble("unreadable", f"{message} (signet-sync reindex --full tries it again)", signature)
 
-    def _let_go(self) -> None:
+    def _close(self, *, keep: bool = False) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-    def _lay_down(self) -> None:
-        if self._handle is not None:
-            self._let_go()
             with suppress(OSError):
-                os.unlink(os.path.join(self._folder, _IN_HAND))
-
-    def _forget_survived(self) -> None:
-        left = {path: known for path, known in self._deaths.items() if path not in self._held}
-        if self._from_scratch or self._more or left != self._deaths:
-            _write(self._folder, left)
+                if not keep:
+                    os.unlink(os.path.join(self._folder, _IN_HAND))
 
 
 def account(root: str, folder: str) -> str | None:
@@ -148,13 +129,8 @@ def _state(root: Root, path: str) -> list[int] | None:
 
 def _read(folder: str) -> dict[str, list[int]]:
     """Returns deaths in a row, size and time, by path."""
-    try:
-        with open(os.path.join(folder, _LIST), "rb") as file:
-            found = json.loads(file.read(1 << 20))
-    except (OSError, ValueError):
-        return {}
-    entries = found.items() if isinstance(found, dict) else ()
-    sound = {path: known for path, known in entries if isinstance(known, list) and len(known) == 3}
+    found = state_dir.read_json(os.path.join(folder, _LIST)) or {}
+    sound = {path: known for path, known in found.items() if isinstance(known, list) and len(known) == 3}
     return {path: known for path, known in sound.items() if all(isinstance(each, int) for each in known)}
 
 

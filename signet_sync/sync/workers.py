@@ -27,15 +27,11 @@ Value = TypeVar("Value")
 Answer = TypeVar("Answer")
 Reply = list[tuple[str, Any]]  # for each value: where the function failed, and its answer
 
-# More would wait for the one process that writes.
-MOST = 4
-# After so many deaths nothing is given to workers any more.
-_DEATHS = 8
+_MOST = 4  # more would wait for the one process that writes
+_DEATHS = 8  # after so many nothing is given to workers any more
 _VALUES = 16  # of one piece
-# Seconds for one piece. The largest possible file takes three.
-LONGEST = 60.0
-# Seconds between two calls of `alive` while the pass waits.
-_STEP = 0.2
+LONGEST = 60.0  # seconds for one piece; the largest possible file takes three
+_STEP = 0.2  # seconds between two calls of `alive` while the pass waits
 
 
 def useful() -> int:
@@ -44,7 +40,7 @@ def useful() -> int:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
         cores = os.cpu_count() or 1
-    return min(cores, MOST) if cores > 1 else 0
+    return min(cores, _MOST) if cores > 1 else 0
 
 
 class Workers:
@@ -70,10 +66,11 @@ class Workers:
     def __bool__(self) -> bool:
         return self._count > 0
 
-    def start(self) -> None:
-        """Starts the processes."""
+    def start(self) -> _Pool | None:
+        """Returns the processes, which the first call starts; None where there can be none."""
         if self and self._pool is None:
             self._pool = self._started(self._count)
+        return self._pool
 
     def give(
         self, function: Callable[[Value], Answer | None], values: Iterable[tuple[Key, Value]]
@@ -82,17 +79,19 @@ class Workers:
         given: Given[Key, Value, Answer] = Given(self, function)
         rest = iter(values)
         while self and (piece := list(islice(rest, _VALUES))):
-            self.start()
-            if self._pool is not None:
-                given.pieces.append((piece, self._pool, self._pool.submit(function, [value for _, value in piece])))
+            if (pool := self.start()) is not None:
+                given.pieces.append((piece, pool, pool.submit(function, [value for _, value in piece])))
         return given
 
     def reply(self, pool: _Pool, future: Future[Reply] | None, alive: Alive) -> Reply | None:
         """Waits for the answers to a piece; None if a worker died, or was killed because it took too long."""
         found = pool.wait(future, alive, self.failures)
-        if found is None and pool is self._pool:
-            self._bury(pool)
-            self._pool = None
+        if found is None and pool in (self._pool, self._single):
+            pool.end()
+            self._pool, self._single = (None if each is pool else each for each in (self._pool, self._single))
+            self._deaths += 1
+            if self._deaths >= _DEATHS:
+                self._count = 0
         return found
 
     def alone(self, function: Callable[[Any], Any], value: object, alive: Alive) -> Reply | None:
@@ -102,11 +101,7 @@ class Workers:
             if self._single is None or self._single.wait(self._single.submit(len, []), alive, self.failures) is None:
                 self._count = 0  # one that does not even start did not die over a value
                 return []
-        found = self._single.wait(self._single.submit(function, [value]), alive, self.failures)
-        if found is None:
-            self._bury(self._single)
-            self._single = None
-        return found
+        return self.reply(self._single, self._single.submit(function, [value]), alive)
 
     def _started(self, count: int) -> _Pool | None:
         try:
@@ -114,12 +109,6 @@ class Workers:
         except (OSError, ImportError, NotImplementedError):
             self._count = 0
             return None
-
-    def _bury(self, pool: _Pool) -> None:
-        pool.end()
-        self._deaths += 1
-        if self._deaths >= _DEATHS:
-            self._count = 0
 
 
 class Given(Generic[Key, Value, Answer]):
@@ -137,10 +126,12 @@ class Given(Generic[Key, Value, Answer]):
             piece, pool, future = self.pieces.popleft()
             reply = self._workers.reply(pool, future, alive)
             for place, (key, value) in enumerate(piece):
-                if reply is None and not self._workers:
+                if reply is not None:
+                    one: Reply | None = reply[place : place + 1]
+                elif self._workers:
+                    one = self._workers.alone(self._function, value, alive)
+                else:
                     break
-                one = reply[place : place + 1] if reply is not None else None
-                one = self._workers.alone(self._function, value, alive) if one is None else one
                 if one is None:
                     self.deadly.add(key)
                 for failure, answer in one or ():
@@ -214,8 +205,15 @@ class _Pool:
 def _begin() -> None:
     """Makes this worker silent, leaves Ctrl-C to the pass, and ends with it."""
     import gc
+    import multiprocessing
     import signal
     import threading
+
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
 
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -223,31 +221,21 @@ def _begin() -> None:
     os.chdir("/")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # it makes no cycles, and does not live long
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _answers(packed: bytes) -> Reply:
+    """Returns for each value where the function failed, and its answer; the caller repeats a failed call."""
+    found: Reply = []
     try:
         function, values = pickle.loads(packed)  # noqa: S301 - written by the pass
-        return [_answer(function, value) for value in values]
+        for value in values:
+            try:
+                found.append(("", function(value)))
+            except MemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the pass reports it
+                found.append((place_of(error), None))
     except MemoryError:
         os._exit(1)
-
-
-def _answer(function: Callable[[Any], Any], value: object) -> tuple[str, Any]:
-    """Returns where the function failed, and its answer; the caller repeats a failed call and raises its error."""
-    try:
-        return "", function(value)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the pass reports it
-        return place_of(error), None
+    return found

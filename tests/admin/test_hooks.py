@@ -170,13 +170,13 @@ def test_another_workspace_takes_over_in_place(home: Path, vault: Vault, tmp_pat
     good(call("hooks", "install", "claude-code"))
     other = Vault(tmp_path / "other")
     seen_from_there = conditions("--workspace", str(other.root))["claude-code"]
-    assert codes(seen_from_there) == ["other-workspace"]
+    assert codes(seen_from_there) == ["hooks-elsewhere"]
     hint = f"signet-sync --workspace {other.root} hooks install claude-code points them to this one"
     assert seen_from_there["problems"][0]["hint"] == hint
     good(other.call("hooks", "install", "claude-code"))
     assert all(sum("signet_sync" in command for command in found) == 1 for found in commands(path).values())
     assert (list(fed(vault)), list(fed(other))) == ([], ["claude-code"])
-    assert codes(conditions()["claude-code"]) == ["other-workspace"]
+    assert codes(conditions()["claude-code"]) == ["hooks-elsewhere"]
     good(call("hooks", "uninstall", "claude-code"))
     assert fed(other) == {}
     assert path.read_text() == SETTINGS
@@ -187,7 +187,7 @@ def test_an_older_installation_is_renewed(home: Path, vault: Vault) -> None:
     path = put(home / ".claude/settings.json", json.dumps({"hooks": {"SessionStart": [old], "PreCompact": [old]}}))
     condition = conditions()["claude-code"]
     assert not condition["installed"]
-    assert codes(condition) == ["python-gone", "partly"]
+    assert codes(condition) == ["hooks-gone", "hooks-partly"]
     good(call("hooks", "install", "claude-code"))
     assert codes(conditions()["claude-code"]) == []
     assert "PreCompact" not in commands(path)
@@ -199,11 +199,11 @@ def test_a_command_of_another_python_or_version(home: Path, vault: Vault) -> Non
     path = home / ".gemini/settings.json"
     text = path.read_text()
     path.write_text(text.replace(PYTHON, "/bin/sh"))
-    assert codes(conditions()["gemini"]) == ["other-python"]
+    assert codes(conditions()["gemini"]) == ["hooks-outdated"]
     path.write_text(text.replace(" -P", ""))
-    assert codes(conditions()["gemini"]) == ["outdated"]
+    assert codes(conditions()["gemini"]) == ["hooks-outdated"]
     path.write_text(text.replace("10000", "7"))
-    assert codes(conditions()["gemini"]) == ["outdated"]
+    assert codes(conditions()["gemini"]) == ["hooks-outdated"]
 
 
 def test_a_link_is_followed_and_kept(home: Path, vault: Vault) -> None:
@@ -292,9 +292,9 @@ def test_a_script_of_another_version_is_renewed(home: Path, vault: Vault, name: 
     path = Path(conditions()[name]["path"])
     text = path.read_text()
     path.write_text(text + "// older\n")
-    assert codes(conditions()[name]) == ["outdated"]
+    assert codes(conditions()[name]) == ["hooks-outdated"]
     path.write_text(text.replace(PYTHON, "/gone/python"))
-    assert codes(conditions()[name]) == ["python-gone"]
+    assert codes(conditions()[name]) == ["hooks-gone"]
     good(call("hooks", "install", name))
     assert path.read_text() == text
 

@@ -14,7 +14,7 @@ from workbench import Vault, call, contents
 
 from signet_sync.admin.doctor.checks import harness as checks_harness
 from signet_sync.admin.doctor.installation import Installation
-from signet_sync.host.harness_settings.mcp_server import is_ours
+from signet_sync.host.harness_settings.program import is_our_server
 
 WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
 LISTS = {
@@ -235,7 +235,7 @@ def test_a_server_in_any_notation_of_toml_is_edited(home: Path, vault: Vault, te
     (["signet-sync", "hook", "codex"], False), ([], False),
 ])  # fmt: skip
 def test_our_server_is_known_again(words: list[str], ours: bool) -> None:
-    assert is_ours(words) is ours
+    assert is_our_server(words) is ours
 
 
 def test_opencode_keeps_the_shape_that_its_file_has(home: Path, vault: Vault) -> None:

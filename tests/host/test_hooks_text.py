@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
-from signet_sync.host.harness_settings import hook_groups
+from signet_sync.host.harness_settings import harness
 from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.program import OURS, Program
 from signet_sync.host.harness_settings.toml_text import TomlText
@@ -29,13 +29,13 @@ def opened(text: str) -> JsonText:
 
 def merged(text: str, wanted: dict[str, Any] = WANTED) -> str:
     settings = opened(text)
-    hook_groups.merge(settings, wanted)
+    harness.merge(settings, wanted)
     return settings.text or ""
 
 
 def stripped(text: str) -> str:
     settings = opened(text)
-    hook_groups.strip(settings)
+    harness.strip(settings)
     return settings.text or ""
 
 
@@ -66,7 +66,7 @@ ODD = {
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
 def test_odd_formatting_survives(text: str) -> None:
     before, there = opened(text).data, opened(merged(text))
-    assert sorted(place.event for place in hook_groups.places(there.data)) == sorted(WANTED)
+    assert sorted(place.event for place in harness.places(there.data)) == sorted(WANTED)
     assert all({"hooks": [WANTED[event]]} in there.data["hooks"][event] for event in WANTED)
     assert merged(there.text or "") == there.text
     left = opened(stripped(there.text or ""))
@@ -139,7 +139,7 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts())
 def test_every_document_keeps_what_is_not_ours(text: str) -> None:
     there = merged(text)
-    assert sorted(place.event for place in hook_groups.places(opened(there).data)) == sorted(WANTED)
+    assert sorted(place.event for place in harness.places(opened(there).data)) == sorted(WANTED)
     assert merged(there) == there
     assert lean(opened(stripped(there)).data) == lean(json.loads(text))
 
@@ -149,7 +149,7 @@ def test_a_reinstallation_elsewhere_changes_only_the_command(text: str) -> None:
     moved = Program(("/usr/bin/python3", "-P", "-m", "signet_sync"), "/vaults/my work")
     handler = {"type": "command", "command": moved.command("claude-code"), "timeout": 20}
     there = merged(merged(text), {"SessionStart": handler, "PreCompact": handler})
-    found = hook_groups.places(json.loads(there))
+    found = harness.places(json.loads(there))
     assert sorted(place.event for place in found) == ["PreCompact", "SessionStart"]
     assert all(place.own == handler for place in found)
     assert lean(json.loads(stripped(there))) == lean(json.loads(text))

@@ -149,7 +149,7 @@ def test_every_unit_is_part_of_the_package() -> None:
         for path in ROOT.glob(place)
     }
     assert shipped == set(built["force-include"])
-    names = {*service_manager.TEMPLATES.values(), *UNITS}
+    names = {"dev.signet-sync.agent.plist", "signet-sync.service", *UNITS}
     assert {f"signet_sync/host/units/{name}" for name in names} == set(built["force-include"].values())
 
 

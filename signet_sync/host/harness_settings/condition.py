@@ -28,9 +28,7 @@ class Edit:
         """Returns `unchanged`, `created`, `changed` or `removed`."""
         if self.before == self.after:
             return "unchanged"
-        if self.before is None:
-            return "created"
-        return "removed" if self.after is None else "changed"
+        return "created" if self.before is None else "removed" if self.after is None else "changed"
 
 
 @dataclass(frozen=True, slots=True)

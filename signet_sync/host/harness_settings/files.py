@@ -35,8 +35,8 @@ def read(path: str) -> bytes | None:
         if not stat.S_ISREG(status.st_mode):
             raise ConfigError("this is not a settings file", path=path, hint="move it away, then try again")
         if status.st_size > LIMIT:
-            size = f"larger than {LIMIT >> 20} MiB"
-            raise ConfigError(size, path=path, hint="check what fills it, then try again; nothing was written")
+            hint = "check what fills it, then try again; nothing was written"
+            raise ConfigError(f"larger than {LIMIT >> 20} MiB", path=path, hint=hint)
         with open(handle, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -58,8 +58,8 @@ def is_new(path: str) -> bool:
     return not os.path.lexists(backup_of(path))
 
 
-def apply(edit: Edit, *, keep: bool = True) -> None:
-    """Applies an edit durably; with `keep` a copy of a person's file is kept, as it was before our first change.
+def apply(edit: Edit) -> None:
+    """Applies an edit durably; a copy of a person's file is kept, as it was before our first change.
 
     Mode and owner are kept, a new file is private. Raises `Changed` if the file is not as it was when the edit was
     made, or was overwritten at once: a running harness may write back what it read earlier. Raises `OSError` if the
@@ -72,7 +72,7 @@ def apply(edit: Edit, *, keep: bool = True) -> None:
         sync_folder(os.path.dirname(target))
     else:
         private_folder(os.path.dirname(target))
-        if keep and edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
+        if edit.before is not None and not edit.ours and _WORDS not in edit.before and is_new(edit.path):
             with user_files.replacing(backup, lambda _: True) as beside:
                 _fill(beside, edit.before, target)
         with user_files.replacing(target, lambda _: True) as beside:
@@ -86,12 +86,10 @@ def apply(edit: Edit, *, keep: bool = True) -> None:
 def remove_empty_folders(path: str, harness_folder: str) -> None:
     """Removes the folder of a removed file, and its parents up to the harness's own, as long as they are empty."""
     where = os.path.dirname(path)
-    while where == harness_folder or where.startswith(harness_folder.rstrip("/") + "/"):
-        try:
+    with suppress(OSError):
+        while where == harness_folder or where.startswith(harness_folder.rstrip("/") + "/"):
             os.rmdir(where)
-        except OSError:
-            return
-        where = os.path.dirname(where)
+            where = os.path.dirname(where)
 
 
 def _fill(path: str, data: bytes, like: str) -> None:

@@ -2,25 +2,64 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import resources
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
-from signet_sync.errors import SignetSyncError
-from signet_sync.host.harness_settings import files, hook_groups, mcp_server, script_file
+from signet_sync.errors import ConfigError, SignetSyncError, extra_hint, reason
+from signet_sync.host.harness_settings import files
 from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem, Server, SettingsPlan
-from signet_sync.host.harness_settings.hook_groups import Handler
-from signet_sync.host.harness_settings.mcp_server import NAME, ServerList
-from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
-from signet_sync.host.harness_settings.settings_text import SettingsText, found
+from signet_sync.host.harness_settings.program import OURS, Program, is_our_server, server_words, workspace_of
+from signet_sync.host.harness_settings.settings_text import SettingsText, Way, found
 
+NAME = "signet-sync"
 Environ = Mapping[str, str]
+Handler = dict[str, Any]  # in `{"hooks": {EVENT: [{"hooks": [handler, …]}, …]}}`, which three harnesses have
 Data = Mapping[str, Any]
 Flags = Sequence[str] | None  # of our MCP server
 # The events that call us, the words of the first call, and what is wrong with the calls.
 Calls = tuple[tuple[str, ...], list[str], list[HarnessProblem]]
-_OUTDATED = "the hooks were written by another version; what they do at prompts may differ"
+_OURS = b"signet-sync hooks install"  # in every script of ours
+_PROGRAM = re.compile(r"^const PROGRAM = (\[.*\])$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerList:
+    """Where a harness has its MCP servers: the file, the members that lead to them, and the entry for some words.
+
+    `fresh` is only in a new entry: a person's later changes are kept.
+    """
+
+    path: Callable[[Environ], str]
+    way: Callable[[Data], tuple[str, ...]]
+    entry: Callable[[Sequence[str]], dict[str, Any]]
+    fresh: Callable[[Environ], dict[str, Any]] = lambda environ: {}
+
+    def merge(self, settings: SettingsText, program: Program, flags: Flags, environ: Environ) -> None:
+        """Puts a server with these flags there; with None renews one of ours that would not start or serves another
+        workspace, with its own flags. What a person has added to it stays. Raises `ConfigError`.
+        """
+        way = (*self.way(settings.data), NAME)
+        present = settings.at(way)
+        words = server_words(present)
+        if flags is None:
+            if not is_our_server(words) or not program.problems("server", words, "", environ):
+                return
+            flags = words[words.index("mcp") + 1 :] if "mcp" in words else []
+        elif present is not None and not is_our_server(words):
+            message, hint = f"an MCP server named {NAME} already exists and is not ours", "give it another name"
+            raise ConfigError(message, path=settings.path, hint=f"{hint}, then try again; nothing was written")
+        entry = self.entry([*program.start, "mcp", *flags])
+        if present is None:
+            settings.put(way, entry | self.fresh(environ))
+        for key, value in entry.items():
+            settings.put((*way, key), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +92,11 @@ class Harness:
         """
         texts = self._opened(environ, server=flags is not None)
         if self.hooks:
-            hook_groups.merge(texts[self.path(environ)], self._handlers(program))
+            merge(texts[self.path(environ)], self._handlers(program))
         if self.servers and (settings := texts.get(self.servers.path(environ))):
             self.servers.merge(settings, program, flags, environ)
-        edits = [script_file.writing(path, text) for path, text in self._shipped(program, environ).items()]
+        shipped = self._shipped(program, environ)
+        edits = [Edit(path, _own_script(path), text.encode(), ours=True) for path, text in shipped.items()]
         asked = (self.asks,) if self.asks else ()
         return _plan(edits + [one.edit() for one in texts.values()], (*asked, *self.by_hand(program, flags)))
 
@@ -67,10 +107,15 @@ class Harness:
         """
         texts = self._opened(environ)
         if self.hooks:
-            hook_groups.strip(texts[self.path(environ)])
+            strip(texts[self.path(environ)])
         if self.servers and (settings := texts.get(self.servers.path(environ))):
-            self.servers.strip(settings)
-        edits = [script_file.removing(os.path.join(self.folder(environ), place)) for place in self.scripts]
+            way = (*self.servers.way(settings.data), NAME)
+            if is_our_server(server_words(settings.at(way))):
+                settings.remove(way)
+        edits = []
+        for path in (os.path.join(self.folder(environ), place) for place in self.scripts):
+            raw = files.read(path)
+            edits.append(Edit(path, raw, None if raw is None or _OURS in raw else raw, ours=True))
         edits += [one.edit(made_by_us=files.is_new(one.path)) for one in texts.values()]
         return _plan(edits, self.left(environ))
 
@@ -79,61 +124,60 @@ class Harness:
         problems: list[HarnessProblem] = []
         path = self.path(environ)
         data = {path: _data(path, problems)} if self.hooks else {}
-        if self.servers and (listed := self.servers.path(environ)) not in data:
-            data[listed] = _data(listed, problems, NAME)
-        called = self._called(program, data[path]) if self.hooks else self._scripted(program, environ, problems)
-        events, words, wrong = called
-        server = self._server(program, environ, data, wrong)
+        events, words, wrong = (
+            self._called(program, data[path], environ) if self.hooks else self._scripted(program, environ, problems)
+        )
+        server = None
+        if self.servers:
+            place = self.servers.path(environ)
+            listed = data[place] if place in data else _data(place, problems, NAME)
+            calls = server_words(found(listed, (*self.servers.way(listed), NAME)))
+            if is_our_server(calls):
+                server = Server(place, tuple(calls))
+                stale = program.problems("server", calls, self.name, environ)
+                wrong += stale
+                if not stale and calls[0] == program.words[0] and find_spec("mcp") is None:
+                    message = "the MCP server cannot start: the extra `mcp` is missing"
+                    wrong.append(HarnessProblem("server-extra", message, extra_hint("mcp")))
         missing = tuple(event for event in self.events if event not in events)
         if events and missing:
             message = f"not installed for: {', '.join(missing)}"
-            wrong.append(HarnessProblem("partly", message, program.again(self.name)))
+            wrong.append(HarnessProblem("hooks-partly", message, program.again(self.name)))
         there, all_problems = os.path.isdir(self.folder(environ)), tuple(dict.fromkeys((*problems, *wrong)))
         asks = self.asks if events else ""
         return Condition(self.name, there, path, events, missing, workspace_of(words), all_problems, server, asks=asks)
 
-    def _called(self, program: Program, data: Data) -> Calls:
-        handlers, ours = self._handlers(program), hook_groups.places(data)
-        wrong: list[HarnessProblem] = []
-        for place in ours:
-            wrong += command_problems(place.words, program, self.name, program.hook(self.name))
+    def _called(self, program: Program, data: Data, environ: Environ) -> Calls:
+        handlers, ours = self._handlers(program), places(data)
+        wrong = [each for place in ours for each in program.problems("hooks", place.words, self.name, environ)]
         calling = [place.event for place in ours]
-        if not wrong and any(place.own != handlers.get(place.event) for place in ours):
-            wrong = [HarnessProblem("outdated", _OUTDATED, program.again(self.name))]
-        elif not wrong and (twice := [event for event in handlers if calling.count(event) > 1]):
-            message = f"called more than once for: {', '.join(twice)}"
-            wrong = [HarnessProblem("twice", message, program.again(self.name))]
+        known = all(place.own == handlers.get(place.event) for place in ours) and len(calling) == len({*calling})
         others = sorted({*calling} - handlers.keys())
-        return (*(e for e in handlers if e in calling), *others), ours[0].words if ours else [], wrong
+        words = ours[0].words if ours else []
+        return (*(e for e in handlers if e in calling), *others), words, wrong if known else wrong or self._old(program)
 
     def _scripted(self, program: Program, environ: Environ, problems: list[HarnessProblem]) -> Calls:
         wanted = self._shipped(program, environ)
-        there = {}
+        there: dict[str, str | None] = {}
         for path in wanted:
-            there[path], unreadable = script_file.read(path)
-            problems += unreadable
+            try:
+                raw = _own_script(path)
+                there[path] = None if raw is None else raw.decode("utf-8", "replace")
+            except (SignetSyncError, OSError) as error:
+                there[path] = None
+                problems.append(
+                    HarnessProblem("foreign-file", reason(error), "move it away, so that ours can be written")
+                )
         text = there[self.path(environ)]
         if text is None:
             return (), [], []
-        words = script_file.words(text)
-        wrong = command_problems(words, program, self.name, program.start)
-        if not wrong and there != wanted:
-            wrong = [HarnessProblem("outdated", _OUTDATED, program.again(self.name))]
-        return tuple(self.events), words, wrong
+        words = script_words(text)
+        wrong = program.problems("hooks", words, self.name, environ)
+        return tuple(self.events), words, wrong if there == wanted else wrong or self._old(program)
 
-    def _server(
-        self, program: Program, environ: Environ, data: Mapping[str, Data], wrong: list[HarnessProblem]
-    ) -> Server | None:
-        if self.servers is None:
-            return None
-        path = self.servers.path(environ)
-        way = (*self.servers.way(data[path]), NAME)
-        entry = found(data[path], way)
-        words = mcp_server.words_of(entry)
-        if not mcp_server.is_ours(words):
-            return None
-        wrong += mcp_server.problems(words, program, self.name, environ)
-        return Server(path, tuple(words))
+    def _old(self, program: Program) -> list[HarnessProblem]:
+        message = "the hooks were written by another version; what they do at prompts may differ"
+        return [HarnessProblem("hooks-outdated", message, program.again(self.name))]
 
     def _handlers(self, program: Program) -> dict[str, Handler]:
         command = program.command(self.name)
@@ -141,7 +185,7 @@ class Harness:
 
     def _shipped(self, program: Program, environ: Environ) -> dict[str, str]:
         folder = self.folder(environ)
-        return {os.path.join(folder, place): script_file.script(name, program) for place, name in self.scripts.items()}
+        return {os.path.join(folder, place): script(name, program) for place, name in self.scripts.items()}
 
     def _opened(self, environ: Environ, *, server: bool = False) -> dict[str, SettingsText]:
         """Returns the editors of its files; of servers only if `server` asks for it, or the file may have ours."""
@@ -156,6 +200,86 @@ class Harness:
         return texts
 
 
+class Place(NamedTuple):
+    """A handler that calls a command: its event, what leads to it, and itself."""
+
+    event: str
+    way: Way
+    own: Handler
+
+    @property
+    def words(self) -> list[str]:
+        """Returns the command's words; empty if a shell could not split them."""
+        try:
+            return shlex.split(str(self.own["command"]))
+        except ValueError:
+            return []
+
+
+def places(data: Mapping[str, Any], command: re.Pattern[str] = OURS) -> list[Place]:
+    """Returns the handlers that call a command, ours by default, in the document's order; other shapes are left out."""
+    there = []
+    hooks = data.get("hooks")
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for position, group in enumerate(groups if isinstance(groups, list) else ()):
+            handlers = group.get("hooks") if isinstance(group, dict) else None
+            for index, handler in enumerate(handlers if isinstance(handlers, list) else ()):
+                if isinstance(handler, dict) and command.search(str(handler.get("command", ""))):
+                    there.append(Place(event, ("hooks", event, position, "hooks", index), handler))
+    return there
+
+
+def merge(settings: SettingsText, wanted: Mapping[str, Handler]) -> None:
+    """Puts one handler of ours at each event, in place of the first; takes the others out. Raises `ConfigError`."""
+    first: dict[str, Way] = {}
+    for place in places(settings.data):
+        first.setdefault(place.event, place.way)
+    surplus = [place for place in places(settings.data) if place.event not in wanted or place.way != first[place.event]]
+    for event, handler in wanted.items():
+        if event in first:
+            settings.put(first[event], handler)
+        else:
+            settings.append(("hooks", event), {"hooks": [handler]})
+    _remove(settings, surplus)
+
+
+def strip(settings: SettingsText, command: re.Pattern[str] = OURS) -> list[Place]:
+    """Takes out the handlers that call a command, and the groups that had only these. Raises `ConfigError`."""
+    gone = places(settings.data, command)
+    _remove(settings, gone)
+    return gone
+
+
+def _remove(settings: SettingsText, gone: list[Place]) -> None:
+    for place in reversed(gone):
+        *group, _, _ = place.way
+        settings.remove(tuple(group) if len(settings.at(place.way[:-1])) == 1 else place.way)
+
+
+def script(name: str, program: Program) -> str:
+    """Returns a file as it is shipped; a script in it calls this program, by words in ASCII, which are JSON, too."""
+    text = resources.files("signet_sync.host.harness_settings").joinpath(name).read_text(encoding="utf-8")
+    line = f"const PROGRAM = {json.dumps(program.start)}"
+    return _PROGRAM.sub(lambda _: line, text, count=1)
+
+
+def script_words(text: str) -> list[str]:
+    """Returns the words with which a script of ours starts us; empty if it was changed beyond recognition."""
+    match = _PROGRAM.search(text)
+    try:
+        return [str(word) for word in json.loads(match[1])] if match else []
+    except (ValueError, RecursionError):
+        return []
+
+
+def _own_script(path: str) -> bytes | None:
+    raw = files.read(path)
+    if raw is not None and _OURS not in raw:
+        hint = "move it away, then try again; nothing was written"
+        raise ConfigError("a file of this name already exists and is not ours", path=path, hint=hint)
+    return raw
+
+
 def _plan(edits: list[Edit], by_hand: tuple[str, ...]) -> SettingsPlan:
     """Returns a plan of the first edit, which is that of the hooks, and of the others that change something."""
     return SettingsPlan((edits[0], *(edit for edit in edits[1:] if edit.kind != "unchanged")), by_hand)
@@ -166,10 +290,7 @@ def _data(path: str, problems: list[HarnessProblem], needle: str = "") -> Data:
     try:
         raw = files.read(path)
         return files.opened(path, raw).data if needle.encode() in (raw or b"") else {}
-    except SignetSyncError as error:
-        message = error.message
-    except OSError as error:
-        message = error.strerror or str(error)
-    hint = "until this is corrected, nothing of ours can be added there or taken out"
-    problems.append(HarnessProblem("settings-unparsable", f"{path}: {message}", hint))
-    return {}
+    except (SignetSyncError, OSError) as error:
+        hint = "until this is corrected, nothing of ours can be added there or taken out"
+        problems.append(HarnessProblem("settings-unparsable", f"{path}: {reason(error)}", hint))
+        return {}

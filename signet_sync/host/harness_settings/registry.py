@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.harness import Environ, Flags, Harness
-from signet_sync.host.harness_settings.mcp_server import NAME, ServerList, split
+from signet_sync.host.harness_settings.harness import NAME, Environ, Flags, Harness, ServerList
 from signet_sync.host.harness_settings.program import Program
 
 # Codex passes hardly any of its environment to a server, which would otherwise use other paths than a hook.
@@ -22,6 +21,11 @@ _CODEX_ASKS = (
     " until then"
 )
 _ENABLE = "openclaw hooks enable signet-sync  (then restart the gateway)"
+
+
+def _split(words: Sequence[str]) -> dict[str, Any]:
+    """Returns the entry for harnesses that separate a program from its arguments."""
+    return {"command": words[0], "args": list(words[1:])}
 
 
 def _claude_folder(environ: Environ) -> str:
@@ -42,10 +46,6 @@ def _codex_folder(environ: Environ) -> str:
     """Returns Codex's folder as Codex names it: it resolves `CODEX_HOME`, but not the default path."""
     moved = environ.get("CODEX_HOME")
     return os.path.realpath(moved) if moved else os.path.join(home(environ), ".codex")
-
-
-def _codex_config(environ: Environ) -> str:
-    return os.path.join(_codex_folder(environ), "config.toml")
 
 
 def _codex_fresh(environ: Environ) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def _openclaw_by_hand(program: Program, flags: Flags) -> tuple[str, ...]:
     if flags is None:
         return (_ENABLE,)
     # One server serves all chats, groups included: MEMORY.md is available to all only with an explicit scope.
-    words = program.server(flags if "--scope" in flags else [*flags, "--scope", "shared"])
-    command = shlex.join(["openclaw", "mcp", "set", NAME, json.dumps(split(words), ensure_ascii=False)])
+    words = [*program.start, "mcp", *flags, *(() if "--scope" in flags else ("--scope", "shared"))]
+    command = shlex.join(["openclaw", "mcp", "set", NAME, json.dumps(_split(words), ensure_ascii=False)])
     return _ENABLE, f"{command}  (the MCP server; OpenClaw alone edits the list of them)"
 
 
@@ -105,7 +105,7 @@ _ALL = (
         },
         hooks="settings.json",
         servers=ServerList(
-            _claude_servers, lambda data: ("mcpServers",), lambda words: {"type": "stdio", **split(words)}
+            _claude_servers, lambda data: ("mcpServers",), lambda words: {"type": "stdio", **_split(words)}
         ),
     ),
     Harness(
@@ -116,12 +116,16 @@ _ALL = (
             "UserPromptSubmit": {"timeout": 5},
             "PostCompact": {"timeout": 10},
             "Stop": {"timeout": 10},
-            "SessionEnd": {
-                "timeout": 3
-            },  # Codex cuts a longer time to three seconds and prints a warning at every start
+            # Codex cuts a longer time to three seconds and prints a warning at every start.
+            "SessionEnd": {"timeout": 3},
         },
         hooks="hooks.json",
-        servers=ServerList(_codex_config, lambda data: ("mcp_servers",), split, _codex_fresh),
+        servers=ServerList(
+            lambda environ: os.path.join(_codex_folder(environ), "config.toml"),
+            lambda data: ("mcp_servers",),
+            _split,
+            _codex_fresh,
+        ),
         asks=_CODEX_ASKS,
     ),
     # In milliseconds. PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
@@ -135,7 +139,7 @@ _ALL = (
             "SessionEnd": {"name": NAME, "timeout": 10_000},
         },
         hooks="settings.json",
-        servers=ServerList(_gemini_settings, lambda data: ("mcpServers",), split),
+        servers=ServerList(_gemini_settings, lambda data: ("mcpServers",), _split),
     ),
     # A plug-in is loaded from its folder. `opencode.json` is read whether or not `opencode.jsonc` is beside it.
     Harness(

@@ -21,7 +21,11 @@ class SettingsText(ABC):
     def __init__(self, path: str, raw: bytes | None) -> None:
         self.path = path
         self.before = raw
-        self.text = None if raw is None else _decoded(path, raw)
+        try:
+            self.text = None if raw is None else raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            raise unusable(path, f"line {line}: not UTF-8", "save the file as UTF-8") from error
         self.data = {} if self.text is None else self.parsed(self.text)
 
     def at(self, way: Way) -> Any:
@@ -38,7 +42,7 @@ class SettingsText(ABC):
         if self.at(way) == value:
             return
         text = self.with_value(way, value)
-        self._take(way, text, changed(self.data, way, value), self._again(way, text))
+        self._take(way, text, changed(self.data, way, value))
 
     def append(self, way: Way, value: Any) -> None:
         """Puts a value at the end of the list there."""
@@ -50,29 +54,24 @@ class SettingsText(ABC):
         if self.at(way) is None:
             return
         text = self.without_value(way)
-        expected, after, above = changed(self.data, way), self._again(way, text), way[:-1]
-        while above and found(after, above) is None and found(expected, above) == {}:
-            expected, above = changed(expected, above), above[:-1]  # in TOML a table of nothing may be no table
-        self._take(way, text, expected, after)
+        self._take(way, text, changed(self.data, way))
 
     def edit(self, *, made_by_us: bool = False) -> Edit:
         """Returns what has changed since; a file `made_by_us` goes when nothing is left in it."""
         gone = self.text is None or (made_by_us and self.text.strip() in ("", "{}"))
         return Edit(self.path, self.before, None if gone else (self.text or "").encode())
 
-    def _again(self, way: Way, text: str) -> dict[str, Any]:
+    def _take(self, way: Way, text: str, expected: Any) -> None:
+        """Takes a text over after it was parsed again and says what was meant, nothing else."""
+        above = way[:-1]
         try:
-            return self.parsed(text)
-        except ConfigError:
+            after = self.parsed(text)
+            while above and found(after, above) is None and found(expected, above) == {}:
+                expected, above = changed(expected, above), above[:-1]  # in TOML a table of nothing may be no table
+            if after != expected:
+                raise self._unsafe(way)
+        except (ConfigError, RecursionError):
             raise self._unsafe(way) from None
-
-    def _take(self, way: Way, text: str, expected: Any, after: dict[str, Any]) -> None:
-        try:
-            same = after == expected
-        except RecursionError:
-            same = False
-        if not same:
-            raise self._unsafe(way)
         self.text, self.data = text, after
 
     def _unsafe(self, way: Way) -> ConfigError:
@@ -118,14 +117,6 @@ def unusable(path: str, message: str, hint: str = "correct this") -> ConfigError
     """Returns the error for settings that are not edited until a person has repaired them."""
     hint = f"{hint}, then try again; nothing was written"
     return ConfigError(message, path=path, hint=hint, code="settings-unparsable")
-
-
-def _decoded(path: str, raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise unusable(path, f"line {line}: not UTF-8", "save the file as UTF-8") from error
 
 
 def _dotted(way: Way) -> str:

@@ -20,8 +20,8 @@ from signet_sync.host.harness_settings.registry import HARNESSES
 # Harnesses allow a hook three to ten seconds, and the user waits for it at a session's start.
 LIMIT = 10.0
 # These hooks call something other than we would write now; it is not run to test it.
-_OTHERS = frozenset({"python-gone", "outdated", "other-python", "other-workspace"})
-_AGAIN = _OTHERS | {"partly", "twice"}  # fixed by installing again
+_OTHERS = frozenset({"hooks-gone", "hooks-outdated", "hooks-elsewhere"})
+_AGAIN = _OTHERS | {"hooks-partly"}  # fixed by installing again
 _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "source": "startup"}
 
 
@@ -52,7 +52,7 @@ def broken(target: Installation) -> list[str]:
 
 def _finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
     remedy = target.command(f"hooks install {condition.harness}") if one.code in _AGAIN else one.hint
-    kind = problem if one.code in ("python-gone", "server-gone", "server-extra") else warning
+    kind = problem if one.code in ("hooks-gone", "server-gone", "server-extra") else warning
     return kind("hooks", f"{condition.harness}: {one.message}", remedy, fix=_is_dead(condition, one))
 
 
@@ -60,8 +60,8 @@ def _is_dead(condition: Condition, one: HarnessProblem) -> bool:
     """Returns whether hooks or server call a program, or feed a workspace, that is gone; the rest may be intended."""
     if not condition.events:
         return False  # installing again would add hooks that the user has not requested
-    astray = one.code == "other-workspace" and not hooks_install.feeds_a_folder(condition)
-    return one.code in ("python-gone", "server-gone") or astray
+    astray = one.code == "hooks-elsewhere" and not hooks_install.feeds_a_folder(condition)
+    return one.code in ("hooks-gone", "server-gone") or astray
 
 
 def _switched_off(target: Installation) -> list[Finding]:
