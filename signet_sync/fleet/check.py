@@ -18,6 +18,7 @@ from signet_sync.integrity.check import CheckResult
 from signet_sync.sync.planner import suspected_by
 from signet_sync.text.sanitizer import sanitize_line_counted
 
+_Progress = Callable[[int, int], None] | None  # how many are done, of how many
 KINDS = ("secret", "changed", "came-back", "unreadable", "invalid")
 _SUMMED = ("sessions", "artifacts", "bytes", "tombstones", *KINDS)
 _TO_REDACT = "change the secret, then signet-sync redact takes it out of the files"
@@ -67,7 +68,7 @@ def _contents(checked: CheckResult, now_us: int) -> dict[str, Any]:
 
 
 def _inspected(
-    named: Sequence[str], engine: Engine, now_us: int, progress: Callable[[int, int], None] | None
+    named: Sequence[str], engine: Engine, now_us: int, progress: _Progress
 ) -> tuple[list[Inspection], list[dict[str, str]]]:
     """Returns what was found in the workspaces of targets, by name, and those that could not be reached, with why."""
     asked = [(workspace, now_us) for workspace in targets.workspaces(named)]
@@ -81,12 +82,10 @@ def _inspected(
     return [one for one in found if one.document is not None], lost
 
 
-def check(
-    named: Sequence[str], engine: Engine, now_us: int, progress: Callable[[int, int], None] | None = None
-) -> dict[str, Any]:
+def check(named: Sequence[str], engine: Engine, now_us: int, progress: _Progress = None) -> dict[str, Any]:
     """Returns the document of `fleet check --json`.
 
-    `progress` gets how many are done, of how many. Raises as `targets.workspaces` and `engines.run` do.
+    Raises as `targets.workspaces` and `engines.run` do.
     """
     found, lost = _inspected(named, engine, now_us, progress)
     counts = Counter(integrity_check.counts(CheckResult()))
@@ -100,9 +99,7 @@ def check(
     return {"workspaces": total, "counts": dict(counts), "problems": problems, "unreachable": lost}
 
 
-def report(
-    named: Sequence[str], engine: Engine, now_us: int, progress: Callable[[int, int], None] | None = None
-) -> dict[str, Any]:
+def report(named: Sequence[str], engine: Engine, now_us: int, progress: _Progress = None) -> dict[str, Any]:
     """Returns the document of `fleet report --json`, with every text cleaned that a file or path may have chosen.
 
     Raises as `check` does.

@@ -39,33 +39,28 @@ class PeriodMemory(NamedTuple):
 
 
 class PeriodInputs(NamedTuple):
-    """What happened from `from_us` up to, but not at, `to_us` (microseconds since 1970 UTC), oldest first.
-
-    Days are those of `zone`; None is the machine's own time zone.
-    """
+    """What happened from `from_us` up to, but not at, `to_us`, oldest first; days are those of `zone`."""
 
     from_us: int
     to_us: int
     sessions: Sequence[PeriodLine] = ()
     facts: Sequence[PeriodLine] = ()
     memories: Sequence[PeriodMemory] = ()
-    zone: tzinfo | None = UTC
+    zone: tzinfo | None = UTC  # None: the machine's own
 
 
 def text_of(seen: PeriodInputs) -> str:
     """Returns the Markdown; ends without a newline."""
     first, last = _date(seen.from_us, seen), _date(seen.to_us - 1, seen)
     counts = counts_of(seen)
-    said = [
-        counted(counts["sessions"], "session")
-        + (f" in {counted(counts['projects'], 'project')}" if counts["projects"] else ""),
-        counted(counts["decisions"], "decision") if counts["decisions"] else "",
-        f"{counted(counts['blocked'], 'blocker')} open" if counts["blocked"] else "",
-        f"{counted(counts['remembered'], 'memory', 'memories')} kept" if counts["remembered"] else "",
-        f"{counts['promoted']} promoted" if counts["promoted"] else "",
-    ]
+    where = f" in {counted(counts['projects'], 'project')}" if counts["projects"] else ""
+    said = [counted(counts["sessions"], "session") + where]
+    said += [counted(counts["decisions"], "decision")] if counts["decisions"] else []
+    said += [f"{counted(counts['blocked'], 'blocker')} open"] if counts["blocked"] else []
+    said += [f"{counted(counts['remembered'], 'memory', 'memories')} kept"] if counts["remembered"] else []
+    said += [f"{counts['promoted']} promoted"] if counts["promoted"] else []
     when = f"on {first}" if first == last else f"from {first} to {last}"
-    lines = [f"# What happened {when}", "", " · ".join(filter(None, said))]
+    lines = [f"# What happened {when}", "", " · ".join(said)]
     by_project: dict[str | None, list[PeriodLine]] = {}
     for session in seen.sessions:
         by_project.setdefault(session.project, []).append(session)
