@@ -37,7 +37,7 @@ class HookOutcome:
 
     harness: str
     before: Condition
-    plan: SettingsPlan = SettingsPlan(())  # noqa: RUF009 - it is frozen
+    plan: SettingsPlan = SettingsPlan()  # noqa: RUF009 - it is frozen
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
@@ -62,7 +62,6 @@ def install(
     """Installs our hooks into each harness for this workspace, which records since when (`now`, ISO 8601).
 
     With `flags` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
-
     Settings that cannot be edited safely are left alone and reported as the outcome's `error`; other harnesses go on.
     Raises `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
     """

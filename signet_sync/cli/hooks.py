@@ -164,8 +164,7 @@ def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     for outcome in outcomes:
         _show_files(outcome)
         click.echo(f"  hooks for {counted(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
-        if outcome.server is not None:
-            click.echo(display(f"  MCP server: {_server_in_words(outcome.server)}"))
+        _show_server(outcome.server)
     if not outcomes:
         return
     names = [outcome.harness for outcome in outcomes]
@@ -179,9 +178,10 @@ def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")
 
 
-def _server_in_words(server: Server) -> str:
-    scope = server.flag("--scope")
-    return f"memory of {server.flag('--agent') or DEFAULT_AGENT}" + (f", scope {scope}" if scope else "")
+def _show_server(server: Server | None) -> None:
+    if document := _server_document(server):
+        scope = f", scope {document['scope']}" if document["scope"] else ""
+        click.echo(display(f"  MCP server: memory of {document['agent_id']}{scope}  {document['path']}"))
 
 
 def _show_uninstalled(outcomes: Sequence[HookOutcome]) -> None:
@@ -207,8 +207,7 @@ def _show_condition(condition: Condition, count: int, last: str | None) -> None:
     click.echo(display(f"{condition.harness:<12} {word}" + (f"  {condition.path}" if condition.found else "")))
     if condition.events:
         click.echo(f"  events: {', '.join(condition.events)}")
-    if condition.server is not None:
-        click.echo(display(f"  MCP server: {_server_in_words(condition.server)}  {condition.server.path}"))
+    _show_server(condition.server)
     if condition.signet:
         click.echo(f"  Signet's hooks: {', '.join(condition.signet)}")
     if condition.events or count:
