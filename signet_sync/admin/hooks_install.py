@@ -25,7 +25,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
 
 AUTO = "auto"
-_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ def feeds_a_folder(condition: Condition) -> bool:
 
 def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
-    for _ in range(_ATTEMPTS):
+    for _ in range(3):
         try:
             planned = plan()
             for edit in planned.edits:
