@@ -25,7 +25,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
 
 AUTO = "auto"
-_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class HookOutcome:
 
     harness: str
     before: Condition
-    plan: SettingsPlan = SettingsPlan(())  # noqa: RUF009 - it is frozen
+    plan: SettingsPlan = SettingsPlan()  # noqa: RUF009 - it is frozen
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
@@ -62,7 +61,6 @@ def install(
     """Installs our hooks into each harness for this workspace, which records since when (`now`, ISO 8601).
 
     With `flags` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
-
     Settings that cannot be edited safely are left alone and reported as the outcome's `error`; other harnesses go on.
     Raises `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
     """
@@ -158,7 +156,7 @@ def feeds_a_folder(condition: Condition) -> bool:
 
 def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
-    for _ in range(_ATTEMPTS):
+    for _ in range(3):
         try:
             planned = plan()
             for edit in planned.edits:

@@ -23,6 +23,7 @@ from signet_sync.host.harness_settings.condition import Condition, Edit, Server
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.text.phrases import counted
 
+Outcomes = Sequence[HookOutcome]
 _NAMES = click.Choice([*HARNESSES, hooks_install.AUTO])
 
 harness_argument = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
@@ -95,9 +96,9 @@ def status(context: Context, harness: str) -> int:
     names = list(HARNESSES) if harness == hooks_install.AUTO else [harness]
     found = hooks_install.conditions(context.root, names)
     read = hooks_install.transcripts_read(context.database_path())
+    told = [(condition, *read.get(condition.harness, (0, None))) for condition in found]
     documents = []
-    for condition in found:
-        count, last = read.get(condition.harness, (0, None))
+    for condition, count, last in told:
         own = {
             "installed": condition.installed,
             "missing": condition.missing if condition.events else [],
@@ -109,8 +110,8 @@ def status(context: Context, harness: str) -> int:
         documents.append({key: value for key, value in asdict(condition).items() if key != "server"} | own)
 
     def show() -> None:
-        for condition in found:
-            _show_condition(condition, *read.get(condition.harness, (0, None)))
+        for each in told:
+            _show_condition(*each)
 
     context.answer({"harnesses": documents}, show)
     return 0
@@ -124,12 +125,7 @@ def _chosen(harness: str) -> list[str]:
     return names
 
 
-def _answer(
-    context: Context,
-    outcomes: Sequence[HookOutcome],
-    dry_run: bool,
-    show: Callable[[Sequence[HookOutcome]], object],
-) -> int:
+def _answer(context: Context, outcomes: Outcomes, dry_run: bool, show: Callable[[Outcomes], object]) -> int:
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     if errors and len(outcomes) == 1:
         raise errors[0]
@@ -160,12 +156,11 @@ def _answer(
     return max((error.exit_code for error in errors), default=0)
 
 
-def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
+def _show_installed(context: Context, outcomes: Outcomes) -> None:
     for outcome in outcomes:
         _show_files(outcome)
         click.echo(f"  hooks for {counted(len(outcome.events), 'event')}: {', '.join(outcome.events)}")
-        if outcome.server is not None:
-            click.echo(display(f"  MCP server: {_server_in_words(outcome.server)}"))
+        _show_server(outcome.server)
     if not outcomes:
         return
     names = [outcome.harness for outcome in outcomes]
@@ -179,12 +174,13 @@ def _show_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     click.echo(f"to check:      {context.command_line('hooks status')}, after a session has ended")
 
 
-def _server_in_words(server: Server) -> str:
-    scope = server.flag("--scope")
-    return f"memory of {server.flag('--agent') or DEFAULT_AGENT}" + (f", scope {scope}" if scope else "")
+def _show_server(server: Server | None) -> None:
+    if document := _server_document(server):
+        scope = f", scope {document['scope']}" if document["scope"] else ""
+        click.echo(display(f"  MCP server: memory of {document['agent_id']}{scope}  {document['path']}"))
 
 
-def _show_uninstalled(outcomes: Sequence[HookOutcome]) -> None:
+def _show_uninstalled(outcomes: Outcomes) -> None:
     for outcome in outcomes:
         if any(edit.kind != "unchanged" for edit in outcome.plan.edits):
             _show_files(outcome)
@@ -207,8 +203,7 @@ def _show_condition(condition: Condition, count: int, last: str | None) -> None:
     click.echo(display(f"{condition.harness:<12} {word}" + (f"  {condition.path}" if condition.found else "")))
     if condition.events:
         click.echo(f"  events: {', '.join(condition.events)}")
-    if condition.server is not None:
-        click.echo(display(f"  MCP server: {_server_in_words(condition.server)}  {condition.server.path}"))
+    _show_server(condition.server)
     if condition.signet:
         click.echo(f"  Signet's hooks: {', '.join(condition.signet)}")
     if condition.events or count:

@@ -156,15 +156,15 @@ def _workspace(context: Context) -> Step:
         raise closed
     if not lacking:
         return Step("workspace", PRESENT, root)
-    return Step("workspace", PLANNED, f"create {root}" if not os.path.lexists(root) else f"complete {root}", act)
+    return Step("workspace", PLANNED, f"{'complete' if os.path.lexists(root) else 'create'} {root}", act)
 
 
 def _hooks(context: Context) -> Step:
     root = context.root
     found = hooks_install.conditions(root, hooks_install.chosen(hooks_install.AUTO))
     if not found:
-        known = ", ".join(HARNESSES)
-        return Step("hooks", ABSENT, f"no coding agent found ({known}); later: signet-sync hooks install auto")
+        text = f"no coding agent found ({', '.join(HARNESSES)}); later: signet-sync hooks install auto"
+        return Step("hooks", ABSENT, text)
     left, connected, planned = [], [], []
     for one in found:
         if one.events and not hooks_install.is_fed(one, root) and hooks_install.feeds_a_folder(one):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.parsers.expat import ExpatError
 
 from signet_sync.host.folders import home
+from signet_sync.host.harness_settings.program import workspace_of
 from signet_sync.host.service_manager import (
     BASE_NAME,
     ProgramResult,
@@ -21,7 +22,6 @@ from signet_sync.host.service_manager import (
     call,
     check_nameable,
     names_in,
-    option_value,
     template,
 )
 
@@ -112,7 +112,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
     for file in names_in(folder):
         if found := re.fullmatch(rf"{re.escape(BASE_LABEL)}(?:\.(.+))?\.plist", file):
             name, path = "-".join(filter(None, (BASE_NAME, found[1]))), os.path.join(folder, file)
-            workspace = option_value(started(path), "--workspace")
+            workspace = workspace_of(started(path))
             # launchd starts what is in the folder at the next login unless it was disabled by hand.
             yield ServiceState(name, workspace, path, True, _active(_label(name), environ))
 

@@ -7,7 +7,6 @@ for the user (`ServiceChange.by_hand`), never an exception.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import pwd
 import shutil
@@ -149,11 +148,6 @@ def call(command: Sequence[str], environ: Mapping[str, str], timeout: float = TI
         return ProgramResult(False, "", f"{command[0]}: {error.strerror}")
     out, err = (raw.decode("utf-8", "replace") for raw in (ended.stdout, ended.stderr))
     return ProgramResult(ended.returncode == 0, out, err.split("\n")[0].strip() or f"exit {ended.returncode}")
-
-
-def option_value(words: Sequence[str], flag: str) -> str | None:
-    """Returns the word that follows `flag`."""
-    return next((value for word, value in itertools.pairwise(words) if word == flag), None)
 
 
 def names_in(folder: str) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.host.folders import home
+from signet_sync.host.harness_settings.program import workspace_of
 from signet_sync.host.service_manager import (
     BASE_NAME,
     TIMEOUT,
@@ -23,7 +24,6 @@ from signet_sync.host.service_manager import (
     call,
     check_nameable,
     names_in,
-    option_value,
     template,
     user_name,
 )
@@ -126,7 +126,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
             name, path, facts = file.removesuffix(".service"), os.path.join(folder, file), _facts(environ, file)
             state = facts.get("UnitFileState")
             enabled = state.startswith("enabled") if state else None
-            workspace = option_value(started(name, path, environ), "--workspace")
+            workspace = workspace_of(started(name, path, environ))
             yield ServiceState(name, workspace, path, enabled, _active(facts))
 
 

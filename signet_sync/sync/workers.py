@@ -48,8 +48,7 @@ class Workers:
 
     def __init__(self, count: int | None = None) -> None:
         self._count = useful() if count is None else count
-        self._pool: _Pool | None = None
-        self._single: _Pool | None = None  # for the values of a piece over which a worker died
+        self._pools: dict[bool, _Pool] = {}  # True: one process, for the values of a piece over which a worker died
         self._deaths = 0
         # Where functions failed, without the value, which may contain private text.
         self.failures: set[str] = set()
@@ -59,18 +58,20 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         self._count = 0
-        for pool in (self._pool, self._single):
-            if pool is not None:
-                pool.end()
+        for pool in self._pools.values():
+            pool.end()
 
     def __bool__(self) -> bool:
         return self._count > 0
 
-    def start(self) -> _Pool | None:
+    def start(self, *, single: bool = False) -> _Pool | None:
         """Returns the processes, which the first call starts; None where there can be none."""
-        if self and self._pool is None:
-            self._pool = self._started(self._count)
-        return self._pool
+        try:
+            if self and single not in self._pools:
+                self._pools[single] = _Pool(1 if single else self._count)
+        except (OSError, ImportError, NotImplementedError):
+            self._count = 0
+        return self._pools.get(single)
 
     def give(
         self, function: Callable[[Value], Answer | None], values: Iterable[tuple[Key, Value]]
@@ -86,29 +87,21 @@ class Workers:
     def reply(self, pool: _Pool, future: Future[Reply] | None, alive: Alive) -> Reply | None:
         """Waits for the answers to a piece; None if a worker died, or was killed because it took too long."""
         found = pool.wait(future, alive, self.failures)
-        if found is None and pool in (self._pool, self._single):
+        if found is None and pool in self._pools.values():
             pool.end()
-            self._pool, self._single = (None if each is pool else each for each in (self._pool, self._single))
+            self._pools = {single: each for single, each in self._pools.items() if each is not pool}
             self._deaths += 1
-            if self._deaths >= _DEATHS:
-                self._count = 0
+            self._count = self._count if self._deaths < _DEATHS else 0
         return found
 
     def alone(self, function: Callable[[Any], Any], value: object, alive: Alive) -> Reply | None:
         """Returns the answer of a process that has nothing else to do; None if it died over this value, too."""
-        if self._single is None:
-            self._single = self._started(1)
-            if self._single is None or self._single.wait(self._single.submit(len, []), alive, self.failures) is None:
-                self._count = 0  # one that does not even start did not die over a value
-                return []
-        return self.reply(self._single, self._single.submit(function, [value]), alive)
-
-    def _started(self, count: int) -> _Pool | None:
-        try:
-            return _Pool(count)
-        except (OSError, ImportError, NotImplementedError):
-            self._count = 0
-            return None
+        there = True in self._pools
+        pool = self.start(single=True)
+        if pool is None or (not there and pool.wait(pool.submit(len, []), alive, self.failures) is None):
+            self._count = 0  # one that does not even start did not die over a value
+            return []
+        return self.reply(pool, pool.submit(function, [value]), alive)
 
 
 class Given(Generic[Key, Value, Answer]):

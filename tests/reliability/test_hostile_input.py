@@ -31,8 +31,8 @@ from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
 from signet_sync.formats.lazy_pattern import Caseless, Late
 from signet_sync.history.git import ignore, objects, repository
-from signet_sync.host.harness_settings import toml_text
 from signet_sync.host.harness_settings.harness import script_words
+from signet_sync.host.harness_settings.toml_text import TomlText
 from signet_sync.sessions import flow, journal
 from signet_sync.text.secrets.providers import forms
 
@@ -296,7 +296,7 @@ def test_settings_that_nest_without_end_are_refused_at_once() -> None:
     began = time.process_time()
     for text in ENDLESS:
         with pytest.raises(ConfigError):
-            toml_text.parsed(text, "config.toml")
+            TomlText("config.toml", text.encode())
     assert script_words(f"const PROGRAM = [{'[' * 100_000}]") == []
     assert time.process_time() - began < SOON
 

@@ -35,7 +35,7 @@ class Edit:
 class SettingsPlan:
     """A planned installation or removal: files, and what the user has to do."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
     by_hand: tuple[str, ...] = ()
 
 

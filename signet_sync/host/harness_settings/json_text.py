@@ -17,7 +17,7 @@ from signet_sync.host.harness_settings.settings_text import SettingsText, Way, u
 # A string is matched first, so that nothing in it counts; one without an end runs to the end of the text.
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*"?)|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*"?)|,(?=[ \t\r\n]*[}\]])', re.DOTALL)
-_BLANKS = re.compile(r"[ \t\r\n]*")
+_CONTENT = re.compile(r"[^ \t\r\n]|\Z")
 _LINE_END = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 _BOM = "\ufeff"
 
@@ -193,6 +193,4 @@ def _indent(text: str, position: int) -> str:
 
 
 def _skip(text: str, position: int) -> int:
-    match = _BLANKS.match(text, position)
-    assert match is not None
-    return match.end()
+    return next(_CONTENT.finditer(text, position)).start()

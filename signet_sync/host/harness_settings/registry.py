@@ -16,10 +16,7 @@ from signet_sync.host.harness_settings.program import Program
 
 # Codex passes hardly any of its environment to a server, which would otherwise use other paths than a hook.
 _PASSED = ("SIGNET_CONFIG", "SIGNET_DB", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
-_CODEX_ASKS = (
-    "Codex asks you once, at its next start, whether these hooks may run; codex exec, which cannot ask, leaves them out"
-    " until then"
-)
+_CODEX_ASKS = "Codex asks you once, at its next start, whether these hooks may run; until then codex exec omits them"
 _ENABLE = "openclaw hooks enable signet-sync  (then restart the gateway)"
 
 
@@ -51,10 +48,6 @@ def _codex_folder(environ: Environ) -> str:
 def _codex_fresh(environ: Environ) -> dict[str, Any]:
     passed = [name for name in _PASSED if environ.get(name)]
     return {"env_vars": passed} if passed else {}
-
-
-def _gemini_settings(environ: Environ) -> str:
-    return os.path.join(home(environ), ".gemini", "settings.json")
 
 
 def _opencode_folder(environ: Environ) -> str:
@@ -131,7 +124,7 @@ _ALL = (
     # In milliseconds. PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
     Harness(
         "gemini",
-        lambda environ: os.path.dirname(_gemini_settings(environ)),
+        lambda environ: os.path.join(home(environ), ".gemini"),
         {
             "SessionStart": {"name": NAME, "timeout": 10_000},
             "BeforeAgent": {"name": NAME, "timeout": 5_000},
@@ -139,7 +132,11 @@ _ALL = (
             "SessionEnd": {"name": NAME, "timeout": 10_000},
         },
         hooks="settings.json",
-        servers=ServerList(_gemini_settings, lambda data: ("mcpServers",), _split),
+        servers=ServerList(
+            lambda environ: os.path.join(home(environ), ".gemini/settings.json"),
+            lambda data: ("mcpServers",),
+            _split,
+        ),
     ),
     # A plug-in is loaded from its folder. `opencode.json` is read whether or not `opencode.jsonc` is beside it.
     Harness(

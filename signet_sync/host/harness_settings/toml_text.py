@@ -20,7 +20,13 @@ class TomlText(SettingsText):
 
     def parsed(self, text: str) -> dict[str, Any]:
         """Parses the document. Raises `ConfigError` with line and remedy."""
-        return parsed(text, self.path)
+        try:
+            # tomllib needs minutes for a key of some ten thousand parts, and numbers may be too long for Python.
+            if any(line.count(".") > DOTS_LIMIT for line in text.split("\n") if "[" in line or "=" in line):
+                raise ValueError("a key is nested too deeply")
+            return tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise unusable(self.path, f"{error}") from error
 
     def with_value(self, way: Way, value: Any) -> str:
         """Returns the document with a value put there."""
@@ -67,17 +73,6 @@ class TomlText(SettingsText):
                 text = head + rest
         except (TOMLKitError, RecursionError) as error:
             raise self._unsafe(way) from error
-
-
-def parsed(text: str, path: str) -> dict[str, Any]:
-    """Parses a TOML document. Raises `ConfigError` with file and line."""
-    try:
-        # tomllib needs minutes for a key of some ten thousand parts, and numbers may be too long for Python.
-        if any(line.count(".") > DOTS_LIMIT for line in text.split("\n") if "[" in line or "=" in line):
-            raise ValueError("a key is nested too deeply")
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise unusable(path, f"{error}") from error
 
 
 def _cut(container: Container, way: Way) -> bool:
