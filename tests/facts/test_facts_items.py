@@ -95,50 +95,35 @@ def said(body: str) -> list[tuple[str, str]]:
     return [(item.aspect, item.text) for item in items(body)]
 
 
-@pytest.mark.parametrize(
-    ("heading", "aspect"),
-    [
-        ("## Decisions", "decision"),
-        ("# Key decisions:", "decision"),
-        ("## DECIDED", "decision"),
-        ("## Decisions & Constraints", "decision"),
-        ("## Decisions and constraints", "decision"),
-        ("## Constraints", "constraint"),
-        ("## Preferences", "preference"),
-        ("## People", "person"),
-        ("## People & Relationships", "person"),
-        ("## Who", "person"),
-        ("## Open Blockers", "blocker"),
-        ("## Open Blockers & Technical Notes", "blocker"),
-        ("## Risks", "blocker"),
-        ("## Known issues", "blocker"),
-        ("## Open questions", "question"),
-        ("## Questions", "question"),
-        ("## Technical Notes", "note"),
-        ("## Gotchas", "note"),
-        ("## Learnings", "note"),
-        ("###### NEXT STEPS ######", "next"),
-        ("## Next", "next"),
-        ("## TODO", "next"),
-        ("## To-do", "next"),
-        ("## Action items", "next"),
-        ("## Follow-ups", "next"),
-        ("## 3. Decisions", "decision"),
-        ("## 2.1 Decisions", "decision"),
-        ("## 4) Decisions", "decision"),
-        ("## **Decisions:**", "decision"),
-        ("## _Decisions_", "decision"),
-        ("## ✅ Next steps", "next"),
-        ("##\tDecisions", "decision"),
-        ("## Decisions made elsewhere", None),
-        ("## Decisions and cakes", None),
-        ("##Decisions", None),
-        ("####### Decisions", None),
-        ("Decisions", None),
-        ("**Decisions**", None),
-        ("## " + "Decisions" + " " * 60, None),
-    ],
-)
+@pytest.mark.parametrize(("heading", "aspect"), [
+    ("## Decisions", "decision"),
+    ("# Key decisions:", "decision"),
+    ("## DECIDED", "decision"),
+    ("## Decisions & Constraints", "decision"),
+    ("## Decisions and constraints", "decision"),
+    ("## Constraints", "constraint"),
+    ("## Preferences", "preference"),
+    ("## People", "person"),
+    ("## People & Relationships", "person"),
+    ("## Who", "person"),
+    ("## Open Blockers", "blocker"),
+    ("## Open Blockers & Technical Notes", "blocker"),
+    ("## Risks", "blocker"), ("## Known issues", "blocker"),
+    ("## Open questions", "question"),
+    ("## Questions", "question"), ("## Technical Notes", "note"), ("## Gotchas", "note"), ("## Learnings", "note"),
+    ("###### NEXT STEPS ######", "next"),
+    ("## Next", "next"), ("## TODO", "next"), ("## To-do", "next"), ("## Action items", "next"),
+    ("## Follow-ups", "next"),
+    ("## 3. Decisions", "decision"),
+    ("## 2.1 Decisions", "decision"),
+    ("## 4) Decisions", "decision"),
+    ("## **Decisions:**", "decision"),
+    ("## _Decisions_", "decision"), ("## ✅ Next steps", "next"), ("##\tDecisions", "decision"),
+    ("## Decisions made elsewhere", None),
+    ("## Decisions and cakes", None),
+    ("##Decisions", None), ("####### Decisions", None), ("Decisions", None), ("**Decisions**", None),
+    ("## " + "Decisions" + " " * 60, None),
+])  # fmt: skip
 def test_headings(heading, aspect):
     assert said(f"{heading}\n- trim the wick\n") == ([(aspect, "trim the wick")] if aspect else [])
 
@@ -215,18 +200,13 @@ def test_said_twice_counts_where_it_was_said_last():
     assert len(items("## Next\n- the lamp oil\n## Risks\n- the lamp oil\n")) == 2
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Use SQLite", "use  sqlite."),
-        ("Use **SQLite**", "Use SQLite"),
-        ("Use `SQLite`", "Use 'SQLite'"),
-        ("Use _SQLite_!", "Use SQLite"),
-        ("Caf\u00e9", "cafe\u0301"),
-        ("Straße", "STRASSE"),
-        ("用 SQLite。", "用 sqlite"),
-    ],
-)
+@pytest.mark.parametrize(("one", "other"), [
+    ("Use SQLite", "use  sqlite."),
+    ("Use **SQLite**", "Use SQLite"),
+    ("Use `SQLite`", "Use 'SQLite'"),
+    ("Use _SQLite_!", "Use SQLite"),
+    ("Caf\u00e9", "cafe\u0301"), ("Straße", "STRASSE"), ("用 SQLite。", "用 sqlite"),
+])  # fmt: skip
 def test_equal_texts(one, other):
     assert normal(one) == normal(other)
 

@@ -33,31 +33,27 @@ def test_the_project_is_always_mentioned():
     assert mentions("", "/code/[[x]] | y")[0].name == "[ [x] ] ¦ y"
 
 
-@pytest.mark.parametrize(
-    ("text", "paths"),
-    [
-        ("see src/queue.py and tests/test_queue.py.", ["src/queue.py", "tests/test_queue.py"]),
-        ("see `src/queue.py:12:3`, (src/a.ts), **src/b.rs**", ["src/a.ts", "src/b.rs", "src/queue.py"]),
-        ("below /code/lantern/src/queue.py it is", ["src/queue.py"]),
-        ("beside /code/lantern2/src/queue.py it is", ["/code/lantern2/src/queue.py"]),
-        ("in ./src//queue.py and ../other/x.py and ~/notes.md", ["../other/x.py", "src/queue.py", "~/notes.md"]),
-        ("in src/queue, docs/de and packages/core", ["docs/de", "packages/core", "src/queue"]),
-        ("under /etc/hosts and /home/ada/notes", ["/etc/hosts", "/home/ada/notes"]),
-        ("pyproject.toml, Makefile at a/Makefile, uv.lock", ["a/Makefile", "pyproject.toml", "uv.lock"]),
-        ("docs/a.md#part and x/y.py#L12", ["docs/a.md", "x/y.py"]),
-        ("见src/队列.py和src/b.py文件", ["src/b.py"]),
-        ("docs/über.md", ["docs/über.md"]),
-        ("and/or, read/write, 1/2, n/a, either/or.", []),
-        ("e.g. this, i.e. that, v1.2.3, 10.5, U.S. and so.on", []),
-        ("Node.js and Vue.js; process.env, order.by", []),
-        ("https://example.org/src/a.py and git@example.org:ada/x.py", []),
-        ("src/*.py, src/**/x.py, docs/que*, *.py, $HOME/a.py, ${x}/b.py, <dir>/c.py, src/que…, src/{a,b}.py", []),
-        ("node_modules/x/y.js and /usr/lib/python3/site-packages/z.py", []),
-        ("/code/lantern is the project, /code/lantern/ too", []),
-        ("ada@example.org/x.py", []),
-        ("x" * 300 + "/a.py", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "paths"), [
+    ("see src/queue.py and tests/test_queue.py.", ["src/queue.py", "tests/test_queue.py"]),
+    ("see `src/queue.py:12:3`, (src/a.ts), **src/b.rs**", ["src/a.ts", "src/b.rs", "src/queue.py"]),
+    ("below /code/lantern/src/queue.py it is", ["src/queue.py"]),
+    ("beside /code/lantern2/src/queue.py it is", ["/code/lantern2/src/queue.py"]),
+    ("in ./src//queue.py and ../other/x.py and ~/notes.md", ["../other/x.py", "src/queue.py", "~/notes.md"]),
+    ("in src/queue, docs/de and packages/core", ["docs/de", "packages/core", "src/queue"]),
+    ("under /etc/hosts and /home/ada/notes", ["/etc/hosts", "/home/ada/notes"]),
+    ("pyproject.toml, Makefile at a/Makefile, uv.lock", ["a/Makefile", "pyproject.toml", "uv.lock"]),
+    ("docs/a.md#part and x/y.py#L12", ["docs/a.md", "x/y.py"]),
+    ("见src/队列.py和src/b.py文件", ["src/b.py"]),
+    ("docs/über.md", ["docs/über.md"]),
+    ("and/or, read/write, 1/2, n/a, either/or.", []),
+    ("e.g. this, i.e. that, v1.2.3, 10.5, U.S. and so.on", []),
+    ("Node.js and Vue.js; process.env, order.by", []),
+    ("https://example.org/src/a.py and git@example.org:ada/x.py", []),
+    ("src/*.py, src/**/x.py, docs/que*, *.py, $HOME/a.py, ${x}/b.py, <dir>/c.py, src/que…, src/{a,b}.py", []),
+    ("node_modules/x/y.js and /usr/lib/python3/site-packages/z.py", []),
+    ("/code/lantern is the project, /code/lantern/ too", []),
+    ("ada@example.org/x.py", []), ("x" * 300 + "/a.py", []),
+])  # fmt: skip
 def test_paths(text, paths):
     assert sorted(named(text, "path")) == paths
 
@@ -70,23 +66,20 @@ def test_equal_paths_of_two_projects_are_two():
     assert mentions("src/queue.py", None)[0].norm == "src/queue.py"
 
 
-@pytest.mark.parametrize(
-    ("text", "issues"),
-    [
-        ("fixes #12, see PR #12 and PR 13, issue-14", ["#12", "#13", "#14"]),
-        ("(#12) **#13** #14.", ["#12", "#13", "#14"]),
-        ("LAN-7 and (ABC2-19).", ["ABC2-19", "LAN-7"]),
-        ("https://github.com/ada/lantern/issues/12 and https://github.com/ada/lantern/pull/13/files.",
-         ["ada/lantern#12", "ada/lantern#13"]),
-        ("https://gitlab.com/ada/lantern/-/issues/14", ["ada/lantern#14"]),
-        ("ada/lantern#15", ["ada/lantern#15"]),
-        ("修复了#16。", ["#16"]),
-        ("UTF-8, SHA-256, ISO-8601, GPT-4, CVE-2024-1234, X-1", []),
-        ("#fff, #1234567, &#12; # 12, C#12, a#b", []),
-        ("LAN-7-fix, feature/LAN-7, LAN-", []),
-        ("```\nfixes #12\n```", []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "issues"), [
+    ("fixes #12, see PR #12 and PR 13, issue-14", ["#12", "#13", "#14"]),
+    ("(#12) **#13** #14.", ["#12", "#13", "#14"]),
+    ("LAN-7 and (ABC2-19).", ["ABC2-19", "LAN-7"]),
+    ("https://github.com/ada/lantern/issues/12 and https://github.com/ada/lantern/pull/13/files.", ["ada/lantern#12",
+     "ada/lantern#13"]),
+    ("https://gitlab.com/ada/lantern/-/issues/14", ["ada/lantern#14"]),
+    ("ada/lantern#15", ["ada/lantern#15"]),
+    ("修复了#16。", ["#16"]),
+    ("UTF-8, SHA-256, ISO-8601, GPT-4, CVE-2024-1234, X-1", []),
+    ("#fff, #1234567, &#12; # 12, C#12, a#b", []),
+    ("LAN-7-fix, feature/LAN-7, LAN-", []),
+    ("```\nfixes #12\n```", []),
+])  # fmt: skip
 def test_issues(text, issues):
     assert sorted(named(text, "issue")) == issues
 
@@ -97,25 +90,21 @@ def test_a_bare_number_is_one_of_the_project_s():
     assert mentions("#12", None)[0].norm == "#12"
 
 
-@pytest.mark.parametrize(
-    ("text", "people"),
-    [
-        ("## People\n- Ada: reviewer\n- Grace Hopper (QA lead)\n- **Mira** – owner\n- @linus: kernel\n"
-         "- Ludwig van B. - ear",
-         ["@linus", "Ada", "Grace Hopper", "Ludwig van B.", "Mira"]),
-        ("## Relationships\n- 李雷：审阅\n", ["李雷"]),
-        ("## People\n- Ada knows Bob\n- Owner: Ada\n- Team: lighthouse\n- the new reviewer: nobody\n", []),
-        ("## People\n- Claude: wrote it\n", []),
-        ("## Notes\n- Ada: reviewer\n", []),
-        ("tell @ada-l, and (@grace).", ["@ada-l", "@grace"]),
-        ("`@ada` @media @types/node ada@example.org @ a @dataclass", []),
-        ("```\n@ada\n```", []),
-        ("Co-authored-by: Mira van der Berg <mira@example.org>", ["Mira van der Berg"]),
-        ("```\nco-authored-by: Grace\n```", ["Grace"]),
-        ("Co-authored-by: Claude <noreply@example.org>\nCo-authored-by: dependabot[bot] <x@example.org>", []),
-        ("asked Ada, and Bob said so", []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "people"), [
+    ("## People\n- Ada: reviewer\n- Grace Hopper (QA lead)\n- **Mira** – owner\n- @linus: kernel\n"
+     "- Ludwig van B. - ear", ["@linus", "Ada", "Grace Hopper", "Ludwig van B.", "Mira"]),
+    ("## Relationships\n- 李雷：审阅\n", ["李雷"]),
+    ("## People\n- Ada knows Bob\n- Owner: Ada\n- Team: lighthouse\n- the new reviewer: nobody\n", []),
+    ("## People\n- Claude: wrote it\n", []),
+    ("## Notes\n- Ada: reviewer\n", []),
+    ("tell @ada-l, and (@grace).", ["@ada-l", "@grace"]),
+    ("`@ada` @media @types/node ada@example.org @ a @dataclass", []),
+    ("```\n@ada\n```", []),
+    ("Co-authored-by: Mira van der Berg <mira@example.org>", ["Mira van der Berg"]),
+    ("```\nco-authored-by: Grace\n```", ["Grace"]),
+    ("Co-authored-by: Claude <noreply@example.org>\nCo-authored-by: dependabot[bot] <x@example.org>", []),
+    ("asked Ada, and Bob said so", []),
+])  # fmt: skip
 def test_people(text, people):
     assert sorted(named(text, "person")) == people
 

@@ -29,21 +29,11 @@ def stamp(hour, minute=0):
 
 def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more):
     fields = {
-        "source_path": f"memory/{at}--{kind}.md",
-        "source_kind": kind,
-        "agent_id": "default",
-        "session_id": "5e55",
-        "session_key": None,
-        "session_token": "aaaabbbbccccdddd",
-        "project": "/home/ada/code/lantern",
-        "harness": "codex",
-        "started_us": None,
-        "captured_us": at,
-        "membership_us": at,
-        "noise": 0,
-        "content": content,
+        "source_path": f"memory/{at}--{kind}.md", "source_kind": kind, "agent_id": "default", "session_id": "5e55",
+        "session_key": None, "session_token": "aaaabbbbccccdddd", "project": "/home/ada/code/lantern",
+        "harness": "codex", "started_us": None, "captured_us": at, "membership_us": at, "noise": 0, "content": content,
         "sentence": "Lit the lantern and made queue.py drain five jobs at a time.",
-    }
+    }  # fmt: skip
     fields |= more
     place = make_place(fields["project"], None, None)
     return ArtifactText(**{"found": Project(place.folder, place.folder), **fields})
@@ -167,19 +157,12 @@ def test_where_our_headings_stand_nothing_else_begins_a_turn():
 
 
 HOSTILE = {
-    "one line": WORDS * 15_000,
-    "one word": "a" * 800_000,
-    "blanks": " " * 800_000,
-    "newlines": "\n" * 400_000,
+    "one line": WORDS * 15_000, "one word": "a" * 800_000, "blanks": " " * 800_000, "newlines": "\n" * 400_000,
     "headings": turn("User", 10, "") * 20_000,
-    "other headings": "User:\n" * 100_000,
-    "paragraphs": "# x\n\n" * 100_000,
-    "open fences": "```py\n" * 100_000,
-    "ticks": "`" * 800_000,
-    "marks": "a" + "\u0301" * 400_000,
-    "joiners": "\u200d" * 400_000,
+    "other headings": "User:\n" * 100_000, "paragraphs": "# x\n\n" * 100_000, "open fences": "```py\n" * 100_000,
+    "ticks": "`" * 800_000, "marks": "a" + "\u0301" * 400_000, "joiners": "\u200d" * 400_000,
     "a role and blanks": ("User" + " " * 5000 + "\n") * 400,
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

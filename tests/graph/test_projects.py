@@ -167,12 +167,9 @@ def test_agents_do_not_meet(database: Database) -> None:
 def test_sessions_without_a_project_are_threads_of_their_own(database: Database) -> None:
     key = {"session_key": "agent:main:main"}
     grown(
-        database,
-        session(1, None),
-        session(2, None),
-        session(3, None, **key),
+        database, session(1, None), session(2, None), session(3, None, **key),
         session(4, None, **key, harness="openclaw"),
-    )
+    )  # fmt: skip
     assert sorted((row[1], row[3]) for row in threads(database)) == [
         ("agent:main:main", 2),
         ("no project", 1),

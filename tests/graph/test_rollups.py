@@ -24,20 +24,17 @@ from signet_sync.text.token_estimate import rough_tokens
 # --- weeks ---
 
 
-@pytest.mark.parametrize(
-    ("at", "week", "quarter"),
-    [
-        ("2026-03-23T00:00:00Z", "2026-W13", "2026-Q1"),
-        ("2026-03-29T23:59:59.999999Z", "2026-W13", "2026-Q1"),
-        ("2026-03-30T00:00:00Z", "2026-W14", "2026-Q1"),
-        ("2026-01-01T00:00:00Z", "2026-W01", "2025-Q4"),
-        ("2024-12-30T00:00:00Z", "2025-W01", "2024-Q4"),
-        ("2021-01-03T00:00:00Z", "2020-W53", "2020-Q4"),
-        ("1969-12-31T23:59:59Z", "1970-W01", "1969-Q4"),
-        ("0001-01-01T00:00:00Z", "0001-W01", "0001-Q1"),
-        ("9999-12-31T00:00:00Z", "9999-W52", "9999-Q4"),
-    ],
-)
+@pytest.mark.parametrize(("at", "week", "quarter"), [
+    ("2026-03-23T00:00:00Z", "2026-W13", "2026-Q1"),
+    ("2026-03-29T23:59:59.999999Z", "2026-W13", "2026-Q1"),
+    ("2026-03-30T00:00:00Z", "2026-W14", "2026-Q1"),
+    ("2026-01-01T00:00:00Z", "2026-W01", "2025-Q4"),
+    ("2024-12-30T00:00:00Z", "2025-W01", "2024-Q4"),
+    ("2021-01-03T00:00:00Z", "2020-W53", "2020-Q4"),
+    ("1969-12-31T23:59:59Z", "1970-W01", "1969-Q4"),
+    ("0001-01-01T00:00:00Z", "0001-W01", "0001-Q1"),
+    ("9999-12-31T00:00:00Z", "9999-W52", "9999-Q4"),
+])  # fmt: skip
 def test_weeks_and_quarters(at, week, quarter):
     instant = parse_instant(at)
     assert week_of(instant) == week
@@ -168,19 +165,13 @@ TEXTS = st.sampled_from(
 SOME = st.lists(TEXTS, max_size=6).map(tuple)
 SESSIONS = st.lists(
     st.builds(
-        session,
-        st.integers(0, 6),
-        session_id=st.uuids().map(str),
+        session, st.integers(0, 6), session_id=st.uuids().map(str),
         node_id=st.integers(0, 99).map(lambda n: f"s-abcdefgh{n:04}"),
-        sentence=TEXTS,
-        decisions=SOME,
-        next_steps=SOME,
-        loops=SOME,
-        blockers=SOME,
+        sentence=TEXTS, decisions=SOME, next_steps=SOME, loops=SOME, blockers=SOME,
     ),
     min_size=2,
     max_size=16,
-)
+)  # fmt: skip
 
 
 @given(SESSIONS, st.data())

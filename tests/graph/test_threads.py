@@ -35,25 +35,14 @@ LANTERN = thread_of([SUMMARY])
 
 def session(day, **more):
     fields = {
-        "agent_id": "default",
-        "session_token": "aaaabbbbccccdddd",
-        "session_id": f"5e55-{day}",
-        "thread_id": LANTERN.id,
-        "earliest_us": T + day * DAY - HOUR,
-        "latest_us": T + day * DAY,
-        "week": "2026-W13",
-        "node_id": f"s-{day}",
-        "source_type": "summary",
+        "agent_id": "default", "session_token": "aaaabbbbccccdddd", "session_id": f"5e55-{day}",
+        "thread_id": LANTERN.id, "earliest_us": T + day * DAY - HOUR, "latest_us": T + day * DAY, "week": "2026-W13",
+        "node_id": f"s-{day}", "source_type": "summary",
         "source_ref": f"memory/{day}--summary.md",
         "sentence": f"Lit the lantern on day {day}.",
-        "status": None,
-        "harness": "codex",
-        "decisions": (),
-        "next_steps": (),
-        "loops": (),
-        "blockers": (),
+        "status": None, "harness": "codex", "decisions": (), "next_steps": (), "loops": (), "blockers": (),
         "closed": (),
-    }
+    }  # fmt: skip
     return ThreadSession(**(fields | more))
 
 
@@ -94,13 +83,8 @@ def test_a_hostile_key_takes_no_time():
 
 def test_what_makes_a_thread():
     assert tuple(LANTERN) == (
-        "default",
-        LANTERN.id,
-        "project:/home/ada/code/lantern",
-        "lantern",
-        "/home/ada/code/lantern",
-        None,
-    )
+        "default", LANTERN.id, "project:/home/ada/code/lantern", "lantern", "/home/ada/code/lantern", None,
+    )  # fmt: skip
     assert LANTERN.id.startswith("t-")
     same = [
         source(project="/home/ada/code/lantern/"),
@@ -135,17 +119,12 @@ def test_the_origin_makes_the_thread_whatever_the_folder():
     assert thread_of([one])[2:5] == ("project:example.org/ada/lantern", "lantern", "example.org/ada/lantern")
 
 
-@pytest.mark.parametrize(
-    ("project", "key", "label"),
-    [
-        ("/x/lantern/", "agent:main:main", "lantern"),
-        (None, "agent:main:main", "agent:main:main"),
-        (None, None, "no project"),
-        (" ", "", "no project"),
-        ("/", None, "/"),
-        ("/x/[[a]] | `b`\n# c", None, "[ [a] ] ¦ 'b' # c"),
-    ],
-)
+@pytest.mark.parametrize(("project", "key", "label"), [
+    ("/x/lantern/", "agent:main:main", "lantern"),
+    (None, "agent:main:main", "agent:main:main"),
+    (None, None, "no project"), (" ", "", "no project"), ("/", None, "/"),
+    ("/x/[[a]] | `b`\n# c", None, "[ [a] ] ¦ 'b' # c"),
+])  # fmt: skip
 def test_labels(project, key, label):
     assert thread_of([source(project=project, session_key=key)]).label == label
 
@@ -175,17 +154,11 @@ def told(sources, items):
 def test_a_session_as_its_thread_needs_it():
     late = source("transcript", at=T + HOUR, content=WORDS, membership_us=T + 2 * HOUR)
     items = {
-        SUMMARY.source_path: [
-            Item("decision", "Database: SQLite", 3),
-            Item("constraint", "No network", 4),
-            *(Item("next", f"Step {n}", 10 + n) for n in range(7)),
-            Item("question", "Does it survive a suspend?", 30),
-            Item("question", "Whose key is it?", 31, done=True),
-            Item("blocker", "CI has no zstd", 40),
-            Item("blocker", "None.", 41),
-            Item("next", "Old step", 50, done=True),
-        ]
-    }
+        SUMMARY.source_path: [Item("decision", "Database: SQLite", 3), Item("constraint", "No network", 4),
+         *(Item("next", f"Step {n}", 10 + n) for n in range(7)), Item("question", "Does it survive a suspend?", 30),
+         Item("question", "Whose key is it?", 31, done=True), Item("blocker", "CI has no zstd", 40), Item("blocker",
+         "None.", 41), Item("next", "Old step", 50, done=True)],
+    }  # fmt: skip
     found = told([late, SUMMARY], items)
     best = of_session([SUMMARY], None).best
     assert found[:11] == (
@@ -314,18 +287,13 @@ WORD = st.sampled_from(["Ship it", "ship it.", "Measure", "Tell Mira", "Why?", "
 SOME = st.lists(WORD, max_size=4).map(tuple)
 SESSIONS = st.lists(
     st.builds(
-        session,
-        st.integers(0, 5),
-        session_id=st.uuids().map(str),
-        decisions=SOME,
-        next_steps=SOME,
-        loops=SOME,
+        session, st.integers(0, 5), session_id=st.uuids().map(str), decisions=SOME, next_steps=SOME, loops=SOME,
         blockers=SOME,
         closed=SOME.map(lambda texts: tuple(threads.item_key(text) for text in texts)),
     ),
     min_size=1,
     max_size=15,
-)
+)  # fmt: skip
 
 
 @given(SESSIONS, st.data())

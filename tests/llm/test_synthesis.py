@@ -153,22 +153,8 @@ def test_a_summary_is_taken_out_of_its_wrapping(answer):
 
 
 PIECES = [
-    "a",
-    "b",
-    " ",
-    "\n",
-    "`",
-    "```",
-    "~~~\n",
-    "<think>",
-    "</think>",
-    "here is the summary:",
-    "*",
-    '"',
-    "- ",
-    "é",
-    ".",
-]
+    "a", "b", " ", "\n", "`", "```", "~~~\n", "<think>", "</think>", "here is the summary:", "*", '"', "- ", "é", ".",
+]  # fmt: skip
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
@@ -403,27 +389,16 @@ def test_agent_yaml_is_read_for_the_name_alone(root):
     assert provider_for(Settings(), str(root), {}) == providers.NullProvider()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        AGENT_YAML.replace("enabled: true", "enabled: false"),
-        AGENT_YAML.replace("provider: command", "provider: none"),
-        AGENT_YAML.replace("version: 1", "version: &a 1"),
-        AGENT_YAML.replace("version: 1", "version: !!python/object:os.system 1"),
-        AGENT_YAML + "x: *a\n",
-        AGENT_YAML + "---\nmemory: {}\n",
-        AGENT_YAML + "memory: {}\n",
-        AGENT_YAML + "x: [" + "{a: " * 5000,
-        AGENT_YAML + "x: " + "[" * 30 + "]" * 30,
-        AGENT_YAML + "# " + "x" * 70_000,
-        AGENT_YAML.replace("pipelineV2:", "pipelineV2: 1 #"),
-        "memory",
-        "[memory]",
-        "",
-        "\x00",
-        "\udcff",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    AGENT_YAML.replace("enabled: true", "enabled: false"),
+    AGENT_YAML.replace("provider: command", "provider: none"),
+    AGENT_YAML.replace("version: 1", "version: &a 1"),
+    AGENT_YAML.replace("version: 1", "version: !!python/object:os.system 1"),
+    AGENT_YAML + "x: *a\n", AGENT_YAML + "---\nmemory: {}\n", AGENT_YAML + "memory: {}\n",
+    AGENT_YAML + "x: [" + "{a: " * 5000, AGENT_YAML + "x: " + "[" * 30 + "]" * 30, AGENT_YAML + "# " + "x" * 70_000,
+    AGENT_YAML.replace("pipelineV2:", "pipelineV2: 1 #"),
+    "memory", "[memory]", "", "\x00", "\udcff",
+])  # fmt: skip
 def test_an_agent_yaml_that_is_off_odd_or_hostile_names_nobody(root, text):
     (root / "agent.yaml").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert provider_for(MINE, str(root), {}) == providers.NullProvider()

@@ -307,17 +307,10 @@ def test_a_server_that_reports_is_believed(server, budget):  # noqa: F811
         assert budget.left() == before - told
 
 
-@pytest.mark.parametrize(
-    "reported",
-    [
-        {},
-        {"total_tokens": 0},
-        {"total_tokens": -5},
-        {"total_tokens": True},
-        {"total_tokens": "9"},
-        {"total_tokens": 10**12},
-    ],
-)
+@pytest.mark.parametrize("reported", [
+    {}, {"total_tokens": 0}, {"total_tokens": -5}, {"total_tokens": True}, {"total_tokens": "9"},
+    {"total_tokens": 10**12},
+])  # fmt: skip
 def test_where_nothing_usable_is_reported_it_is_estimated(server, budget, reported):  # noqa: F811
     server.acts = [answering(200, usage(**reported))]
     ask(metered(provider(server), budget))

@@ -23,16 +23,13 @@ def said(*words: str, answer: int = -1) -> list[dict[str, Any]]:
 def asked(name: str, kind: str, question: str, sessions: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """A question of LongMemEval; sessions that answer have `answer` in their ids."""
     return {
-        "question_id": name,
-        "question_type": kind,
-        "question": question,
-        "answer": 3,
+        "question_id": name, "question_type": kind, "question": question, "answer": 3,
         "question_date": "2023/06/01 (Thu) 10:00",
         "haystack_session_ids": list(sessions),
         "haystack_dates": [f"2023/05/{day:02} (Sat) 02:21" for day in range(20, 20 + len(sessions))],
         "haystack_sessions": list(sessions.values()),
         "answer_session_ids": [one for one in sessions if "answer" in one],
-    }
+    }  # fmt: skip
 
 
 ARCHERY = said("I bought a longbow for archery.", "Enjoy!", "It is made of yew.", answer=2)

@@ -51,25 +51,20 @@ def phrases(text):
 # --- what is asked for ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "terms"),
-    [
-        ("What did we decide about the retry loop?", ["decide", "retry", "loop"]),
-        ("what's wrong in #884", ["wrong", "884"]),
-        ("the who", ["the", "who"]),
-        ("src/queue.py and lantern-core", ["src queue py", "lantern core"]),
-        ("getUserName", ["getusername"]),
-        ("Café", ["cafe"]),
-        ("retry retry RETRY", ["retry"]),
-        ("备份", ["备 份"]),
-        ("灯塔项目", ["灯 塔", "塔 项", "项 目"]),
-        ("バックアップの確認", ["バ ッ", "ッ ク", "ク ア", "ア ッ", "ッ プ", "確 認"]),
-        ('"quoted" AND NEAR(x, 2) * -', ["quoted", "near x", "2"]),
-        ("! ? …", []),
-        ("", []),
-        ("\0\ud800", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "terms"), [
+    ("What did we decide about the retry loop?", ["decide", "retry", "loop"]),
+    ("what's wrong in #884", ["wrong", "884"]),
+    ("the who", ["the", "who"]),
+    ("src/queue.py and lantern-core", ["src queue py", "lantern core"]),
+    ("getUserName", ["getusername"]),
+    ("Café", ["cafe"]),
+    ("retry retry RETRY", ["retry"]),
+    ("备份", ["备 份"]),
+    ("灯塔项目", ["灯 塔", "塔 项", "项 目"]),
+    ("バックアップの確認", ["バ ッ", "ッ ク", "ク ア", "ア ッ", "ッ プ", "確 認"]),
+    ('"quoted" AND NEAR(x, 2) * -', ["quoted", "near x", "2"]),
+    ("! ? …", []), ("", []), ("\0\ud800", []),
+])  # fmt: skip
 def test_a_query_is_its_telling_words(text, terms):
     assert phrases(text) == terms
 
@@ -91,26 +86,13 @@ def test_any_text_is_a_query(text):
         assert not {*term.akin} & {*term.phrases}
 
 
-@pytest.mark.parametrize(
-    ("asked", "written"),
-    [
-        ("moving", "moved"),
-        ("move", "moving"),
-        ("measurements", "measured"),
-        ("retries", "retry"),
-        ("retry", "retrying"),
-        ("queues", "queue"),
-        ("cache", "caching"),
-        ("dropped", "drop"),
-        ("documentation", "documented"),
-        ("stay", "stays"),
-        ("lose", "lost"),
-        ("decision", "decided"),
-        ("wrote", "written"),
-        ("process", "processes"),
-        ("planned", "planning"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "written"), [
+    ("moving", "moved"), ("move", "moving"), ("measurements", "measured"), ("retries", "retry"), ("retry", "retrying"),
+    ("queues", "queue"), ("cache", "caching"), ("dropped", "drop"),
+    ("documentation", "documented"),
+    ("stay", "stays"), ("lose", "lost"), ("decision", "decided"), ("wrote", "written"), ("process", "processes"),
+    ("planned", "planning"),
+])  # fmt: skip
 def test_other_forms_of_a_word_count(asked, written):
     assert written in inflections(asked)
 
@@ -150,23 +132,14 @@ def test_words_of_one_sentence_count_more_than_words_of_two():
     assert best("queue broker", "The queue and its broker").weight > best("queue broker", "The queue. A broker").weight
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "worth"),
-    [
-        ("cafe", "Ein Café.", 1.0),
-        ("CAFÉ", "ein cafe", 1.0),
-        ("queues", "the queue", 0.9),
-        ("queue.py", "in src/queue.py:12", 1.0),
-        ("queue.py", "the queue", 0.5),
-        ("getUserName", "how to get user name", 1.0),
-        ("журнала", "в журнале", 0.9),
-        ("备份", "完成了数据库备份的设计", 1.0),
-        ("probe", "a problem", 0.0),
-        ("use", "because", 0.0),
-        ("4", "#4: the budget", 1.0),
-        ("4", "#42", 0.0),
-    ],
-)
+@pytest.mark.parametrize(("query", "text", "worth"), [
+    ("cafe", "Ein Café.", 1.0), ("CAFÉ", "ein cafe", 1.0), ("queues", "the queue", 0.9),
+    ("queue.py", "in src/queue.py:12", 1.0),
+    ("queue.py", "the queue", 0.5),
+    ("getUserName", "how to get user name", 1.0),
+    ("журнала", "в журнале", 0.9), ("备份", "完成了数据库备份的设计", 1.0), ("probe", "a problem", 0.0),
+    ("use", "because", 0.0), ("4", "#4: the budget", 1.0), ("4", "#42", 0.0),
+])  # fmt: skip
 def test_a_word_is_found_in_its_forms(query, text, worth):
     found = best(query, text)
     assert (found.start is not None) == bool(worth)
@@ -222,11 +195,8 @@ def shown_of(query, content):
 def test_of_a_transcript_the_best_turns_are_shown_in_their_order():
     talk = turns_of("The broker died.", "Fine weather.", "Broker and queue again.", "A queue.", "Broker, queue!", "No.")
     assert shown_of("broker queue", talk) == [
-        "The broker died.",
-        "Broker and queue again.",
-        "A queue.",
-        "Broker, queue!",
-    ]
+        "The broker died.", "Broker and queue again.", "A queue.", "Broker, queue!",
+    ]  # fmt: skip
     assert shown_of("broker queue", "no turns, but a broker") == []
     long = turns_of(*(f"broker {FILLER * 6}" for _ in range(5)))
     assert len(shown_of("broker", long)) == MOST_SHOWN // LONGEST_TURN
@@ -383,43 +353,29 @@ def talk(*turns):
 
 # Name, kind, day, project, sentence, body.
 STORY = [
-    (
-        "loop", "summary", "2026-03-02", LANTERN,
-        "Bounded the retry loop of src/queue.py in lantern, so that a dead broker no longer blocks the start (#884).",
-        "# Retry loop\n\nThe loop gave up never; now after five attempts.\n\n## Decisions\n\n"
-        "- Retries are capped at five, with a jitter of 200 ms.\n- Database: SQLite, because nobody runs a server.\n",
-    ),
-    (
-        "loop", "transcript", "2026-03-02", LANTERN, "The talk about the retry loop of src/queue.py in lantern.",
-        talk("why does the start hang?", "The broker is dead and the retry loop of src/queue.py never ends.",
-             "try the marmalade build too", "The marmalade build fails in the same way."),
-    ),
-    (
-        "tides", "summary", "2026-03-05", HARBOR,
-        "Imported the tide tables of 41 stations into harbor-api and found three gauges without a surveyed zero (#12).",
-        "# Tide tables\n\nAll stations were imported.\n\n## Blockers\n\n- Gauge HRB-07 has no surveyed zero.\n\n"
-        "## Next\n\n- [ ] Ask the hydrographic office for the missing zeros.\n",
-    ),
-    (
-        "heartbeat", "compaction", "2026-03-09", LANTERN,
-        "Compacted the work on the heartbeat of lantern, which src/pulse.py now sends every ten seconds by a timer.",
-        "The heartbeat was measured before and after it moved out of the queue into src/pulse.py.\n",
-    ),
-    (
-        "horn", "transcript", "2026-03-11", HARBOR, "The talk about the fog horn of harbor-api and its calibration.",
-        talk("how loud is the fog horn FH-204?", "It was calibrated to 120 decibel at one mile.",
-             "and who signed?", "Nobody yet; the protocol lies with Maren."),
-    ),
-    (
-        "lighthouse", "summary", "2026-03-14", LANTERN,
-        "Translated the notes of lantern about its backup, kept in docs/backup.md, for the readers of three languages.",
-        "今天我们完成了数据库备份的设计。\n\nデータベースのバックアップを確認した。\n\nПроверили журнал и окно.\n",
-    ),
-    (
-        "scratch", "summary", "2026-03-15", "/tmp/try",
-        "Tried the pelican parser in a scratch folder of /tmp/try/run.py.",
-        "The pelican parser reads a file in one go.\n",
-    ),
+    ("loop", "summary", "2026-03-02", LANTERN,
+     "Bounded the retry loop of src/queue.py in lantern, so that a dead broker no longer blocks the start (#884).",
+     "# Retry loop\n\nThe loop gave up never; now after five attempts.\n\n## Decisions\n\n"
+     "- Retries are capped at five, with a jitter of 200 ms.\n- Database: SQLite, because nobody runs a server.\n"),
+    ("loop", "transcript", "2026-03-02", LANTERN, "The talk about the retry loop of src/queue.py in lantern.",
+     talk("why does the start hang?", "The broker is dead and the retry loop of src/queue.py never ends.",
+     "try the marmalade build too", "The marmalade build fails in the same way.")),
+    ("tides", "summary", "2026-03-05", HARBOR,
+     "Imported the tide tables of 41 stations into harbor-api and found three gauges without a surveyed zero (#12).",
+     "# Tide tables\n\nAll stations were imported.\n\n## Blockers\n\n- Gauge HRB-07 has no surveyed zero.\n\n"
+     "## Next\n\n- [ ] Ask the hydrographic office for the missing zeros.\n"),
+    ("heartbeat", "compaction", "2026-03-09", LANTERN,
+     "Compacted the work on the heartbeat of lantern, which src/pulse.py now sends every ten seconds by a timer.",
+     "The heartbeat was measured before and after it moved out of the queue into src/pulse.py.\n"),
+    ("horn", "transcript", "2026-03-11", HARBOR, "The talk about the fog horn of harbor-api and its calibration.",
+     talk("how loud is the fog horn FH-204?", "It was calibrated to 120 decibel at one mile.", "and who signed?",
+     "Nobody yet; the protocol lies with Maren.")),
+    ("lighthouse", "summary", "2026-03-14", LANTERN,
+     "Translated the notes of lantern about its backup, kept in docs/backup.md, for the readers of three languages.",
+     "今天我们完成了数据库备份的设计。\n\nデータベースのバックアップを確認した。\n\nПроверили журнал и окно.\n"),
+    ("scratch", "summary", "2026-03-15", "/tmp/try",
+     "Tried the pelican parser in a scratch folder of /tmp/try/run.py.",
+     "The pelican parser reads a file in one go.\n"),
 ]  # fmt: skip
 QUESTIONS = [
     ("What did we decide about retries?", "loop", "summary"),
@@ -502,18 +458,12 @@ def test_where_two_turns_that_are_cut_meet_one_sign_says_so(tmp_path):
     assert "gate" in hit["text"] and "lock" in hit["text"] and "… …" not in hit["text"], hit
 
 
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [
-        ("what did we do in May 2023?", [("may", "month", (5,)), ("2023", "year", (2023,))]),
-        ("we may use the cache", []),
-        (
-            "on July 12th or last spring",
-            [("july", "month", (7,)), ("12th", "day", (12,)), ("spring", "month", (3, 4, 5))],
-        ),
-        ("port 2050 and 12 retries on Monday", [("2050", "year", (2050,)), ("monday", "weekday", (0,))]),
-    ],
-)
+@pytest.mark.parametrize(("asked", "named"), [
+    ("what did we do in May 2023?", [("may", "month", (5,)), ("2023", "year", (2023,))]),
+    ("we may use the cache", []),
+    ("on July 12th or last spring", [("july", "month", (7,)), ("12th", "day", (12,)), ("spring", "month", (3, 4, 5))]),
+    ("port 2050 and 12 retries on Monday", [("2050", "year", (2050,)), ("monday", "weekday", (0,))]),
+])  # fmt: skip
 def test_dates_that_a_question_names(asked, named):
     assert [tuple(one) for one in date_words(asked)] == named
 
@@ -590,18 +540,14 @@ def test_a_question_that_nobody_answered_is_no_answer(vault):
     assert found[0]["text"].startswith("Is the ladder sound?"), "alone it is still found"
 
 
-@pytest.mark.parametrize(
-    ("text", "echo"),
-    [
-        ("who reviews the parser?", True),
-        ("What colour are widgets, and who reviews the parser?\nAnd why?", True),
-        ("parser reviewers", True),
-        ("パーサーは誰が見ますか", True),
-        ("Mona reviews the parser.", False),
-        ("The widgets are mine. Who reviews the parser?", False),
-        ("Is it so? Yes.", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "echo"), [
+    ("who reviews the parser?", True),
+    ("What colour are widgets, and who reviews the parser?\nAnd why?", True),
+    ("parser reviewers", True), ("パーサーは誰が見ますか", True),
+    ("Mona reviews the parser.", False),
+    ("The widgets are mine. Who reviews the parser?", False),
+    ("Is it so? Yes.", False),
+])  # fmt: skip
 def test_what_only_asks_or_repeats_is_an_echo(text, echo):
     assert is_echo(text, words_of(read("who reviews the parser"))) == echo
 

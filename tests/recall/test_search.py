@@ -56,42 +56,16 @@ def path_of(name):
     return f"memory/{summary(session_id=f's-{name}', captured_at=f'2026-03-{number + 1:02d}T10:00:00.000Z')[0]}"
 
 
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("heliograph", "far"),
-        ("HELIOGRAPH broke", "far"),
-        ("smoke test ledger", "plain"),
-        ("src/main.rs", "code"),
-        ("main.rs", "code"),
-        ("getUserName", "code"),
-        ("getusername", "code"),
-        ("read_user_row", "code"),
-        ("read_user_row(id)", "code"),
-        ("lantern-core", "code"),
-        ("v1.2.3", "code"),
-        ("x=1", "code"),
-        ("cafe", "accents"),
-        ("café", "accents"),
-        ("Gaste", "accents"),
-        ("ελληνικά", "accents"),
-        ("русские слова", "accents"),
-        ("数据库", "chinese"),
-        ("备份", "chinese"),
-        ("备", "chinese"),
-        ("灯塔项目", "chinese"),
-        ("データベース", "japanese"),
-        ("ベース", "japanese"),
-        ("サーバー", "japanese"),
-        ("ー", "japanese"),
-        ("バックアップ 設定", "japanese"),
-        ("네트워크", "korean"),
-        ("데이터베이스", "korean"),
-        ("Kubernetes", "mixed"),
-        ("Kubernetes集群", "mixed"),
-        ("latency 40ms", "mixed"),
-    ],
-)
+@pytest.mark.parametrize(("query", "name"), [
+    ("heliograph", "far"), ("HELIOGRAPH broke", "far"), ("smoke test ledger", "plain"), ("src/main.rs", "code"),
+    ("main.rs", "code"), ("getUserName", "code"), ("getusername", "code"), ("read_user_row", "code"),
+    ("read_user_row(id)", "code"), ("lantern-core", "code"), ("v1.2.3", "code"), ("x=1", "code"), ("cafe", "accents"),
+    ("café", "accents"), ("Gaste", "accents"), ("ελληνικά", "accents"), ("русские слова", "accents"),
+    ("数据库", "chinese"), ("备份", "chinese"), ("备", "chinese"), ("灯塔项目", "chinese"),
+    ("データベース", "japanese"), ("ベース", "japanese"), ("サーバー", "japanese"), ("ー", "japanese"),
+    ("バックアップ 設定", "japanese"), ("네트워크", "korean"), ("데이터베이스", "korean"), ("Kubernetes", "mixed"),
+    ("Kubernetes集群", "mixed"), ("latency 40ms", "mixed"),
+])  # fmt: skip
 def test_words_are_found_as_people_write_them(database, query, name):
     assert path_of(name) in found(database, query)
 
@@ -200,22 +174,13 @@ def test_a_hit_tells_what_it_is(database):
 # ── snippets ──
 
 
-@pytest.mark.parametrize(
-    ("query", "word"),
-    [
-        ("heliograph", "heliograph"),
-        ("the heliograph", "heliograph"),
-        ("HELIOGRAPH", "heliograph"),
-        ('"heliograph"', "heliograph"),
-        ("getUserName", "getUserName"),
-        ("cafe", "Café"),
-        ("备份", "备份"),
-        ("サーバー", "サーバー"),
-        ("네트워크", "네트워크를"),
-        ("lodestone", "lodestone"),
-        ("broker", "broker"),
-    ],
-)
+@pytest.mark.parametrize(("query", "word"), [
+    ("heliograph", "heliograph"),
+    ("the heliograph", "heliograph"),
+    ("HELIOGRAPH", "heliograph"), ('"heliograph"', "heliograph"), ("getUserName", "getUserName"), ("cafe", "Café"),
+    ("备份", "备份"), ("サーバー", "サーバー"), ("네트워크", "네트워크를"), ("lodestone", "lodestone"),
+    ("broker", "broker"),
+])  # fmt: skip
 def test_a_snippet_is_one_printable_line_with_the_word(database, query, word):
     hit = search(database, query, agent_id="default")[0]
     assert word in hit.snippet
