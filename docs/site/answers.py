@@ -338,7 +338,6 @@ class DigestCounts(TypedDict):
     projects: int
     decisions: int
     blocked: int
-    solved: int
     remembered: int
     promoted: int
 
@@ -357,7 +356,6 @@ class DigestFact(TypedDict):
     day: str  # YYYY-MM-DD, UTC.
     aspect: Literal["decision", "constraint", "blocker"]
     text: str
-    over: bool  # The blocker was solved on this day.
 
 
 class DigestMemory(TypedDict):
@@ -1046,7 +1044,6 @@ class FleetIndex(TypedDict):
     unchanged: int  # That were not read.
     dropped: int  # No longer named, whose rows --prune deleted.
     rows: FleetIndexRows  # Of the workspaces that could be reached.
-    redacted: int  # Secrets that the sanitizer still found in what is indexed.
     unreachable: list[FleetIndexUnreachable]  # Their rows stay as they are.
 
 
