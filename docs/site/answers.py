@@ -1042,7 +1042,6 @@ class FleetIndex(TypedDict):
     unchanged: int  # That were not read.
     dropped: int  # No longer named, whose rows --prune deleted.
     rows: FleetIndexRows  # Of the workspaces that could be reached.
-    redacted: int  # Secrets that the sanitizer still found in what is indexed.
     unreachable: list[FleetIndexUnreachable]  # Their rows stay as they are.
 
 
