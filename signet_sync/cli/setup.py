@@ -86,7 +86,7 @@ def setup(
         else _attempt(context, Step(name, FAILED, ""), partial(look, context))
         for name, look, omitted in looks
     ]
-    for step in steps if not (yes or dry_run) and steps[0].state != FAILED else ():
+    for step in () if yes or dry_run or steps[0].state == FAILED else steps:
         if step.state == PLANNED and step.question and not click.confirm(step.question, default=True, err=True):
             step.state, step.text = SKIPPED, f"left out: {step.text}"
     for step in steps:
@@ -272,10 +272,9 @@ def _connected(names: list[str]) -> str:
 
 
 def _show_step(step: Step) -> None:
-    words = {DONE: "", PRESENT: "in place: ", PLANNED: "would ", ABSENT: "", SKIPPED: "", FAILED: "failed: "}
-    text = one_line(step.error) if step.error is not None else step.text
-    line = f"{step.name:<11}{words[step.state]}{text}"
-    click.secho(display(line), fg="red" if step.state == FAILED else None)
+    word = {PRESENT: "in place: ", PLANNED: "would ", FAILED: "failed: "}.get(step.state, "")
+    text = step.text if step.error is None else one_line(step.error)
+    click.secho(display(f"{step.name:<11}{word}{text}"), fg="red" if step.state == FAILED else None)
 
 
 def _next(context: Context, steps: list[Step]) -> list[str]:
@@ -301,7 +300,5 @@ def _show_rest(context: Context, document: dict[str, Any], steps: list[Step]) ->
         return
     if failed := [step.name for step in steps if step.state == FAILED]:
         click.secho(f"not done: {', '.join(failed)}; afterwards run {context.command_line('setup')} again", fg="red")
-    if document["next"]:
-        click.secho("next:", bold=True)
-    for line in document["next"]:
-        click.echo(f"  {line}")
+    for number, line in enumerate(document["next"]):
+        click.echo(f"  {line}" if number else f"{click.style('next:', bold=True)}\n  {line}")

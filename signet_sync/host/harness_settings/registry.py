@@ -45,11 +45,6 @@ def _codex_folder(environ: Environ) -> str:
     return os.path.realpath(moved) if moved else os.path.join(home(environ), ".codex")
 
 
-def _codex_fresh(environ: Environ) -> dict[str, Any]:
-    passed = [name for name in _PASSED if environ.get(name)]
-    return {"env_vars": passed} if passed else {}
-
-
 def _opencode_folder(environ: Environ) -> str:
     return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "opencode")
 
@@ -117,7 +112,7 @@ _ALL = (
             lambda environ: os.path.join(_codex_folder(environ), "config.toml"),
             lambda data: ("mcp_servers",),
             _split,
-            _codex_fresh,
+            lambda environ: {"env_vars": passed} if (passed := [each for each in _PASSED if environ.get(each)]) else {},
         ),
         asks=_CODEX_ASKS,
     ),
