@@ -319,7 +319,7 @@ def test_a_hook_that_was_pasted_in_once_more(vault: Vault) -> None:
     whole = json.loads(settings.read_text())
     twice = {event: groups * 2 for event, groups in whole["hooks"].items()}
     settings.write_text(json.dumps({"hooks": twice}))
-    do(told(vault, "hooks", "called more than once", "SessionStart")["remedy"])
+    do(told(vault, "hooks", "stand there twice")["remedy"])
     assert json.loads(settings.read_text()) == whole
 
 

@@ -176,7 +176,7 @@ class Harness:
         return tuple(self.events), words, wrong if there == wanted else wrong or self._old(program)
 
     def _old(self, program: Program) -> list[HarnessProblem]:
-        message = "the hooks were written by another version; what they do at prompts may differ"
+        message = "the hooks are not as this version writes them, or stand there twice"
         return [HarnessProblem("hooks-outdated", message, program.again(self.name))]
 
     def _handlers(self, program: Program) -> dict[str, Handler]:
