@@ -63,7 +63,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "settings": ("settings", "Show, explain or change settings."),
     },
     "sharing": {
-        "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),
+        "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio."),
         "backup": ("backup", "Create, list and restore backups of what no file contains."),
         "migrate": ("migrate", "Bring over what another program remembers."),
     },
