@@ -15,6 +15,9 @@ from signet_sync.text.cjk import word_phrases
 MAX_TERMS = 64
 
 
+MOST_RAW = 4096
+
+
 class FoundArtifact(NamedTuple):
     """A found artifact; a higher score is a better hit."""
 
@@ -59,9 +62,12 @@ def search(
 ) -> list[FoundArtifact]:
     """Returns one agent's best artifacts for a query. All words, else any of them; with `raw` FTS5's own syntax.
 
-    Raises `UsageError` if raw syntax is wrong.
+    Raises `UsageError` if raw syntax is wrong, or longer than `MOST_RAW`.
     """
     query = _encodable(query)
+    if raw and len(query) > MOST_RAW:  # FTS5 needs minutes for some hundred thousand words
+        hint = "shorten it, or leave out --raw"
+        raise UsageError(f"FTS5 syntax of more than {MOST_RAW:,} characters", hint=hint)
     expressions = [query] if raw else [match_expression(query), match_expression(query, any_word=True)]
     for expression in filter(None, dict.fromkeys(expressions)):
         try:
