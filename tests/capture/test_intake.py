@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,11 @@ def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -
 def jobs(vault: Vault) -> list[str]:
     """The events that wait, whether they are due or not."""
     folder = vault.state / "spool"
-    names = sorted(path for path in folder.glob("*.json")) if folder.is_dir() else []
-    return [spool._read(str(path)).event for path in names]
+    found = []
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+        with suppress(FileNotFoundError):  # taken by a worker since the folder was listed
+            found.append(spool._read(str(path)).event)
+    return found
 
 
 def put(vault: Vault, talk: TranscriptBuilder, event: str = "end", **given: Any) -> spool.Job:
