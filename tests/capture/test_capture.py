@@ -195,9 +195,12 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
         text = "\n".join(segments(vault))
         for number, (_, kind, _) in enumerate(steps):
             word = {
-                "u": f"Said {number}.", "a": f"Answered {number}.", "c": f"`Bash` run {number}", "r": f"got {number}",
+                "u": f"Said {number}.", "a": f"Answered {number}.", "c": f"`run {number}`", "r": f"got {number}",
             }  # fmt: skip
-            assert [line.strip(" -") for line in text.splitlines()].count(word[kind]) == 1, (word[kind], text)
+            assert [line.rpartition(" · ")[2].strip() for line in text.splitlines()].count(word[kind]) == 1, (
+                word[kind],
+                text,
+            )
 
 
 RAW = "<analysis>\nHm.\n</analysis>\n\n<summary>\nLantern bounds its retries.\n\n\nNext: log them.\n</summary>"
