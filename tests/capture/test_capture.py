@@ -107,8 +107,8 @@ def test_nothing_new_writes_nothing(desk, talk, vault):
 
 
 @pytest.mark.parametrize(("lines", "remark"), [
-    (b"", "the file is empty"), (b"\n\n", "the file is empty"),
-    (b"no json\n{torn", "not a transcript: none of 2 lines is a JSON object"),
+    (b"", "the file is empty"), (b"\n" * 3_000, "nothing but blank lines in it"),
+    (b"no json\n{torn", "not a transcript: no JSON object in 2 lines"),
     (b'{"type": "mode", "mode": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
     (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
 ])  # fmt: skip

@@ -11,6 +11,7 @@ from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
+    NO_TIME,
     UNNAMED,
     Conversation,
     TranscriptEntry,
@@ -63,6 +64,8 @@ _SHELL = Tags("command", "result")
 # The header that the harness puts above a command's output for the model.
 _OUTPUT_HEAD = late(r"(?=Chunk ID: |Exit code: |Wall time: |Process )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
 _EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
+# What the first versions say of their folder, in the user's name.
+_FOLDER = late(r"\A\s*<environment_context>\s*(?:<cwd>|Current working directory: )([^<\n]+)")
 _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 
 
@@ -85,6 +88,7 @@ class _CodexReader:
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
         self.session_id = self.title = self.project = ""
+        self.begins = NO_TIME
         self.parent: str | None = None
 
     def take(self, record: Mapping[str, Any]) -> None:
@@ -114,6 +118,7 @@ class _CodexReader:
             return
         self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
         self.project = text_of(meta.get("cwd")) or self.project
+        self.begins = time_of(meta.get("timestamp"))
         origin = mapping_of(meta.get("source"))
         if "subagent" in origin or meta.get("thread_source") == "subagent":
             spawn = mapping_of(mapping_of(origin.get("subagent")).get("thread_spawn"))
@@ -142,6 +147,10 @@ class _CodexReader:
         if role == "assistant":
             found = [TranscriptEntry("assistant", at, text) for text in [joined(_texts(item.get("content")))] if text]
         elif role == "user":
+            if not self.project and (
+                folder := next(filter(None, map(_FOLDER.search, _texts(item.get("content")))), None)
+            ):
+                self.project = folder[1].strip()
             found = list(_words(_own_texts(item), at))
         else:
             return
@@ -244,6 +253,7 @@ class _CodexReader:
             unknown=self.unknown,
             title=self.title,
             parent=self.parent,
+            begins=self.begins,
         )
 
 

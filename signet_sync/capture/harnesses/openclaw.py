@@ -60,6 +60,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
         source=source,
         unknown=reading.unknown,
         title=reading.title,
+        begins=time_of(header.get("timestamp")),
     )
 
 
