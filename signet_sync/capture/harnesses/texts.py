@@ -176,6 +176,8 @@ def call_line(arguments: object) -> str:
             value = " ".join(item for item in value if isinstance(item, str))
         if isinstance(value, str) and value.strip():
             place = text_of(given.get("path")) if name in ("pattern", "query") else ""
+            if name in ("command", "cmd"):
+                value = value.strip().replace("\n", "\\n")  # where a message ends is told by its lines
             return one_line(f"{value} in {place}" if place else value)
     return one_line(", ".join(f"{name}: {_value(value)}" for name, value in list(given.items())[:20]))
 

@@ -1,0 +1,232 @@
+"""Records what was really done in a session: commits, pull requests, issues, edits, tests, picked options, to-dos.
+
+Everything comes from calls and what they gave back, in no language's words: commits by the line that git prints, pull
+requests by title and address, files by the editors' paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from signet_sync.digest.transcript import ToolCall
+from signet_sync.digest.turns import Turn
+from signet_sync.formats.lazy_pattern import late
+
+_FILES = 400
+_COMMAND = 2_000  # characters of a command that a pattern reads
+
+SHELLS = frozenset(
+    ("bash", "shell", "sh", "exec", "exec_command", "local_shell", "local_shell_call", "run_shell_command", "terminal",
+     "run_terminal_cmd", "powershell", "execute_command", "shell_command")
+)  # fmt: skip
+_EDITORS = frozenset(
+    ("edit", "multiedit", "write", "notebookedit", "apply_patch", "write_file", "replace", "edit_file", "create_file",
+     "str_replace_editor", "str_replace_based_edit_tool", "patch", "str_replace")
+)  # fmt: skip
+_TODO = frozenset(("todowrite", "update_plan", "write_todos", "todo_write"))
+_COMMITTED = late(r"^\s*\[([^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\] (\S.*)$")
+_SIZE = late(r"\d+ files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?)?")
+_COMMIT = late(r"\bgit\b(?: -[cC] \S{1,200})* commit\b(?! --(?:help|dry-run))")
+_MESSAGE = late(
+    r"\s(?:-\w{0,6}m|--message)[= ]?\s?(?:\"\$\(cat <<-?\s?['\"]?\w+['\"]?(?:\\n|\s)*([^\n]{3,300})|\"((?:\\.|[^\"\\]){3,300})|'([^']{3,300}))"
+)
+_SCRATCH = late(r"\bmktemp\b|\bgit init\b|\bcd \"?/tmp/|\bcd \"?\$(?:TMP|tmp|dir)")
+_HEREDOC = late(r"<<-?\s*['\"]?(\w+)['\"]?\\n.*?\\n\s*\1\b")
+_OPENED = late(r"\b(?:gh pr|glab mr) create\b")
+_TITLE = late(r"(?:--title|-t)[= ](?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))")
+_ADDRESS = late(r"https://[^\s\"'<>)]+/(?:pull|merge_requests)/(\d+)")
+_MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?:\s+(\d+))?")
+_ISSUE = late(r"\b(?:gh|glab) issue create\b")
+_UNDONE = late(r"\bgit (?:reset\b[^|;&\n]{0,80}(?:HEAD[~^]|origin/)|revert\b)")
+_PUSHED = late(r"\bgit\b[^|;&\n]{0,80}? push\b")
+_TESTS = late(
+    r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|playwright test)\b"
+    r"|\b(?:go|cargo|npm|pnpm|yarn|bun|mix|swift|dotnet|gradlew?|mvn|make|just|task|mise run|rails|sbt|deno)\b"
+    r"[^|;&\n]{0,60}\b(?:test|check|lint|ci|verify)"
+)
+_WRITES = late(
+    r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|tag)\b|mv |rm |mkdir "
+    r"|cp |npm (?:i|install)\b|pip install|kubectl (?:apply|delete)|terraform apply|docker (?:run|build|compose up)"
+    r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit)))|[^2&]>>? ?[\w./~-]{2,}"
+)
+_PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: (\S+)")
+_PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
+_ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
+_OPEN_STEP = late(r"\[[ ~]\] ([^;\n]{4,200})")
+_APPROVED = ("User has approved your plan", "Plan approved", "approved")
+_CREATES = late(r"(?:^|_)create_(?:issue|ticket|task)$")
+
+
+class Commit(NamedTuple):
+    """A commit: its subject, the number of its turn, and its changed lines."""
+
+    subject: str
+    turn: int
+    size: int = 0
+
+
+class PullRequest(NamedTuple):
+    """A pull request that was opened or merged: title (may be empty), number or `?`, turn, whether it was merged."""
+
+    title: str
+    number: str
+    turn: int
+    merged: bool = False
+
+
+class Deeds(NamedTuple):
+    """What was done, in order. `edits` and `acts` (other commands that change something) are counted per turn.
+
+    `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
+    approved, 0 if none was; `left` are the open steps of the last to-do list; `taken_back` counts commits that the
+    session itself undid; `failing` is whether the last test run failed, None without any.
+    """
+
+    commits: list[Commit]
+    requests: dict[str, PullRequest]
+    issues: list[tuple[str, int]]
+    edits: dict[int, int]
+    acts: dict[int, int]
+    files: dict[str, int]
+    commands: dict[str, bool]
+    picks: list[tuple[str, str, int]]
+    left: list[str]
+    left_at: int
+    planned: int
+    pushed: int
+    taken_back: int
+    failing: bool | None
+
+    @property
+    def changed(self) -> bool:
+        """Returns whether anything was changed at all."""
+        return bool(self.edits or self.commits or self.requests or self.issues or self.acts)
+
+
+def deeds_of(turns: Sequence[Turn]) -> Deeds:
+    """Collects the deeds of a session in one pass over its calls."""
+    reader = _Reader()
+    for turn in turns:
+        for step in turn.steps:
+            if isinstance(step, ToolCall):
+                reader.take(step, turn.number)
+    return reader.deeds()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.commits: list[Commit] = []
+        self.requests: dict[str, PullRequest] = {}
+        self.issues: list[tuple[str, int]] = []
+        self.edits: dict[int, int] = {}
+        self.acts: dict[int, int] = {}
+        self.files: dict[str, int] = {}
+        self.commands: dict[str, bool] = {}
+        self.picks: list[tuple[str, str, int]] = []
+        self.tasks: dict[str, tuple[str, str]] = {}
+        self.left: list[str] = []
+        self.left_at = self.planned = self.pushed = self.taken_back = 0
+        self.failing: bool | None = None
+
+    def deeds(self) -> Deeds:
+        left = [text for text, state in self.tasks.values() if state not in ("completed", "deleted")] or self.left
+        return Deeds(
+            self.commits, self.requests, self.issues, self.edits, self.acts, self.files, self.commands, self.picks, left,
+            self.left_at, self.planned, self.pushed, self.taken_back, self.failing,
+        )  # fmt: skip
+
+    def take(self, call: ToolCall, turn: int) -> None:
+        if call.tool in SHELLS:
+            self._run(call, turn)
+        elif call.tool in _EDITORS and not call.failed:
+            self._edit(_PATH.findall(call.detail[:_COMMAND])[:20], turn)
+        elif call.tool in _TODO:
+            self.left, self.left_at = _OPEN_STEP.findall(call.detail[:_COMMAND]), turn
+        elif call.tool == "taskcreate" and call.detail:
+            number = re.search(r"#(\d+)", " ".join(call.output))
+            self.tasks[number[1] if number else str(len(self.tasks) + 1)] = (call.detail, "pending")
+            self.left_at = turn
+        elif call.tool == "taskupdate":
+            given = dict(re.findall(r"(taskId|status): \"?(\w+)", call.detail))
+            if (task := self.tasks.get(given.get("taskId", ""))) and "status" in given:
+                self.tasks[given["taskId"]] = (task[0], given["status"])
+                self.left_at = turn
+        elif call.tool in ("askuserquestion", "ask_user", "request_user_input", "question"):
+            self.picks += [(asked, said, turn) for asked, said in _ANSWER.findall("\n".join(call.output))]
+        elif call.tool in ("exitplanmode", "exit_plan_mode"):
+            said = "\n".join(call.output)
+            self.planned = turn if not call.failed and any(one in said for one in _APPROVED) else self.planned
+        elif _CREATES.search(call.tool) and not call.failed:
+            title = re.search(r"title: ([^,]{6,200})", call.detail)
+            self.issues.append((title[1] if title else call.detail[:120], turn))
+
+    def _edit(self, paths: Sequence[str], turn: int) -> None:
+        paths = [path for path in paths if "/.claude/plans/" not in path]
+        if paths:
+            self.edits[turn] = self.edits.get(turn, 0) + len(paths)
+        for path in paths:
+            if path in self.files or len(self.files) < _FILES:
+                self.files[path] = self.files.get(path, 0) + 1
+
+    def _run(self, call: ToolCall, turn: int) -> None:
+        command = call.detail[:_COMMAND]
+        self.commands.pop(call.detail, None)
+        self.commands[call.detail] = call.failed
+        if len(self.commands) > _FILES:
+            del self.commands[next(iter(self.commands))]
+        made = [found[2] for line in call.output if (found := _COMMITTED.match(line))]
+        if patched := _PATCHED.findall(command) if "*** " in command else []:
+            if not call.failed:
+                self._edit(patched, turn)
+            return
+        if _TESTS.search(command):
+            self.failing = call.failed
+        if call.failed and not made:
+            return
+        bare = _HEREDOC.sub(" ", command) if "<<" in command else command
+        if "commit" in bare and _COMMIT.search(bare) and not _SCRATCH.search(command):
+            self._commit(call, made, turn)
+        elif "git re" in command and _UNDONE.search(command) and self.commits and "--dry-run" not in command:
+            self.commits.pop()
+            self.taken_back += 1
+        if "push" in bare and _PUSHED.search(bare) and "--dry-run" not in bare:
+            self.pushed = turn
+        if "create" in command and _OPENED.search(bare):
+            address = _ADDRESS.search("\n".join(call.output))
+            number = address[1] if address else "?"
+            self.requests[number] = PullRequest(_title(command), number, turn)
+        if "merge" in bare and (merged := _MERGED.search(bare)):
+            number = merged[1] or next(reversed(self.requests), "?")
+            known = self.requests.get(number, PullRequest("", number, turn))
+            self.requests[number] = known._replace(merged=True)
+        if "issue" in bare and _ISSUE.search(bare):
+            self.issues.append((_title(command), turn))
+        elif _WRITES.search(re.sub(r"2>&1|2?> ?/dev/null", " ", bare)) and not _TESTS.search(command):
+            self.acts[turn] = self.acts.get(turn, 0) + 1
+
+    def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:
+        size = sum(int(n or 0) for line in call.output for found in _SIZE.findall(line) for n in found)
+        for subject in made or list(_given(call.detail[:_COMMAND])):
+            if "--amend" in call.detail and self.commits:
+                self.commits[-1] = Commit(subject, turn, self.commits[-1].size or size)
+            elif all(one.subject != subject for one in self.commits):
+                self.commits.append(Commit(subject, turn, size))
+
+
+def _given(command: str) -> Iterator[str]:
+    """Yields the subject of a commit as the command gives it, for a git that printed nothing."""
+    found = _MESSAGE.search(command)
+    if found:
+        text = next(filter(None, found.groups()), "")
+        text = re.split(r"\\n| (?:Co-Authored-By|Signed-off-by|🤖|- )", text)[0].strip()
+        if len(text) > 100:  # a body behind the subject: commands stand on one line
+            text = text[: text.rfind(" ", 40, 90)]
+        if text:
+            yield text.replace('\\"', '"')
+
+
+def _title(command: str) -> str:
+    found = _TITLE.search(command)
+    return next((one for one in found.groups() if one), "") if found else ""

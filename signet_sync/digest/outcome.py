@@ -1,0 +1,186 @@
+"""Derives the outcome of a session from its transcript: what came out, how it ended, what was stated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from signet_sync.digest.deeds import Commit, Deeds, deeds_of
+from signet_sync.digest.person import OwnWords
+from signet_sync.digest.reports import headline
+from signet_sync.digest.sentences import IS_CJK, overlap, stems
+from signet_sync.digest.statements import Item, Kind, statements
+from signet_sync.digest.status import is_stopped, is_trivial, is_unfinished, status_of
+from signet_sync.digest.transcript import SpokenMessage, ToolCall
+from signet_sync.digest.turns import Turn, is_report, turns_of
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.digest_mark import Status
+
+__all__ = ["Item", "Kind", "Outcome", "outcome"]
+
+_PIECES = 3
+_PREFIX = late(
+    r"^(?:feat|fix|chore|docs|refactor|tests?|style|perf|build|ci|revert|checkpoint)(?:\(([^)]+)\))?!?:\s*(.+)$"
+)
+_REQUEST = 300
+_JOINT = late(r"[;；。](?=\s|$)|[,，、](?=\s)|\s[–—(]|\.(?=\s)|、")
+
+
+class Outcome(NamedTuple):
+    """The outcome of a session.
+
+    `results` are the passages that say what came out, in their order; empty without any. `request` is the first one
+    that is more than a greeting. `edited` are the edited files with their number of edits, `commands` the commands run,
+    with whether the last run failed. `opening` are the first words of all, `parting` what the person said when it was
+    stopped. `status` is None if the speakers cannot be told apart.
+    """
+
+    results: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
+    status: Status | None = None
+    request: str = ""
+    edited: Mapping[str, int] = {}
+    commands: Mapping[str, bool] = {}
+    opening: str = ""
+    parting: str = ""
+
+
+def outcome(transcript: str) -> Outcome:
+    """Returns the outcome of a (sanitized) transcript. Total, deterministic, linear."""
+    turns = turns_of(transcript)
+    deeds = deeds_of(turns)
+    opening = _opening(turns)
+    if not turns or not any(turn.words or turn.report for turn in turns):
+        return Outcome(edited=deeds.files, commands=deeds.commands, opening=opening)
+    own = own_words(turns)
+    status = status_of(turns, deeds)
+    request = next((text for said in own.values() if len(stems(text := " ".join(said)[:_REQUEST])) > 1), "")
+    if is_trivial(turns):
+        return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
+    found = tuple(statements(turns, own, deeds))
+    parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
+    results = tuple(_results(turns, deeds, own))
+    return Outcome(results, found, status, request, deeds.files, deeds.commands, opening, parting)
+
+
+def own_words(turns: Sequence[Turn]) -> dict[int, list[str]]:
+    """Returns the person's own sentences by turn."""
+    reader = OwnWords()
+    found = {}
+    for turn in turns:
+        if turn.words is not None:
+            found[turn.number] = reader.own(turn.words.text)
+        for step in turn.steps:
+            if isinstance(step, ToolCall):
+                reader.hear(step.output)
+            elif isinstance(step, SpokenMessage):
+                reader.hear(step.text.split("\n"))
+    return found
+
+
+def _opening(turns: Sequence[Turn]) -> str:
+    """Returns the first line with a letter or digit that anybody said."""
+    for turn in turns[:20]:
+        for step in ([turn.words] if turn.words else []) + turn.steps[:20]:
+            lines = step.text.split("\n", 50)[:50] if isinstance(step, SpokenMessage) else []
+            for line in lines:
+                if any(map(str.isalnum, line[:400])):
+                    return line.strip()[:400]
+    return ""
+
+
+# ── what came out ──
+
+
+def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    """Yields what came out: pull requests and commits by title, then the reports of what no commit names."""
+    pieces = [*_requests(deeds)]
+    told = " ".join(pieces)
+    commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
+    chosen = _chosen(commits, max(1, _PIECES - len(pieces)))
+    pieces += _scoped([_tidy(one.subject) for one in chosen])
+    asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
+    first = next((text for text in asked.values() if len(stems(text)) > 1), "")
+    for turn in _reporting(turns, deeds, len(pieces)):
+        assert turn.report is not None
+        line = headline(turn.report.text, asked[turn.number] or first)
+        fresh = stems(line) - stems(" ".join(pieces))
+        if line and (not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))):
+            pieces.append(line)
+    named = " ".join(pieces).casefold()
+    if deeds.files and not any(path.rpartition("/")[2].casefold() in named for path in deeds.files):
+        names = [path.rpartition("/")[2] for path in sorted(deeds.files, key=lambda path: -deeds.files[path])]
+        names = [name for name in names if 2 < len(name) <= 40][:2]
+        if names:
+            pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
+    last = turns[-1]
+    if is_unfinished(last, deeds) and asked[last.number] and not is_stopped(turns):
+        pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
+    yield from pieces
+
+
+def _requests(deeds: Deeds) -> Iterator[str]:
+    """Yields the last pull requests by title, and those that were merged without being opened here, by number."""
+    titled = [one for one in deeds.requests.values() if one.title][-2:]
+    for one in titled:
+        number = f" #{one.number}" if one.number != "?" else ""
+        yield f"{_tidy(one.title)} (PR{number}{' merged' if one.merged else ''})"
+    merged = [f"#{one.number}" for one in deeds.requests.values() if one.merged and not one.title and one.number != "?"]
+    if merged:
+        yield f"PR{'s' if len(merged) > 1 else ''} {', '.join(merged[-4:])} merged"
+
+
+def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
+    """Returns the turns whose reports say what no commit does: the last working one; without commits, those that did most, too."""
+    done = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
+    done = [turn for turn in done if turn.ended] or done
+    filed = {turn for _, turn in deeds.issues}
+    working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts or turn.number in filed]
+    if not named:
+        if not working:
+            return [max(done, key=lambda turn: (len(turn.report.text) > 150, turn.number))] if done else []  # type: ignore[union-attr]
+        most = sorted(working, key=lambda turn: -2 * deeds.edits.get(turn.number, 0) - deeds.acts.get(turn.number, 0))
+        return [turn for turn in working if turn in most[:2] or turn is working[-1]]
+    committed = max([one.turn for one in deeds.commits] + [one.turn for one in deeds.requests.values()] + [0])
+    after = [turn for turn in working if turn.number > committed]
+    around = [turn for turn in done if turn.number <= committed and (turn in working or turn.number == committed)]
+    telling = [turn for turn in around if len(stems(headline(turn.report.text))) > 6] or around  # type: ignore[union-attr]
+    return after[-1:] or (telling[-1:] if named < _PIECES else [])
+
+
+def clipped(text: str, most: int) -> str:
+    """Cuts a passage to about `most` words: at a joint of the sentence, else between words; never inside brackets."""
+    text = " ".join(text.split())
+    room = most * 7 if not IS_CJK.search(text) else most * 3
+    if len(text) <= room:
+        return text
+    joints = [found.start() for found in _JOINT.finditer(text, 0, room) if found.start() > 0.45 * room]
+    cut = text[: joints[-1]] if joints else text[:room].rpartition(" ")[0] or text[:room]
+    for opening, closing in ("()", "[]", "``", '""'):
+        odd = cut.count(opening) % 2 if opening == closing else cut.count(opening) > cut.count(closing)
+        cut = cut[: cut.rfind(opening)] if odd else cut
+    return cut.rstrip(" ,;:-–—")
+
+
+def _chosen(commits: Sequence[Commit], room: int) -> list[Commit]:
+    """Returns the commits that a sentence names: all, or the largest ones and the last."""
+    if len(commits) <= room:
+        return list(commits)
+    largest = sorted(commits[:-1], key=lambda one: -min(one.size, 3_000))[: room - 1]
+    return [one for one in commits if one in largest or one is commits[-1]]
+
+
+def _tidy(subject: str) -> str:
+    """Returns a subject without its conventional prefix; the scope stays."""
+    found = _PREFIX.match(subject)
+    return (f"{found[1]}: {found[2]}" if found[1] else found[2]).strip(" .") if found else subject.strip(" .")
+
+
+def _scoped(subjects: Sequence[str]) -> list[str]:
+    """Names a scope once when subjects of one scope follow each other."""
+    kept, scope = [], ""
+    for subject in subjects:
+        name, colon, rest = subject.partition(": ")
+        kept.append(rest if colon and name == scope else subject)
+        scope = name if colon else ""
+    return kept

@@ -1,0 +1,131 @@
+"""Tells a person's own words in a message from what they pasted: logs, code, reviews, templates, earlier output.
+
+By form: shapes and density of lines, who is addressed, lines that a tool or the agent said before. What cannot be told
+is no statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from signet_sync.digest.sentences import split
+from signet_sync.formats.lazy_pattern import late
+
+_LONGEST = 20_000
+_LINE = 2_000
+
+_FENCE = late(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+# Prompts, boxes, marks and trees of terminals; times, levels, frames and places of logs; headers; diffs.
+_PRINTED = late(
+    r"^\s*(?:[❯➜>$%⏺⎿✻✽│├└┌✔✗✘✓✕❌•]|#\s+\S+@|\+\d+ more lines|\(ctrl\+|[\w.-]+@[\w-]+[:~ ].{0,40}[%$#] "
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|FAIL(?:ED)?|PASS(?:ED)?)\b[\]: ]"
+    r"|npm (?:ERR|error|WARN|warn)|error(?:\[\w+\])?:|warning:|fatal:|panic:|make(?:\[\d+\])?:|Traceback|File \"|at \S+ ?\(|\w*(?:Error|Exception):"
+    r"|=> |#\d+ |@@ |diff --git|index [0-9a-f]{7}|\+\+\+|--- |[+-]\s{2,}|[|>]|[a-z][\w-]{1,30}: \S.{0,200}HTTP/|HTTP/\d|GET |POST |(?:From|To|Subject|Date|Cc): \S"
+    r"|\S+\.(?:go|tsx?|jsx?|py|rs|java|rb|kt|c|cpp|h|cs|swift|php|vue)[:(]\d+|[0-9a-f]{7,40}\b|\d+ (?:passed|failed)|<\/?\w+[ >])"
+)
+_CODE = late(
+    r"[{};]\s*$|=>|:=|&&|\|\||^\s*(?:import|from|const|let|var|func|def|class|return|if|for|#include|public|private|export|async"
+    r"|SELECT|INSERT|CREATE|UPDATE|\"[\w-]+\"|[\w-]+):?\s?.*[(){}=<>\[\]\"]"
+)
+_QUOTES_A_RUN = 6  # lines between two printed ones that belong to them
+# A review, a ticket or a bot speaks.
+_REVIEW = late(
+    r"\b(?:low|medium|high|critical|minor|major) (?:severity|priority)\b|\blines? \d+(?:\s?[-–]\s?| to )\d+\b"
+    r"|^\W*(?:strengths|weaknesses|suggestions?|steps to reproduce|expected behaviou?r|actual behaviou?r|acceptance criteria"
+    r"|code review (?:for|of)|reviewer feedback|reviewed? \d+ of \d+)\b|\bcommittable suggestion\b|\bcoderabbit|\bLGTM\b|_⚠️|🛠️"
+    r"|^##? (?:Description|Summary|Context|Problem|Goal|Task|Requirements|Instructions|Output|Role|Objective)\b",
+    re.I | re.M,
+)
+# What programs say in the person's place: prompts of commands, skills, sub-agents and hooks, compactions.
+_TEMPLATE = late(
+    r"\s*(?:<[a-z][\w-]*>|You are (?:a|an|the)\b|This session is being continued|Base directory for this skill|Caveat:"
+    r"|# AGENTS\.md|Stop hook feedback|Full transcript available|\[Image|# \w[^\n]{2,60}\n[\s\S]{600,}|---\n\w+:|Implement the following plan:"
+    r"|## (?:Context|Task|Goal)|Read and follow)"
+)
+_OTHERS_SAY = late(
+    r"\b(?:docs?|documentation|readme|article|issue|ticket|bot|reviewer|copilot|linter|compiler|model|gpt\S*|gemini|he|she|they|it)"
+    r" (?:also )?(?:says?|said|states?|tells?|told|recommends?|suggests?|claims?|wrote|writes)\b",
+    re.I,
+)
+_OWN = late(
+    r"\b(?:i|i'm|i'd|i'll|i've|we|we're|let's|lets|can you|could you|please|pls|you|my|our|me|us|ich|wir|bitte|mir|du|je|j'\w+"
+    r"|nous|tu|moi|s'il|yo|nosotros|por favor|eu|nós|io|noi|я|мы|мне|ben|biz|lütfen|mình|tôi|bạn)\b"
+    r"|私|僕|我|你|请|저|나는|우리|해줘|주세요|ください|して",
+    re.I,
+)
+_HANDS_OVER = late(
+    r"\b(?:below|following|output|logs?|transcript|error|message|review|feedback|says|here|wrote|schreibt|écrit)\s*[:：]\s*$"
+    r"|^\W*(?:transcript|output|logs?|error|trace|review|日志|报错|ログ|エラー|로그)\W*$",
+    re.I,
+)
+_ITEM = late(r"^\s*(?:[-*•]|\d{1,2}[.)]|#{1,6})\s+")
+
+
+class OwnWords:
+    """Gives the sentences of a message that its person wrote; knows the lines that tools and the agent said before."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def hear(self, lines: Iterable[str]) -> None:
+        """Keeps lines of tools or of the agent, so that a paste of them is known."""
+        self._said.update(line for one in lines if len(line := one.strip(" \t-*>•`")) >= 24)
+
+    def own(self, text: str) -> list[str]:
+        """Returns the sentences of a message that are the person's own."""
+        text = text[:_LONGEST]
+        if _TEMPLATE.match(text):
+            return []
+        if "```" in text or "~~~" in text:
+            text = _FENCE.sub("\n\n", text)
+        text = _before_paste(text)
+        found: list[str] = []
+        for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n")))):
+            lines = [line for line in paragraph.split("\n") if line.strip()]
+            if len(paragraph) > 350 and not _OWN.search(paragraph):
+                continue
+            for line in lines:
+                if len(lines) > 1 and line.rstrip().endswith((":", "：")):
+                    continue
+                for sentence in split(_ITEM.sub("", line[:_LINE])):
+                    if not _OTHERS_SAY.search(sentence):
+                        found.append(sentence.strip(" \t*_"))
+        return [one for one in found if len(one) > 1]
+
+    def _kept(self, lines: list[str]) -> list[str]:
+        """Empties lines that somebody else made, and the few between two of them."""
+        foreign = [number for number, line in enumerate(lines) if self._is_foreign(line)]
+        for before, after in zip(foreign, foreign[1:], strict=False):
+            if after - before <= _QUOTES_A_RUN:
+                lines[before:after] = [""] * (after - before)
+        for number in foreign:
+            lines[number] = ""
+        return lines
+
+    def _is_foreign(self, line: str) -> bool:
+        bare = line.strip(" \t-*>•`")
+        if not bare:
+            return False
+        if len(bare) >= 24 and bare in self._said:
+            return True
+        if _PRINTED.match(line):
+            return True
+        signs = sum(not (c.isalnum() or c.isspace() or c in ".,'’!?;:()-\"/`，。！？、：") for c in line[:400])
+        return signs > 2 and (signs > 0.2 * min(len(line), 400) or _CODE.search(line[:400]) is not None)
+
+
+def _before_paste(text: str) -> str:
+    """Cuts a message where a long text of somebody else begins."""
+    if len(text) < 300:
+        return text
+    at = 0
+    for line in text.split("\n"):
+        at += len(line) + 1
+        if len(text) - at > 200 and len(line) < 400 and _HANDS_OVER.search(line):
+            return text[: at - 1]
+    review = _REVIEW.search(text)
+    if review:
+        head = text[: review.start()].split("\n\n")[0]
+        return head if len(head) < 400 and _OWN.search(head) else ""
+    return text

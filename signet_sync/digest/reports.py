@@ -1,0 +1,93 @@
+"""Finds the sentence of a report that says what came out; by place and form first, by few words second."""
+
+from __future__ import annotations
+
+import re
+
+from signet_sync.digest.blocks import Passage, passages
+from signet_sync.digest.labels import label_of
+from signet_sync.digest.sentences import is_question, split, stems
+from signet_sync.formats.lazy_pattern import late
+
+_READ = 40  # passages of a report
+_ANCHOR = late(r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d")
+_OPENS = late(
+    r"^\W*(?:so yes|yes|no|yep|right|correct|done|fixed|you['’]?re (?:absolutely )?right|in short|short (?:version|answer)|good (?:question|point|catch)"
+    r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w{2})",
+    re.I,
+)
+# What only introduces, offers, or says that checks went well.
+_EMPTY = late(
+    r"^\W*(?:(?:perfect|great|excellent|done|all done|good|ok(?:ay)?|sure|right|exactly|understood|got it|you'?re (?:absolutely )?right)\b[^.!?:]{0,25}[.!:]?\W*$"
+    r"|(?:here(?:’|')?s|here are|below (?:is|are)|let me|i'll|i’ll|i will|voici|hier (?:ist|sind)|ecco|aquí|aqui|вот)\b.{0,80}:?$"
+    r"|(?:all|everything|the)?\s*(?:\d+ )?(?:unit |integration |existing )?(?:tests?|lint\w*|checks?|builds?|ci)\b[^.]{0,40}(?:pass\w*|green|clean|succeed\w*)\b.{0,20}$"
+    r"|(?:want|would you like|shall|should|do you want|let me know|soll|möchtest|veux-tu|voulez|dis-moi|quieres|quer|vuoi|хотите)\b"
+    r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
+    re.I,
+)
+# "Rewrote the doc - it now covers:" is about the doc.
+_LEAD = late(r"\s*(?:[,;–—-]\s+(?:it|which|that|this)\b[^,;:]{0,40})?[:：]$", re.I)
+# Told to the person, or about a commit: advice, places, addresses.
+_ADVICE = late(
+    r"^\W*(?:and )?(?:you (?:can|may|might|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)|next time|note|fyi|start|use"
+    r"|(?:commit|branch|pr|draft pr|url|link|file|workflow run|run|status|worktree|base|pushed|verified)s?\b[^.:]{0,25}: ?\S|pushed (?:branch|to)|verified|commit successful|[\\w/.-]+ (?:→|->) \\w+|.{0,60}https?://\b)",
+    re.I,
+)
+_WAS = late(
+    r"^\W*the (?:old|previous|original|bug|problem|issue|cause)\b|\b(?:was|were) (?:being|that|because|not|never)\b|\bpreviously\b",
+    re.I,
+)
+_DID = late(
+    r"^\W*(?:i(?:'ve| have|’ve)? |we(?:'ve| have)? |it |both |all )?(?:now |successfully |also )?"
+    r"(?:add|fix|creat|replac|implement|renam|remov|mov|chang|updat|extract|commit|push|merg|refactor|switch|split|group|limit|rewr|wr[io]t|built|build|set|mad|found|adjust|enabl|disabl|wir|clean|convert|publish|deploy|open|clos|rebas|revert|document|expos|restor)\w*\b"
+    r"|\b(?:is|are) now\b|\bnow (?:\w+s|\w+ed)\b|\b(?:habe|wurde|j'ai|a été|he |se ha|foi |ho |è stat)|しました|已|했습니다|добавил|исправ|eklendi|đã",
+    re.I,
+)
+
+
+def headline(report: str, asked: str = "") -> str:
+    """Returns the sentence of a report that best says what came out; empty if none says anything."""
+    wanted = stems(asked[:2_000])
+    ranked: list[tuple[float, int, str]] = []
+    found = passages(report)[:_READ]
+    for place, passage in enumerate(found):
+        if passage.form == "row":
+            continue
+        for number, sentence in enumerate(split(passage.text)[:6]):
+            said = _OPENS.sub("", sentence.strip())
+            if passage.form == "heading" and (label_of(said) or len(stems(said)) < 2):
+                continue
+            if len(stems(said)) < 2 or is_question(said) or _EMPTY.match(said):
+                continue
+            score = _worth(said, passage, len(ranked), wanted)
+            if said.endswith((":", "：")):
+                listed = [one.text for one in found[place + 1 : place + 4] if one.form == "item"]
+                if label_of(said):
+                    continue
+                said = _LEAD.sub("", said)
+                if len(stems(said)) < 6:
+                    if not listed:
+                        continue
+                    said = f"{said.rstrip(':：')}: {'; '.join(split(text)[0].rstrip(' .;:') for text in listed[:2] if split(text))}"
+            ranked.append((score, place * 10 + number, said))
+    if not ranked:
+        return ""
+    best = max(ranked, key=lambda one: one[0])
+    text = best[2].rstrip(" .。;:：")
+    if len(text) < 70:
+        more = [one for one in ranked if one[1] > best[1] and one[0] > 0.3 and len(stems(one[2]) - stems(text)) > 2]
+        text += "".join(f"; {one[2].rstrip(' .。;:：')}" for one in more[:1])
+    return re.sub(r"^\d+[.)]\s+", "", text)
+
+
+def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> float:
+    """Returns how well a sentence says what came out: its place, its section, what it names and whether it acts."""
+    label = label_of(passage.label) if passage.form != "heading" else None
+    score = {"aside": -3.0, "next": -2.5, "blocker": -2.5, "result": 0.7, "decision": 0.2}.get(label or "", 0.0)
+    score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
+    score -= 0.6 + 0.5 * passage.depth if passage.form == "item" else 0.0
+    own = stems(said)
+    anchored = _ANCHOR.search(said) is not None
+    score += 0.9 * (_DID.search(said) is not None) + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
+    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4) + 0.8 * (len(said) > 300) + 1.5 * (_WAS.search(said) is not None)
+    return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

@@ -1,0 +1,213 @@
+"""Makes a session's one sentence from its outcome: results first, open points last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.digest.outcome import Outcome, clipped
+from signet_sync.digest.sentences import IS_CJK, overlap, stems
+from signet_sync.text.sentences import (
+    MAX_WORDS,
+    MIN_WORDS,
+    SentenceSubject,
+    basename,
+    flatten,
+    has_anchor,
+    passes_signet,
+    passes_strict,
+    signet_anchor,
+    usable_name,
+    words,
+)
+
+SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 260, 150  # characters that a sentence may have
+
+_END = late(r"[\s.!?…:;,，、。！？]+$")
+_INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
+_PARENTHESES = late(r"(?<!\s)\s*+\([^()]{0,120}\)")
+_CLAUSE = late(
+    r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|(?<!\s)\s++[–—-]\s+|,\s+|，|、"
+)
+# "no edits pls, just asking: …" says how to answer, not what the request is about.
+_MODE = late(
+    r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
+)
+_OVER = 40  # characters that the rest may exceed the room by
+_THIN = 4  # words of a passage that may be dropped first
+_PROJECT = 60  # characters of a project's name
+_ASKED = 80  # characters of the request beside the results
+_KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
+# The words before what fills a short sentence: request, files, day, status.
+_FILLING = {
+    "en": ("asked", "files", "on", "", ""), "zh": ("请求", "文件", "日期", "状态", "命令"),
+    "ja": ("依頼", "ファイル", "日付", "状態", "コマンド"), "ko": ("요청", "파일", "날짜", "상태", "명령"),
+}  # fmt: skip
+
+
+def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | None:
+    """Returns a true sentence that passes the strict gate in every context, or None without any result."""
+    said = results_text(outcome)
+    if not said:
+        return None
+    first = contexts[0]
+    files = [f"{name}: {{}}" for name in list(_names(outcome))[:1]]
+    # A name that fits any sentence ("A", "gone") is none to us.
+    project = basename(first.project)
+    named = [f"{{}} (project {project})"] if project.replace("-", "").isalnum() and len(project) <= _PROJECT else []
+    last = f"{{}} (session of {first.day}, {first.kind}.md)"  # a file's name is an anchor, never the title
+    for text in _shorter(said):
+        # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
+        # word "session", else what the text names first; a file's name is one to both.
+        for form in ("{}", f"{{}} (session of {first.day})", *files, *named, last):
+            sentence = _anchored(form.format(_END.sub("", text)), outcome, first)
+            signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
+            if signets and passes_strict(sentence, *contexts):
+                return sentence
+    return None
+
+
+def results_text(outcome: Outcome) -> str:
+    """Returns the results without the project and the words that a gate requires; empty if there are none."""
+    share = max(12, (MAX_WORDS - 6) // max(1, len(outcome.results)))
+    parts = [part for text in outcome.results if (part := _clean(clipped(text, share)))]
+    request = _clean(_cut(_MODE.sub("", outcome.request), _ASKED))
+    if outcome.status == "aborted":
+        return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
+    if not parts:
+        return ""
+    if outcome.status == "question-only" and request:
+        return f"asked: {request}; learned: {_joined(parts[:2])}"
+    text = _with_what_is_left(outcome, parts)
+    # What was asked says what it is about, where the results do not.
+    if request and words(text) + words(request) <= MAX_WORDS - 10 and overlap(request, text) < 0.5:
+        text += f" (asked: {_END.sub('', request)})"
+    return text
+
+
+def _stopped(request: str, parts: Sequence[str], parting: str) -> str:
+    """Describes a stopped session: what was tried, that it was stopped and why, and its state."""
+    if not request and not parts:
+        return ""
+    said = f"{request or 'the work'}: stopped midway"
+    said += f" ({parting})" if parting else ""
+    return f"{said}; last state: {_joined(parts[:2])}" if parts else said
+
+
+def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
+    text = _joined(parts)
+    room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
+    kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
+    left = next((item.text for item in outcome.items if item.kind == kind), "")
+    if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
+        left = f"; {lead}: {_clean(left)}"
+        while len(text) + len(left) > room and len(parts) > 1:
+            # A passage of few words, such as a salutation, is dropped before the others.
+            thin = min(reversed(parts), key=lambda part: min(len(stems(part)), _THIN))
+            parts = [part for part in parts if part is not thin]
+            text = _joined(parts)
+        if len(text) + len(left) > room + _OVER:
+            text, left = _briefer(text, room), _briefer(left, room + _OVER - len(text))
+        if len(text) + len(left) <= room + _OVER:
+            text += left
+    return text
+
+
+def _briefer(text: str, room: int) -> str:
+    """Drops a text's parentheses, and as many last clauses as do not fit."""
+    bare = _PARENTHESES.sub("", text) if len(text) > room else text
+    while len(bare) > room and (cuts := [found.start() for found in _CLAUSE.finditer(bare) if found.start() >= 40]):
+        bare = bare[: cuts[-1]]
+    return bare
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "; ".join([*parts[:1], *(_continued(part) for part in parts[1:])])
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """Yields the text, then shorter forms: without parentheses, then cut after a clause."""
+    yield text
+    bare = _PARENTHESES.sub("", text)
+    yield bare
+    for _ in range(6):
+        cuts = [match.start() for match in _CLAUSE.finditer(bare)]
+        if words(bare) <= 20 or not cuts or cuts[-1] < 40:
+            break
+        bare = bare[: cuts[-1]]
+        yield bare
+    yield " ".join(text.split()[: MAX_WORDS - 6])
+
+
+def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
+    """Returns the text as a sentence that names something of the session and is long enough for both gates."""
+    name = usable_name(context.project)
+    said = _END.sub("", text)
+    if name and name not in said and signet_anchor(context.body, context.project) not in said:
+        said = f"{name}: {said}"
+    elif not has_anchor(said, context):
+        said = f"{signet_anchor(context.body, context.project)}: {said}"
+    for filling in _fillings(said, outcome, context.day):
+        if words(said) >= MIN_WORDS:
+            break
+        said += filling
+    return (said if name and said.startswith(name) else said[:1].upper() + said[1:]) + "."
+
+
+def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
+    """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
+    language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
+    asked_for, files, on, status_is, ran = _FILLING[language]
+    request = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
+    if request and request not in said and overlap(request, said) < 0.8:
+        yield f" ({asked_for}: {request})"
+    names = [name for name in _names(outcome) if name not in said][:3]
+    if names:
+        yield f"; {files}: {', '.join(names)}"
+    if status_is:
+        yield f"; {status_is}: {outcome.status}"
+        yield f"; {on}: {day}"
+        if outcome.commands:
+            yield f"; {ran}: {_END.sub('', _clean(_cut(list(outcome.commands)[-1], 40)))}"
+    else:
+        yield f", {on} {day}"
+    yield ", in a session whose transcript stands behind its links"
+
+
+def _names(outcome: Outcome) -> dict[str, None]:
+    """Returns the names of the edited files, in order."""
+    names = (flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40])
+    return {name: None for name in names if name and len(name) <= 40 and not set(name) & set("{}")}
+
+
+def _cut(text: str, limit: int) -> str:
+    """Cuts a text to at most `limit` characters, at a word."""
+    if len(text) <= limit:
+        return text
+    cut = text.rfind(" ", limit // 2, limit)
+    return text[: cut if cut > 0 else limit].rstrip(" ,;:-–(")
+
+
+def _clean(text: str) -> str:
+    """Flattens a passage to a part of a sentence: no final point, inner sentences joined by semicolons."""
+    text = flatten(re.sub(r"\*\*|__|`", "", _cut(text, 300)), 400)
+    first, *rest = re.split(r"\n", _INNER.sub("\\1\n", _END.sub("", text)))
+    return "; ".join([first, *(_continued(part) for part in rest)]).replace('"', "'")
+
+
+def _continued(text: str) -> str:
+    """Prepares a passage to follow a semicolon: drops a capital that only begins a sentence."""
+    first = text.split(" ", 1)[0]
+    return text[:1].lower() + text[1:] if _ONLY_BEGINS.match(first) else text
+
+
+# German nouns and names keep their capital: only words that are no names are changed.
+_ONLY_BEGINS = late(
+    r"(?:The|A|An|It|This|That|These|Those|They|We|You|In|On|At|For|From|With|Without|All|Both|Each|Every"
+    r"|No|Not|Nothing|One|Two|"
+    r"Three|Tests?|Only|Also|As|After|Before|When|While|If|So|New|Old|Added|Fixed|Removed|Changed|Updated"
+    r"|Now|Then|There|Its|Their|Our|"
+    r"Der|Die|Das|Ein|Eine|Es|Wir|Alle|Beide|Kein|Keine|Nur|Le|La|Les|Un|Une|Il|Elle|Tous|El|Los|Las|Una"
+    r"|Todos|O|Os|As|Um|Uma|Gli|Lo)$"
+)

@@ -1,0 +1,145 @@
+"""Finds what a session states without a model: only from forms that are right on real sessions.
+
+Options that the person picked, "always", "never", "from now on" in the person's own words; labelled lists and plain
+admissions of the last report, filed issues, open steps of the to-do list. Everything else is a quote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from signet_sync.digest.blocks import passages
+from signet_sync.digest.deeds import Deeds
+from signet_sync.digest.labels import label_of
+from signet_sync.digest.sentences import is_question, overlap, split, stems
+from signet_sync.digest.status import asks, last_report
+from signet_sync.digest.transcript import ToolCall
+from signet_sync.digest.turns import Turn
+from signet_sync.formats.lazy_pattern import late
+
+Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
+
+ITEMS = 24
+_LIST = 8  # items of one labelled list
+_LONGEST = 400
+_RUN = 5  # words in a row that show that a statement repeats what a tool printed
+
+_RULE = late(
+    r"(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind)\b)"
+    r"|\b(?:from now on|in (?:the )?future|going forward|every time you|whenever you|remember (?:that|to)\b)"
+    r"|\b(?:immer|niemals|nie wieder|künftig|ab jetzt|in zukunft|toujours|jamais|désormais|à l'avenir|dorénavant|siempre|nunca"
+    r"|a partir de ahora|en adelante|daqui (?:pra|para) frente|d'ora in poi|mai più|всегда|никогда|впредь|her zaman|asla|bundan sonra|luôn luôn|không bao giờ)\b"
+    r"|必ず|今後は|絶対に|以后|永远不要|一律|必须|항상|절대|앞으로",
+    2,
+)
+_TELLS = late(r"\b(?:error|fails?|failed|crash\w*|bug|warning|always (?:fails|returns|shows))\b|\bif (?:this|it|that)\b", 2)
+_OF_THE_AGENT = late(
+    r"\b(?:commit\w*|push\w*|prs?|pull requests?|branch\w*|answer|respond|explain|comments?|ask|tests? first|worktrees?|todo|plan"
+    r"|review\w*|sub-?agents?|english|deutsch|français)\b",
+    2,
+)
+_ADMITS = late(
+    r"\b(?:did not|didn['’]t|have not|haven['’]t|could not|couldn['’]t|was not able to|wasn['’]t able to) (?:yet )?"
+    r"(?:run|test|verify|verified|push|pushed|commit|committed|deploy|deployed|tested|check|checked)\b"
+    r"|\b(?:not (?:yet )?(?:run|tested|verified|pushed|committed|deployed|wired|merged))\b"
+    r"|\b(?:nicht (?:getestet|ausgeführt|gepusht|geprüft|committet)|pas (?:été )?(?:testé|exécuté|vérifié|poussé|committé))",
+    2,
+)
+
+
+class Item(NamedTuple):
+    """A statement: its kind, its words, who said it, the line of the message it stands in, its turn and its rule."""
+
+    kind: Kind
+    text: str
+    who: Literal["person", "agent"]
+    line: int
+    turn: int
+    rule: str
+
+
+def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> list[Item]:
+    """Returns the statements of a session, each once; `own` are the person's own sentences by turn."""
+    found = [*_of_person(turns, own, deeds), *_of_report(turns), *_of_deeds(turns, deeds)]
+    printed = _Printed(turns)
+    kept: list[Item] = []
+    for item in found:
+        if len(kept) >= ITEMS:
+            break
+        same = any(one.kind == item.kind and overlap(one.text, item.text) > 0.75 for one in kept)
+        if not same and (item.rule in ("picked", "to-do", "issue") or not printed.holds(item.text)):
+            kept.append(item)
+    return kept
+
+
+def _of_person(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> Iterator[Item]:
+    lines = {turn.number: turn.words.line if turn.words else 1 for turn in turns}
+    for asked, said, turn in deeds.picks:
+        if not is_question(said) and len(said) < 260:
+            yield Item("decision", f"{asked} — {said}"[:_LONGEST], "person", lines.get(turn, 1), turn, "picked")
+    for turn, sentences in own.items():
+        for said in sentences:
+            if len(said) <= 300 and not is_question(said) and len(stems(said)) > 2 and _RULE.search(said):
+                if not _TELLS.search(said):
+                    kind: Kind = "preference" if _OF_THE_AGENT.search(said) else "constraint"
+                    yield Item(kind, said, "person", lines.get(turn, 1), turn, "rule")
+
+
+def _of_report(turns: Sequence[Turn]) -> Iterator[Item]:
+    last = last_report(turns)
+    if last is None or last.report is None or not last.ended:
+        return
+    if any(turn.number > last.number and turn.worked for turn in turns):
+        return
+    kinds: dict[str | None, Kind] = {"next": "next", "blocker": "blocker"}
+    listed = 0
+    for passage in passages(last.report.text):
+        kind = kinds.get(label_of(passage.label)) if passage.form in ("item", "paragraph") else None
+        text, line = passage.text, last.report.line + passage.line
+        if passage.form == "item" and passage.box == " ":
+            kind = kind or "next"
+        if kind is not None and passage.box != "x":
+            listed += 1
+            if listed <= _LIST and len(stems(text)) > 1 and not text.endswith((":", "：")) and not _is_offer(text):
+                yield Item(kind, text[:_LONGEST], "agent", line, last.number, "label")
+        elif passage.form in ("item", "paragraph"):
+            for said in split(text):
+                if _ADMITS.search(said) and not is_question(said) and len(said) <= 300:
+                    yield Item("next", said, "agent", line, last.number, "admitted")
+    if asks(turns[-1]) and turns[-1] is last:
+        said = split([one for one in last.report.text.strip().split("\n") if one.strip()][-1])
+        question = next((one for one in reversed(said) if is_question(one.rstrip("*_ "))), "")
+        if len(stems(question)) > 3:
+            yield Item("next", question[:_LONGEST], "agent", last.report.line, last.number, "asked")
+
+
+def _is_offer(text: str) -> bool:
+    return is_question(text) or text.casefold().startswith(("none", "nothing", "n/a", "keine", "aucun", "無し", "无"))
+
+
+def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
+    lines = {turn.number: turn.report.line if turn.report else turn.words.line if turn.words else 1 for turn in turns}
+    for title, turn in deeds.issues:
+        if len(title) > 8:
+            yield Item("next", f"Issue filed: {title}"[:_LONGEST], "agent", lines.get(turn, 1), turn, "issue")
+    if deeds.left_at and deeds.left_at >= turns[-1].number:
+        for text in deeds.left[:_LIST]:
+            yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
+
+
+class _Printed:
+    """What tools printed in a session, made searchable when it is first asked for."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = turns
+        self._text: str | None = None
+
+    def holds(self, statement: str) -> bool:
+        """Returns whether half of a statement's runs of words stand in what a tool printed."""
+        if self._text is None:
+            calls = (step for turn in self._turns for step in turn.steps if isinstance(step, ToolCall))
+            self._text = " ".join(" ".join(" ".join(call.output).casefold().split()) for call in calls if call.output)
+        words = statement.casefold().split()
+        runs = [" ".join(words[at : at + _RUN]) for at in range(0, max(1, len(words) - _RUN + 1), 2)]
+        return sum(run in self._text for run in runs) * 2 >= len(runs) and len(words) > 2

@@ -1,0 +1,103 @@
+"""Tells how a session ended: aborted, blocked, open, question-only, else done. By its end and its deeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from signet_sync.digest.blocks import passages
+from signet_sync.digest.deeds import Deeds
+from signet_sync.digest.labels import label_of
+from signet_sync.digest.sentences import is_question, split, stems
+from signet_sync.digest.transcript import SpokenMessage
+from signet_sync.digest.turns import Turn, is_report
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.digest_mark import Status
+
+_GREETING = 12  # stems of all that is said in a session that is only a greeting
+# An offer asks for nothing that is missing: the work is done without the answer.
+_OFFERS = late(
+    r"\b(?:want|would you like|like) me to\b|\bshall i\b|\bshould i (?:also|commit|push|go ahead|proceed|continue)\b|\blet me know\b"
+    r"|\banything else\b|\bsoll ich\b|\bmöchtest du\b|\bveux-tu\b|\bvoulez-vous\b|\bsouhaites?-tu\b|\bquieres que\b|\bquer que\b|\bvuoi che\b"
+    r"|ましょうか|要我|需要我|할까요|хотите|ister mis|bạn có muốn",
+    2,
+)
+_STOPS = late(
+    r"^\W*(?:no[,. ]+)?(?:stop|halt|abort|cancel|forget (?:it|that|this)|never ?mind|leave it|park (?:it|this)|drop (?:it|this)"
+    r"|stopp|abbrechen|vergiss es|lass es|arrête|laisse tomber|para|déjalo|olvídalo|deixa|lascia perdere|стоп|хватит|dur)\b"
+    r"|やめ(?:て|よう)|中止|停(?:下|止)|算了|그만",
+    2,
+)
+
+
+def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
+    """Returns how a session ended, None where nobody's words can be told apart: the first that applies."""
+    spoken = [turn for turn in turns if turn.words is not None]
+    if not any(turn.report for turn in turns) and not spoken:
+        return None
+    last = turns[-1]
+    if is_stopped(turns):
+        return "aborted"
+    report = last_report(turns)
+    if report is not None and report.ended and _waits(report):
+        return "blocked"
+    if is_unfinished(last, deeds) or asks(last) or (deeds.planned and not deeds.changed):
+        return "open"
+    if not deeds.changed and not deeds.picks and (not spoken or _only_asked(turns)):
+        return "question-only"
+    return "done"
+
+
+def last_report(turns: Sequence[Turn]) -> Turn | None:
+    """Returns the last turn with a report, rather than with words like "committed"."""
+    found = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
+    return found[-1] if found else None
+
+
+def is_stopped(turns: Sequence[Turn]) -> bool:
+    """Returns whether the person stopped the work and nothing was done after that."""
+    last = turns[-1]
+    if last.interrupted:
+        return True
+    words = last.words.text if last.words else ""
+    ordered = len(words) < 120 and _STOPS.search(words) is not None
+    return ordered and not last.worked and (len(turns) > 1 and (turns[-2].interrupted or not turns[-2].ended))
+
+
+def is_unfinished(last: Turn, deeds: Deeds) -> bool:
+    """Returns whether a session ends in the middle of a turn's work; a commit as the last call finishes it."""
+    if not last.steps:
+        return last.words is not None and len(stems(last.words.text)) > 1
+    if not last.ended:
+        return not any(commit.turn == last.number for commit in deeds.commits) or deeds.left_at == last.number
+    return last.report is not None and not is_report(last.report.text)
+
+
+def asks(turn: Turn) -> bool:
+    """Returns whether a question of the agent stands at the end, other than an offer to do more."""
+    if turn.report is None or not turn.ended:
+        return False
+    paragraph = [line for line in turn.report.text.strip().split("\n") if line.strip()][-1:]
+    said = split(paragraph[0])[-2:] if paragraph else []
+    return any(is_question(one.rstrip("*_ ")) and not _OFFERS.search(one) and len(stems(one)) > 2 for one in said)
+
+
+def _waits(turn: Turn) -> bool:
+    assert turn.report is not None
+    found = (passage for passage in passages(turn.report.text) if passage.form != "heading" and passage.box != "x")
+    return any(label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1 for passage in found)
+
+
+def _only_asked(turns: Sequence[Turn]) -> bool:
+    """Returns whether the person's messages were questions, or nothing but a word or two."""
+    said = [split(turn.words.text[:2_000].replace("\n", " ")) for turn in turns if turn.words is not None][:100]
+    asked = sum(any(map(is_question, one)) for one in said)
+    return asked > 0 or is_trivial(turns)
+
+
+def is_trivial(turns: Sequence[Turn]) -> bool:
+    """Returns whether there was only a greeting, answered by a greeting."""
+    if any(turn.worked for turn in turns):
+        return False
+    words = [turn.words.text for turn in turns[:20] if turn.words is not None]
+    answers = [step.text for turn in turns[:20] for step in turn.steps if isinstance(step, SpokenMessage)]
+    return sum(len(stems(text)) for text in words) <= 3 and sum(len(stems(text)) for text in answers) <= _GREETING

@@ -1,0 +1,156 @@
+"""Writes the summary of a transcript by rules, without calling a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.digest.outcome import Item, Kind, Outcome
+from signet_sync.digest.sentence import results_text
+from signet_sync.digest.sentences import stems
+from signet_sync.text.digest_mark import opening
+from signet_sync.text.sentences import flatten
+
+LIMIT = 6_000
+TITLE_LENGTH, LINE = 100, 160
+# Characters for the lines of a section; with headings and counts they stay below `LIMIT`.
+OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
+
+# What would start a heading, a quote, a fence, a list or a task inside a list item.
+_BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
+_HEADING = late(r"#{1,6}[ \t]")
+_LOOKS = late(
+    r"(?:cd \S+ *(?:&&|;) *)?(?:ls|cat|head|tail|grep|rg|find|pwd|cd|sed -n|wc|echo|which|tree|file|stat|du|type"
+    r"|git (?:status|log|diff|show|branch))\b(?!.*[>;&])"
+)
+_SECTIONS: tuple[tuple[str, Kind], ...] = (
+    ("Decisions", "decision"), ("Constraints", "constraint"), ("Blockers", "blocker"), ("Next steps", "next"),
+    ("Preferences", "preference"),
+)  # fmt: skip
+
+
+def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
+    """Returns Markdown about a session; empty if its transcript has no word. At most `LIMIT` characters.
+
+    Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
+    """
+    title = next(
+        filter(None, (_line(text, TITLE_LENGTH) for text in (found.request, results_text(found), found.opening))), ""
+    )
+    if not title:
+        return ""
+    sections = [f"# {title}", opening(project, harness, found.status)]
+    for name, lines in _sections(found, project):
+        if lines:
+            sections.append("\n".join([f"## {name}", "", *lines]))
+    return "\n\n".join(sections) + "\n"
+
+
+def listed_items(body: str, found: Outcome) -> dict[int, Item]:
+    """Returns the items of a session's summary by the lines of its body, from 1."""
+    kinds: dict[str, Kind] = dict(_SECTIONS)
+    placed: dict[int, Item] = {}
+    left: Iterator[Item] = iter(())
+    for number, line in enumerate(body.split("\n"), 1):
+        if line.startswith("## "):
+            kind = kinds.get(line.removeprefix("## "))
+            left = iter([item for item in found.items if item.kind == kind and _items([item.text])])
+        elif line.startswith("- ") and (item := next(left, None)) is not None:
+            placed[number] = item
+    return placed
+
+
+def completed(offered: str, found: Outcome) -> str:
+    """Adds to a model's summary the items of the rules that no line of it says, under the headings of their kinds."""
+    lines = offered.rstrip().split("\n")
+    said = [stems(line) for line in lines]
+    for name, kind in _SECTIONS:
+        lost = [item.text for item in found.items if item.kind == kind and not _is_said(item.text, said)]
+        if added := _first(_items(lost), ITEMS):
+            _insert(lines, name, added)
+    return "\n".join(lines) + "\n"
+
+
+def _is_said(text: str, said: Iterable[frozenset[str]]) -> bool:
+    """Returns whether a line has two thirds of the content words of a text, and all that contain digits."""
+    words = stems(text)
+    values = {word for word in words if any(c.isdigit() for c in word)}
+    return any(values <= line and 3 * len(words & line) >= 2 * len(words) for line in said)
+
+
+def _insert(lines: list[str], name: str, added: Sequence[str]) -> None:
+    """Inserts list items at the end of the section of this name, or as a new section at the end."""
+    heads = [place for place, line in enumerate(lines) if _HEADING.match(line)]
+    own = next((place for place in heads if lines[place].strip("#: \t").casefold() == name.casefold()), None)
+    if own is None:
+        lines += ["", f"## {name}", "", *added]
+        return
+    end = next((place for place in heads if place > own), len(lines))
+    while not lines[end - 1].strip() and end - 1 > own:
+        end -= 1
+    lines[end:end] = added
+
+
+def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[str]]]:
+    """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
+    yield "Outcome", _first(_items(found.results), OUTCOME)
+    for name, kind in _SECTIONS:
+        yield name, _first(_items(item.text for item in found.items if item.kind == kind), ITEMS)
+    yield "Files", _first(_files(found.edited, project), FILES)
+    yield "Commands", _last(_commands(found.commands, project), COMMANDS)
+
+
+def _files(edited: Mapping[str, int], project: str | None) -> list[str]:
+    root = (project or "").rstrip("/") + "/"
+    below: dict[str, int] = {}
+    for path, times in edited.items():
+        name = path.removeprefix(root) if len(root) > 1 else path
+        below[name] = below.get(name, 0) + times
+    return [f"- {_code(path)}{f' ({times:,} times)' if times > 1 else ''}" for path, times in below.items()]
+
+
+def _commands(commands: Mapping[str, bool], project: str | None) -> list[str]:
+    """Lists the commands that changed something; those that only look if there are no others."""
+    here = f"cd {(project or '/').rstrip('/')} && "
+    ran = {command.removeprefix(here): failed for command, failed in commands.items()}
+    acting = [command for command in ran if not _LOOKS.match(command)]
+    return [f"- {_code(command)}{' · failed' if ran[command] else ''}" for command in acting or ran]
+
+
+def _items(texts: Iterable[str]) -> list[str]:
+    return [f"- {said}" for text in texts if (said := _line(text, 400))]
+
+
+def _code(text: str) -> str:
+    return f"`{flatten(text[: 4 * LINE], LINE) or '?'}`"
+
+
+def _line(text: str, limit: int) -> str:
+    """Returns a text as one line without block or link syntax at its start, cut at a word; empty without a word."""
+    said = _BLOCK.sub("", flatten(text[: 8 * limit], 8 * limit).replace("]:", "] :"), 1)
+    if len(said) > limit:
+        cut = said.rfind(" ", limit // 2, limit)
+        said = said[: cut if cut > 0 else limit - 1].rstrip(" ,;:") + "…"
+    return said if any(c.isalnum() for c in said) else ""
+
+
+def _first(lines: Sequence[str], share: int) -> list[str]:
+    """Returns the first lines that fit into a share of characters, and how many are left out."""
+    kept = _fitting(lines, share)
+    return [*kept, f"- … {len(lines) - len(kept):,} more …"] if len(kept) < len(lines) else kept
+
+
+def _last(lines: Sequence[str], share: int) -> list[str]:
+    """Returns the last lines that fit into a share of characters, and how many precede them."""
+    kept = _fitting(lines[::-1], share)[::-1]
+    return [f"- … {len(lines) - len(kept):,} before these …", *kept] if len(kept) < len(lines) else kept
+
+
+def _fitting(lines: Iterable[str], share: int) -> list[str]:
+    kept: list[str] = []
+    for line in lines:
+        share -= len(line) + 1
+        if share < 0:
+            break
+        kept.append(line)
+    return kept

@@ -1,0 +1,173 @@
+"""Parses a transcript into messages, tool calls and notes, each with its line number."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, turn_of
+
+# The kept part of a message is its beginning, that of a call's output its end.
+MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 4_000, 18
+_HEADINGS = ("## User · ", "## Assistant · ", "## Harness · ", "## Compaction · ")
+_INDENT = 8  # of a closing fence
+_BLANK = late(r"\n+")
+
+
+class SpokenMessage(NamedTuple):
+    """The words of one speaker between two calls; `text` is Markdown with blank lines, `line` that of its first one."""
+
+    speaker: Speaker
+    text: str
+    line: int
+
+
+class ToolCall(NamedTuple):
+    """A tool call: its name in lower case, its arguments, whether it failed, the end of its output."""
+
+    tool: str
+    detail: str
+    failed: bool
+    output: tuple[str, ...]
+
+
+class HarnessNote(NamedTuple):
+    """A note of the harness: `interrupted` if the person stopped it, `compacted` if context was cut."""
+
+    kind: Literal["interrupted", "compacted"]
+
+
+DigestTurn = SpokenMessage | ToolCall | HarnessNote
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Returns whether a line closes a fence: at least as many of its signs, nothing else, near the margin."""
+    signs = line.lstrip(" \t")
+    return len(line) - len(signs) <= _INDENT and signs.startswith(fence) and not signs.rstrip(" \t").strip(fence[0])
+
+
+def parse(text: str) -> list[DigestTurn]:
+    """Returns the turns of a transcript in order; reads each line once."""
+    walk = _Parser(text)
+    walk.run()
+    return walk.found
+
+
+class _Parser:
+    """Parses line by line; the content of a fence is taken as a whole."""
+
+    def __init__(self, text: str) -> None:
+        self.found: list[DigestTurn] = []
+        self._text = text
+        self._ours = is_ours(text)
+        self._at, self._number = 0, 0
+        # The next heading in our format, as far as it has been searched.
+        self._heading = -1 if self._ours else len(text)
+        self._speaker: Speaker = "other"
+        self._words: list[str] = []
+        self._size = self._start = 0
+        self._call: tuple[str, str, bool] | None = None
+        self._output: list[str] = []
+
+    def run(self) -> None:
+        text, size = self._text, len(self._text)
+        while self._at < size:
+            end = text.find("\n", self._at)
+            if end == self._at:
+                self._blank()
+                continue
+            end = size if end < 0 else end
+            line = text[self._at : min(end, self._at + LINE_LIMIT)]
+            self._at, self._number = end + 1, self._number + 1
+            fence = self._step(line)
+            if fence:
+                self._fenced(fence)
+        self._close()
+
+    def _blank(self) -> None:
+        """Takes empty lines, as many as there are."""
+        after = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr] # an empty line is there
+        count = after - self._at
+        self._at, self._number = after, self._number + count
+        if self._call is None and self._words:
+            self._words += [""] * min(count, max(0, MESSAGE_CHARACTERS - self._size))
+            self._size += count
+
+    def _step(self, line: str) -> str:
+        """Reads a line; returns the fence that it opens."""
+        turn = turn_of(line, ours=self._ours) if line.startswith("#") or not self._ours else None
+        if turn is not None:
+            self._close()
+            self._speaker, rest = turn
+            if line.startswith("## Compaction"):
+                self.found.append(HarnessNote("compacted"))
+            if rest.strip():
+                self._add(rest)
+            return ""
+        if self._call is not None and line.startswith("  ") and (fence := fence_of(line)):
+            return fence
+        call = call_of(line) if self._ours and line.startswith("- ") else None
+        if call is not None:
+            self._close()
+            self._call = call
+        elif self._ours and self._speaker == "harness" and self._call is None:
+            if "interrupted" in line or "turn aborted" in line:
+                self.found.append(HarnessNote("interrupted"))
+        elif self._call is None or (line.strip() and not line.startswith("  ")):
+            # A call's output is indented below it; the words begin where that ends.
+            if self._call is not None:
+                self._close()
+            self._add(line)
+            return fence_of(line)
+        return ""
+
+    def _fenced(self, fence: str) -> None:
+        """Reads the content of a fence with its closing line; a heading in our format ends an unclosed fence."""
+        end, after = self._closed(fence)
+        if self._call is not None:
+            tail = self._text[max(self._at, end - OUTPUT_CHARACTERS) : end].rsplit("\n", OUTPUT_LINES + 1)
+            self._output = [line.removeprefix("  ")[:LINE_LIMIT] for line in tail[-OUTPUT_LINES - 1 :] if line.strip()]
+        else:
+            for line in self._text[self._at : min(after, self._at + MESSAGE_CHARACTERS)].split("\n"):
+                self._add(line)
+        self._number += self._text.count("\n", self._at, after)
+        self._at = after
+
+    def _closed(self, fence: str) -> tuple[int, int]:
+        """Returns where the closing line of a fence begins, and where the line after it does."""
+        text, at, limit = self._text, self._at, self._next_heading()
+        while (at := text.find(fence, at, limit)) >= 0:
+            begun, end = max(self._at, text.rfind("\n", self._at, at) + 1), text.find("\n", at, limit)
+            if _closes(text[begun : end if end >= 0 else limit], fence):
+                return begun, end + 1 if end >= 0 else limit
+            if end < 0:
+                break
+            at = end
+        return limit, limit
+
+    def _next_heading(self) -> int:
+        """Returns where the next heading in our format begins, else the end of the text."""
+        if self._ours and self._heading < self._at:
+            at = self._text.find("\n## ", self._at - 1)
+            while at >= 0 and not self._text.startswith(_HEADINGS, at + 1):
+                at = self._text.find("\n## ", at + 1)
+            self._heading = at + 1 if at >= 0 else len(self._text)
+        return self._heading
+
+    def _add(self, line: str) -> None:
+        if not self._words:
+            if not line.strip():
+                return
+            self._start, self._size = self._number, 0
+        self._size += len(line) + 1
+        if self._size <= MESSAGE_CHARACTERS:
+            self._words.append(line)
+
+    def _close(self) -> None:
+        """Ends the message or call that is being read."""
+        if self._call is not None:
+            self.found.append(ToolCall(*self._call, tuple(self._output)))
+            self._call, self._output = None, []
+        if self._words:
+            self.found.append(SpokenMessage(self._speaker, "\n".join(self._words), self._start))
+            self._words = []
