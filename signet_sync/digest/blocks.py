@@ -26,7 +26,7 @@ class Passage(NamedTuple):
     """A paragraph, list item or heading as plain text on one line.
 
     `label` is the heading, bold line or lead-in above it, or the known label before its own colon; `box` is a to-do's
-    mark (`x`, or a blank), `code` whether most of it is code.
+    mark (`x`, or a blank), `depth` counts the lists around an item; a table's row is its first cell.
     """
 
     text: str

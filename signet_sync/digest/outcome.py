@@ -131,7 +131,10 @@ def _requests(deeds: Deeds) -> Iterator[str]:
 
 
 def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
-    """Returns the turns whose reports say what no commit does: the last working one; without commits, those that did most, too."""
+    """Returns the turns whose reports say what no commit does: the last working one.
+
+    Without commits also those that did most.
+    """
     done = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
     done = [turn for turn in done if turn.ended] or done
     filed = {turn for _, turn in deeds.issues}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from signet_sync.digest.sentences import split
 from signet_sync.formats.lazy_pattern import late
@@ -96,7 +97,7 @@ class OwnWords:
     def _kept(self, lines: list[str]) -> list[str]:
         """Empties lines that somebody else made, and the few between two of them."""
         foreign = [number for number, line in enumerate(lines) if self._is_foreign(line)]
-        for before, after in zip(foreign, foreign[1:], strict=False):
+        for before, after in pairwise(foreign):
             if after - before <= _QUOTES_A_RUN:
                 lines[before:after] = [""] * (after - before)
         for number in foreign:

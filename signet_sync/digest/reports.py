@@ -10,7 +10,9 @@ from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 
 _READ = 40  # passages of a report
-_ANCHOR = late(r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d")
+_ANCHOR = late(
+    r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d"
+)
 _OPENS = late(
     r"^\W*(?:so yes|yes|no|yep|right|correct|done|fixed|you['’]?re (?:absolutely )?right|in short|short (?:version|answer)|good (?:question|point|catch)"
     r"|tl;?dr|perfect|great|fertig|erledigt|ja|oui|fait|c'est fait|parfait|sí|listo|hecho|pronto|feito|готово|tamam|完了(?:しました)?|完成|搞定|완료)\s*[,.!—–:：。！-]+\s*(?=\w{2})",
@@ -89,5 +91,10 @@ def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> 
     own = stems(said)
     anchored = _ANCHOR.search(said) is not None
     score += 0.9 * (_DID.search(said) is not None) + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
-    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4) + 0.8 * (len(said) > 300) + 1.5 * (_WAS.search(said) is not None)
+    score -= (
+        1.6 * (_ADVICE.match(said) is not None)
+        + 1.2 * (len(own) < 4)
+        + 0.8 * (len(said) > 300)
+        + 1.5 * (_WAS.search(said) is not None)
+    )
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)

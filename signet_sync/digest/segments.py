@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from signet_sync.formats.timestamps import day_of
-from signet_sync.digest.outcome import Outcome
+from signet_sync.digest.outcome import Outcome, outcome
 from signet_sync.digest.sentence import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK, headline
 from signet_sync.digest.sentences import IS_CJK, stems
-from signet_sync.digest.outcome import outcome
 from signet_sync.digest.summary import summary
+from signet_sync.formats.timestamps import day_of
 from signet_sync.text.digest_mark import Status, says_nothing
 from signet_sync.text.sentences import SentenceSubject
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.digest.outcome import Outcome, clipped
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import (
     MAX_WORDS,
     MIN_WORDS,

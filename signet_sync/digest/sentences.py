@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
 from signet_sync.formats.lazy_pattern import late
 
-_FENCE = late(r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ ]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_QUOTED_LINE = late(r"^\s*(?:>|\||\+\+\+|---|@@|diff --git|\$ |#!/|at \S+\(|File \"|Traceback)")
-_LOG_LINE = late(
-    r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d"
-    r"|\[?(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE|E|W)\]?[:\s]\s*\S|npm (?:ERR|WARN|error)"
-    r"|error(?:\[\w+\])?:|warning:|fatal:|panic:|make(?:\[\d+\])?:|\S+\.\w{1,5}:\d+[:,]|E\s{2,}|\w+Error:"
-    r"|FAIL(?:ED)?\b|---|\{\"|//|/\*|\* @)"
-)
 _END = late(r"[.!?…。！？](?:(?<![。！？])[\"'”’»)]*\s+|(?<=[。！？])\s*)(?=\S)")
 _SAYS_SOMETHING = late(r"[^\W_]")
 _FORM = 8  # characters of the longest abbreviation
@@ -43,82 +34,6 @@ _COMMON_WORDS = (
     "для при или так уже они его было нет она "
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
-
-
-def sentences(text: str) -> Iterator[tuple[str, int]]:
-    """Yields the sentences of a message with the line (from 0) on which each begins, without code, quotes and logs."""
-    if "```" in text or "~~~" in text:
-        text = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), text)
-    for number, line in enumerate(text.split("\n")):
-        if not line.strip() or _QUOTED_LINE.match(line) or _LOG_LINE.match(line):
-            continue
-        yield from ((sentence, number) for sentence in split(line))
-
-
-_TAG = late(r"^<([a-z][a-z0-9_-]{2,40})[ >]", re.MULTILINE)
-_PASTES = late(
-    r"\b(?:thread|wrote|writes|said|says|log|output|message|mail|email|from|paste[ds]?|quote[ds]?"
-    r"|stack ?trace|console|slack|ticket|schreibt|meldet|écrit|escribe|scrive|пишет)\b[^\n]{0,60}[:：]\s*$"
-    r"|(?:日志|报错|原文|ログ|エラー|로그)[^\n]{0,20}[:：]\s*$",
-    re.IGNORECASE,
-)
-_SPEAKS = late(
-    r"^\s*(?:[-*] )?(?:\[?\d\d?:\d\d\]? )?@?([A-ZÀ-Þ][\w.-]{1,20})(?: [A-Z][\w.]{1,20})?(?: \(\d\d?:\d\d\))?:\s"
-)
-
-
-def unpasted(text: str) -> str:
-    """Drops tagged text and other people's words from a person's message; line numbers stay the same."""
-    if "<" in text:
-        text = _untagged(text)
-    lines = text.split("\n")
-    speakers = [found[1] for line in lines if (found := _SPEAKS.match(line))]
-    dialogue = len(speakers) > 2 and len(set(speakers)) > 1
-    pasted = False
-    for number, line in enumerate(lines):
-        if pasted and not line.strip():
-            pasted = number > 0 and not lines[number - 1].strip()
-            pasted = pasted or _PASTES.search(lines[number - 1]) is not None
-        if pasted or (dialogue and _SPEAKS.match(line)):
-            lines[number] = ""
-            continue
-        pasted = _announces(line)
-    return "\n".join(lines)
-
-
-def _announces(line: str) -> bool:
-    """Returns whether a line announces another person's words."""
-    return line.rstrip().endswith((":", "：")) and _PASTES.search(line[-120:]) is not None
-
-
-def _untagged(text: str) -> str:
-    kept: list[str] = []
-    at = 0
-    unclosed: set[str] = set()
-    for tag in _TAG.finditer(text):
-        if tag.start() < at or tag[1] in unclosed:
-            continue
-        end = text.find(f"</{tag[1]}>", tag.end())
-        if end < 0:
-            unclosed.add(tag[1])
-            continue
-        end += len(tag[1]) + 3
-        kept += [text[at : tag.start()], "\n" * text.count("\n", tag.start(), end)]
-        at = end
-    return "".join([*kept, text[at:]])
-
-
-_QUOTED = late(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»|「[^」\n]{6,}」")
-
-
-_SAYS = late(r"\b(?:log|error|message|console|it|output|docs?|readme|compiler|linter) says\b.{0,400}", re.IGNORECASE)
-
-
-def unquoted(sentence: str) -> str:
-    """Returns a sentence without its quotations: the words of others request nothing."""
-    if any(mark in sentence for mark in '"“„«「'):
-        sentence = _QUOTED.sub(" ", sentence)
-    return _SAYS.sub(" ", sentence) if "says" in sentence else sentence
 
 
 def split(line: str) -> list[str]:

@@ -33,7 +33,9 @@ _RULE = late(
     r"|必ず|今後は|絶対に|以后|永远不要|一律|必须|항상|절대|앞으로",
     2,
 )
-_TELLS = late(r"\b(?:error|fails?|failed|crash\w*|bug|warning|always (?:fails|returns|shows))\b|\bif (?:this|it|that)\b", 2)
+_TELLS = late(
+    r"\b(?:error|fails?|failed|crash\w*|bug|warning|always (?:fails|returns|shows))\b|\bif (?:this|it|that)\b", 2
+)
 _OF_THE_AGENT = late(
     r"\b(?:commit\w*|push\w*|prs?|pull requests?|branch\w*|answer|respond|explain|comments?|ask|tests? first|worktrees?|todo|plan"
     r"|review\w*|sub-?agents?|english|deutsch|français)\b",
@@ -80,10 +82,11 @@ def _of_person(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
             yield Item("decision", f"{asked} — {said}"[:_LONGEST], "person", lines.get(turn, 1), turn, "picked")
     for turn, sentences in own.items():
         for said in sentences:
-            if len(said) <= 300 and not is_question(said) and len(stems(said)) > 2 and _RULE.search(said):
-                if not _TELLS.search(said):
-                    kind: Kind = "preference" if _OF_THE_AGENT.search(said) else "constraint"
-                    yield Item(kind, said, "person", lines.get(turn, 1), turn, "rule")
+            if len(said) > 300 or is_question(said) or len(stems(said)) < 3:
+                continue
+            if _RULE.search(said) and not _TELLS.search(said):
+                kind: Kind = "preference" if _OF_THE_AGENT.search(said) else "constraint"
+                yield Item(kind, said, "person", lines.get(turn, 1), turn, "rule")
 
 
 def _of_report(turns: Sequence[Turn]) -> Iterator[Item]:
@@ -108,8 +111,8 @@ def _of_report(turns: Sequence[Turn]) -> Iterator[Item]:
                 if _ADMITS.search(said) and not is_question(said) and len(said) <= 300:
                     yield Item("next", said, "agent", line, last.number, "admitted")
     if asks(turns[-1]) and turns[-1] is last:
-        said = split([one for one in last.report.text.strip().split("\n") if one.strip()][-1])
-        question = next((one for one in reversed(said) if is_question(one.rstrip("*_ "))), "")
+        ending = split([one for one in last.report.text.strip().split("\n") if one.strip()][-1])
+        question = next((one for one in reversed(ending) if is_question(one.rstrip("*_ "))), "")
         if len(stems(question)) > 3:
             yield Item("next", question[:_LONGEST], "agent", last.report.line, last.number, "asked")
 

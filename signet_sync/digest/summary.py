@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.digest.outcome import Item, Kind, Outcome
 from signet_sync.digest.sentence import results_text
-from signet_sync.digest.sentences import stems
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import opening
 from signet_sync.text.sentences import flatten
 
@@ -18,7 +17,6 @@ OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
 
 # What would start a heading, a quote, a fence, a list or a task inside a list item.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
-_HEADING = late(r"#{1,6}[ \t]")
 _LOOKS = late(
     r"(?:cd \S+ *(?:&&|;) *)?(?:ls|cat|head|tail|grep|rg|find|pwd|cd|sed -n|wc|echo|which|tree|file|stat|du|type"
     r"|git (?:status|log|diff|show|branch))\b(?!.*[>;&])"
@@ -58,37 +56,6 @@ def listed_items(body: str, found: Outcome) -> dict[int, Item]:
         elif line.startswith("- ") and (item := next(left, None)) is not None:
             placed[number] = item
     return placed
-
-
-def completed(offered: str, found: Outcome) -> str:
-    """Adds to a model's summary the items of the rules that no line of it says, under the headings of their kinds."""
-    lines = offered.rstrip().split("\n")
-    said = [stems(line) for line in lines]
-    for name, kind in _SECTIONS:
-        lost = [item.text for item in found.items if item.kind == kind and not _is_said(item.text, said)]
-        if added := _first(_items(lost), ITEMS):
-            _insert(lines, name, added)
-    return "\n".join(lines) + "\n"
-
-
-def _is_said(text: str, said: Iterable[frozenset[str]]) -> bool:
-    """Returns whether a line has two thirds of the content words of a text, and all that contain digits."""
-    words = stems(text)
-    values = {word for word in words if any(c.isdigit() for c in word)}
-    return any(values <= line and 3 * len(words & line) >= 2 * len(words) for line in said)
-
-
-def _insert(lines: list[str], name: str, added: Sequence[str]) -> None:
-    """Inserts list items at the end of the section of this name, or as a new section at the end."""
-    heads = [place for place, line in enumerate(lines) if _HEADING.match(line)]
-    own = next((place for place in heads if lines[place].strip("#: \t").casefold() == name.casefold()), None)
-    if own is None:
-        lines += ["", f"## {name}", "", *added]
-        return
-    end = next((place for place in heads if place > own), len(lines))
-    while not lines[end - 1].strip() and end - 1 > own:
-        end -= 1
-    lines[end:end] = added
 
 
 def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[str]]]:

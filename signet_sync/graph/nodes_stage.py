@@ -24,7 +24,7 @@ from signet_sync.text import digest_mark
 from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
-    from signet_sync.text.digest.segments import DerivedDigest
+    from signet_sync.digest.segments import DerivedDigest
 
 _Thing = TypeVar("_Thing")
 
@@ -161,7 +161,7 @@ def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     if not transcripts:
         return None
-    from signet_sync.text.digest.segments import derive_digest  # slow import, needed for few sessions
+    from signet_sync.digest.segments import derive_digest  # slow import, needed for few sessions
 
     return derive_digest(transcripts)
 
@@ -187,7 +187,7 @@ def _is_slight(summary: Artifact, sources: Sequence[Artifact], items: Mapping[st
     words = [one for one in sources if one.source_kind == "transcript" and one.captured_us == summary.captured_us]
     if not words or any(len(one.content) > SLIGHT for one in words):
         return False
-    from signet_sync.text.digest.segments import derive_digest  # slow import, needed for few sessions
+    from signet_sync.digest.segments import derive_digest  # slow import, needed for few sessions
 
     found = derive_digest(words)
     return is_template(summary.sentence) or (found.status is not None and not found.has_results)

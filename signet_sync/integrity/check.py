@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from signet_sync.digest.segments import derive_digest
 from signet_sync.entities import check as entities_check
 from signet_sync.entities import scan
 from signet_sync.errors import ConfigError, WorkspaceError
@@ -35,7 +36,6 @@ from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.digest.segments import derive_digest
 from signet_sync.text.sentences import flatten, is_template
 
 # What fails a check.

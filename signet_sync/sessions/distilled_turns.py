@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from signet_sync.digest.outcome import outcome
+from signet_sync.digest.summary import listed_items, summary
 from signet_sync.facts.extract import distil
 from signet_sync.formats.fact import Item
 from signet_sync.sessions.live_turns import SpokenTurn, render
-from signet_sync.text.digest.session import outcome
-from signet_sync.text.digest.summary import listed_items, summary
 from signet_sync.text.sanitizer import sanitize_counted
 
 

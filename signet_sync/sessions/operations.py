@@ -11,6 +11,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from signet_sync.digest.outcome import outcome
+from signet_sync.digest.segments import SEGMENTS, join_outcomes
+from signet_sync.digest.sentence import headline
+from signet_sync.digest.summary import summary as digest_summary
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import body_sha256, normalize, utf8
@@ -45,11 +49,6 @@ from signet_sync.sync.store import artifacts, counts, redactions
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.digest.headline import headline
-from signet_sync.text.digest.segments import SEGMENTS, join_outcomes
-from signet_sync.text.digest.session import outcome
-from signet_sync.text.digest.summary import completed
-from signet_sync.text.digest.summary import summary as digest_summary
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject
@@ -490,14 +489,14 @@ def _bodies(
 ) -> tuple[dict[str, str], str | None]:
     """Returns the texts to write, and the fallback sentence made from this and earlier segments.
 
-    The summary is the caller's, else the model's with what the rules found besides, else that of the rules.
+    The summary is the caller's, else the model's as it is, else that of the rules.
     """
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
 
     identity = request.identity
     found = outcome(new.words)
-    summary = request.bodies.get("summary") or (completed(offered, found) if offered else None)
+    summary = request.bodies.get("summary") or offered
     made = _clean(summary or digest_summary(found, project=identity["project"], harness=identity["harness"]), Counter())
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]

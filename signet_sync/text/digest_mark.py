@@ -10,7 +10,7 @@ from signet_sync.text.sentences import basename, flatten
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
 # Increased when the rules make other lines of the same transcript.
-VERSION = 3
+VERSION = 4
 
 _MADE = "A digest made by rules from the transcript, without a model"
 _OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
