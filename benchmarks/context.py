@@ -1,6 +1,6 @@
 """What a session's context holds: the share of what is still valid, of lines still true, and words per token.
 
-`python -m benchmarks.context FOLDER` reads sessions in the format of `digest_sessions/README.md` and imports them one
+`python -m benchmarks.context FOLDER` reads sessions in the format of `benchmarks/labelled.py` and imports them one
 after the other. At the start of each session of a project, and a day after its last one, it compares the context with
 what earlier sessions of the project came to. `--half 0` or `1` takes every second project: one half is for tuning, the
 other one confirms.
@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.digest import Record, Workspace, holds, is_junk, plain, sessions_of, workspace
+from benchmarks.labelled import Record, Workspace, holds, is_junk, plain, sessions_of, workspace
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.pages import own_project
 from signet_sync.pages.project_context import project_text
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     sessions = [session for folder in options.folder for session in sessions_of(folder)]
     if not sessions:
-        raise SystemExit("give a folder in the format of digest_sessions/README.md")
+        raise SystemExit("give a folder in the format of benchmarks/labelled.py")
     every = sorted({session["project"] for session in sessions})
     projects = {one for place, one in enumerate(every) if options.half is None or place % 2 == options.half}
     totals, notes = run([one for one in sessions if one["project"] in projects], projects)

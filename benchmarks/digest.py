@@ -1,51 +1,55 @@
-"""What the rules' digest is worth: sessions with what came out of them, through the product's own door.
+"""What the rules' digest says of real sessions, beside their last answer cut at 240 characters.
 
-`python -m benchmarks.digest FOLDER` reads sessions in the format of `digest_sessions/README.md`, imports each as a
-transcript of Claude Code into a workspace of its own making, reads back summaries and sentences, and prints how much of
-what came out they say. `--misses` lists what is missing and what is wrong, `--shown` each sentence.
+`python -m benchmarks.digest FOLDER` reads transcripts of any harness, `NN-slug.jsonl` (of OpenCode `.json`), with their
+labels in `NN-slug.gold.json` beside them or in `--labels`; or sessions in the form of `benchmarks/labelled.py`. Labels
+hold `outcome_keys`, `status` and `status_also`, `items` (`kind`, `text`, `keys`, `weight` 2 where the next agent does
+worse without it), `optional_items` (neither right nor wrong) and `traps` (passages that look like items and are none).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
-import subprocess
-import sys
-import tempfile
-import unicodedata
-import uuid
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from signet_sync.text.digest.session import outcome
-from signet_sync.text.digest.summary import summary
-from signet_sync.text.digest_mark import status_of
+from benchmarks.labelled import Record, holds, is_junk, records, sessions_of, share
+from signet_sync.capture.capture import READERS
+from signet_sync.capture.harnesses import claude_code, opencode
+from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.digest.outcome import Outcome, outcome, own_words
+from signet_sync.digest.sentence import headline
+from signet_sync.digest.summary import summary
+from signet_sync.digest.turns import is_report, turns_of
+from signet_sync.text.sanitizer import sanitize_counted
+from signet_sync.text.sentences import SentenceSubject
 
-KINDS = ("decisions", "constraints", "blockers", "next_steps", "preferences")
-SECTIONS = {
-    "Decisions": "decisions", "Constraints": "constraints", "Blockers": "blockers", "Next steps": "next_steps",
-    "Preferences": "preferences",
-}  # fmt: skip
-TRIVIAL = 80  # characters of a sentence about a session in which nothing came out
-INSIDE = 12  # characters from which on an item may lie inside a passage that is none
-
-Record = dict[str, Any]
-
-
-class Given(NamedTuple):
-    """What a digest says of a session."""
-
-    sentence: str = ""
-    status: str = ""
-    items: Mapping[str, Sequence[str]] = {}
+BASELINE = 240  # characters of the last answer
+QUOTED = 2_800  # characters of all quotes of a session, some 700 tokens
+REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports that are quoted; characters of one, and of one message
+OLD_KINDS = {"decisions": "decision", "constraints": "constraint", "blockers": "blocker", "next_steps": "next",
+             "preferences": "preference"}  # fmt: skip
 
 
-# ── the door ──
+class Session(NamedTuple):
+    """A labelled session with its (sanitized) transcript and the agent's last words."""
+
+    name: str
+    labels: Record
+    text: str
+    last: str
+
+
+class Result(NamedTuple):
+    """What one session adds to the counts, and what is told of it with `--shown`."""
+
+    counts: Counter[str]
+    told: list[str]
 
 
 def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
@@ -53,240 +57,177 @@ def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
     return summary(outcome(transcript), project=project, harness=harness)
 
 
-def records(session: Record) -> Iterator[Record]:
-    """A session as the lines of a transcript of Claude Code."""
-    parent: str | None = None
-    made = 0
-
-    def record(speaker: str, content: object, at: str) -> Record:
-        nonlocal parent, made
-        made += 1
-        own = str(uuid.uuid5(uuid.UUID(session["id"]), str(made)))
-        line = {
-            "type": speaker, "uuid": own, "parentUuid": parent, "sessionId": session["id"], "timestamp": at,
-            "cwd": session["project"], "message": {"role": speaker, "content": content},
-        }  # fmt: skip
-        parent = own
-        return line
-
-    for place, turn in enumerate(session["turns"]):
-        if turn["role"] == "user":
-            yield record("user", turn["text"], turn["at"])
-        elif turn["role"] == "assistant":
-            yield record("assistant", [{"type": "text", "text": turn["text"]}], turn["at"])
-        else:
-            tool, call = turn["tool"], f"toolu_{place}"
-            use = {"type": "tool_use", "id": call, "name": tool["name"], "input": tool["input"]}
-            yield record("assistant", [use], turn["at"])
-            result = {"type": "tool_result", "tool_use_id": call, "content": tool["output"] or ""}
-            yield record("user", [result], turn["at"])
+# ── sessions ──
 
 
-class Workspace(NamedTuple):
-    """A workspace, and the environment in which it is the usual one."""
-
-    root: Path
-    environment: Mapping[str, str]
-
-    def run(self, *command: str) -> None:
-        """Runs a command on it."""
-        called = [sys.executable, "-m", "signet_sync", *command]
-        subprocess.run(called, env=self.environment, check=True, stdout=subprocess.DEVNULL)
-
-    def take(self, sessions: Sequence[Record]) -> None:
-        """Imports sessions."""
-        with tempfile.TemporaryDirectory(dir=self.root.parent) as source:
-            for session in sessions:
-                lines = "".join(json.dumps(record) + "\n" for record in records(session))
-                Path(source, f"{session['id']}.jsonl").write_text(lines, "utf-8")
-            self.run("import", "claude-code", source)
+def read_sessions(folder: Path, labels: Path) -> Iterator[Session]:
+    """Yields the sessions of a folder that have labels, by name."""
+    for path in sorted(labels.glob("*.gold.json")):
+        name = path.name.removesuffix(".gold.json")
+        found = [one for one in (folder / f"{name}.jsonl", folder / f"{name}.json") if one.exists()]
+        if found:
+            yield _session(name, json.loads(path.read_text("utf-8")), conversation_of(found[0]))
+    for session in sessions_of(folder):
+        lines = [json.dumps(record).encode() for record in records(session)]
+        yield _session(session["id"], _labels(session), claude_code.read(lines, file_name=f"{session['id']}.jsonl"))
 
 
-@contextmanager
-def workspace(sessions: Sequence[Record]) -> Iterator[Workspace]:
-    """A workspace into which the sessions were imported."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder, "workspace")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SIGNET_", "XDG_"))}
-        made = Workspace(
-            root, {**kept, "HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_WORKSPACE": str(root)}
-        )
-        made.run("init")
-        if sessions:
-            made.take(sessions)
-        yield made
+def conversation_of(path: Path) -> Conversation:
+    """Returns a transcript as the reader gives it that finds most in it."""
+    if path.suffix == ".json":
+        export = json.loads(path.read_text("utf-8"))
+        rows = [
+            opencode.MessageRow(
+                one["info"]["id"], json.dumps(one["info"]), [(part["id"], json.dumps(part)) for part in one["parts"]]
+            )
+            for one in export["messages"]
+        ]
+        return opencode.read(export["info"], rows)
+    lines = path.read_bytes().splitlines(keepends=True)
+    read = [reader(iter(lines), file_name=path.name) for reader in READERS.values()]
+    return max(read, key=lambda one: len(one.entries))
 
 
-def imported(sessions: Sequence[Record]) -> dict[str, Given]:
-    """What the product says of the sessions, by their ids."""
-    with workspace(sessions) as (root, _):
-        return dict(map(_read, sorted((root / "memory").glob("*--summary.md"))))
+def _session(name: str, labels: Record, found: Conversation) -> Session:
+    last = next((entry.text for entry in reversed(found.entries) if entry.kind == "assistant"), "")
+    return Session(name, labels, sanitize_counted(render(found.entries))[0], last)
 
 
-def _read(path: Path) -> tuple[str, Given]:
-    front, _, body = path.read_text("utf-8").removeprefix("---\n").partition("\n---\n")
-    fields = dict(line.split(": ", 1) for line in front.split("\n") if ": " in line)
-    items: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    section = ""
-    for line in body.split("\n"):
-        if line.startswith("## "):
-            section = SECTIONS.get(line[3:], "")
-        elif section and line.startswith("- ") and not line.startswith("- … "):
-            items[section].append(line[2:])
-    sentence = json.loads(fields.get("memory_sentence", '""'))
-    return json.loads(fields["session_id"]), Given(sentence, status_of(body) or "", items)
+def _labels(session: Record) -> Record:
+    gold = session["gold"]
+    items = [{**one, "kind": kind, "weight": 2} for name, kind in OLD_KINDS.items() for one in gold[name]]
+    return {**gold, "project": session["project"], "started_at": session["started_at"], "items": items,
+            "traps": gold["not_items"]}  # fmt: skip
 
 
 # ── the score ──
 
 
-def plain(text: str) -> str:
-    """A text as it is compared: NFKC, without case, with single blanks, without the marks of emphasis and code."""
-    return " ".join(unicodedata.normalize("NFKC", re.sub(r"[`*]", "", text)).casefold().split())
+def score(session: Session) -> Result:
+    """Compares what the rules say of a session with its labels."""
+    labels = session.labels
+    began = time.process_time()
+    found = outcome(session.text)
+    counts = Counter(sessions=1, milliseconds=round(1_000 * (time.process_time() - began)), size=len(session.text))
+    said = _sentence(session, found)
+    counts["status"] = found.status in (labels["status"], *labels.get("status_also", ()))
+    if labels["outcome_keys"]:
+        told, cut = holds(said, labels["outcome_keys"]), holds(session.last[:BASELINE], labels["outcome_keys"])
+        counts.update(outcomes=1, told=told, cut=cut, won=told and not cut, lost=cut and not told)
+    texts = [item.text for item in found.items]
+    junk = [is_junk(text, labels["traps"]) for text in texts]
+    gold = sorted(labels["items"], key=lambda one: -one["weight"])
+    owner = matched([[place for place, text in enumerate(texts) if not junk[place] and holds(text, one["keys"])]
+                     for one in gold], len(texts))  # fmt: skip
+    optional = labels.get("optional_items", ())
+    neutral = sum(
+        not junk[place] and owner[place] is None and any(holds(text, one["keys"]) for one in optional)
+        for place, text in enumerate(texts)
+    )
+    right = len(texts) - owner.count(None)
+    counts.update(given=len(texts), right=right, neutral=neutral, junk=sum(junk))
+    quoted = quotes(session.text)
+    there = {one for one in owner if one is not None}
+    for place, one in enumerate(gold):
+        if one["weight"] == 2:
+            counts.update(heavy=1, stated=place in there, present=place in there or holds(quoted, one["keys"]))
+    counts["quoted"] = len(quoted)
+    shown = [f"{session.name}: {said or '-'} [{found.status}, labelled {labels['status']}]"]
+    for place, item in enumerate(found.items):
+        mark = "+" if owner[place] is not None else "!" if junk[place] else "-"
+        shown.append(f"  {mark} {item.kind} ({item.who}, {item.rule}): {item.text[:160]}")
+    return Result(counts, shown)
 
 
-def holds(text: str, groups: Sequence[Sequence[str]]) -> bool:
-    """Whether a text has a key of each group; one of digits only stands alone."""
-    told = plain(text)
-    return bool(groups) and all(any(_has(told, plain(key)) for key in group) for group in groups)
+def _sentence(session: Session, found: Outcome) -> str:
+    project = f"/home/u/{Path(session.labels.get('project') or 'project').name}"
+    day = (session.labels.get("started_at") or "2026-01-01")[:10]
+    subject = SentenceSubject(session.text, project, "summary", None, day, "h7k3n4p9m2x2q7r5")
+    return headline(found, [subject]) or ""
 
 
-def _has(told: str, key: str) -> bool:
-    if key.isdigit():
-        return re.search(rf"(?<!\d)(?<!\d[.,]){key}(?![.,]?\d)", told) is not None
-    return bool(key) and key in told
-
-
-def is_junk(text: str, passages: Sequence[str]) -> bool:
-    """Whether a text holds a passage that is no item, or lies in one."""
-    told = plain(text)
-    return any(one and (one in told or (len(told) >= INSIDE and told in one)) for one in map(plain, passages))
+def quotes(text: str) -> str:
+    """Returns the last reports and what the person said, newest first, as far as there is room."""
+    turns = turns_of(text)
+    told = [turn.report.text[:REPORT] for turn in turns if turn.report and is_report(turn.report.text)][-REPORTS:]
+    said = [words[:WORDS] for own in own_words(turns).values() if len(words := " ".join(own)) > 12]
+    newest = said[::-1]
+    return "\n".join([*told[-1:], *newest[:6], *told[-2::-1], *newest[6:]])[:QUOTED]
 
 
 def matched(edges: Sequence[Sequence[int]], size: int) -> list[int | None]:
-    """For each of `size` gold items the given one that has it: as many as can be."""
+    """Returns for each of `size` items the label that it has: as many as can be, earlier labels first."""
     owner: list[int | None] = [None] * size
 
-    def place(item: int, seen: set[int]) -> bool:
-        for gold in edges[item]:
-            if gold not in seen:
-                seen.add(gold)
-                held = owner[gold]
+    def place(label: int, seen: set[int]) -> bool:
+        for item in edges[label]:
+            if item not in seen:
+                seen.add(item)
+                held = owner[item]
                 if held is None or place(held, seen):
-                    owner[gold] = item
+                    owner[item] = label
                     return True
         return False
 
-    for item in range(len(edges)):
-        place(item, set())
+    for label in range(len(edges)):
+        place(label, set())
     return owner
-
-
-def score(session: Record, given: Given) -> tuple[Counter[str], list[str]]:
-    """The counts of one session, and what is missing or wrong."""
-    gold = session["gold"]
-    counts: Counter[str] = Counter(sessions=1)
-    notes: list[str] = []
-    if gold["outcome_keys"]:
-        hit = holds(given.sentence, gold["outcome_keys"])
-        counts.update(outcomes=1, told=hit, junk_sentences=is_junk(given.sentence, gold["not_items"]))
-        if not hit:
-            notes.append(f"outcome: {given.sentence[:160]!r}")
-    elif len(given.sentence) > TRIVIAL:
-        notes.append(f"a sentence about nothing: {given.sentence[:160]!r}")
-    counts["status"] = given.status == gold["status"] or (not given.status and gold["status"] == "question-only")
-    if not counts["status"]:
-        notes.append(f"status {given.status!r}, gold {gold['status']!r}")
-    pooled: list[tuple[str, bool]] = []
-    for kind in KINDS:
-        items = [(text, is_junk(text, gold["not_items"])) for text in given.items.get(kind, ())]
-        pooled += items
-        right, missing, wrong = _compared(items, gold[kind], gold["optional_items"])
-        counts.update({f"gold {kind}": len(gold[kind]), f"hit {kind}": right, f"given {kind}": right + len(wrong)})
-        counts["junk"] += sum(junk for _, junk in items)
-        notes += [f"missing {kind}: {text}" for text in missing] + [f"wrong {kind}: {text[:160]!r}" for text in wrong]
-    every = [item for kind in KINDS for item in gold[kind]]
-    right, _, wrong = _compared(pooled, every, gold["optional_items"])
-    counts.update({"gold any": len(every), "hit any": right, "given any": right + len(wrong)})
-    return counts, notes
-
-
-def _compared(
-    items: Sequence[tuple[str, bool]], gold: Sequence[Record], optional: Sequence[Record]
-) -> tuple[int, list[str], list[str]]:
-    """How many items are right, the gold that is missing, the items that are wrong; what is optional is neither."""
-    edges = [
-        [] if junk else [place for place, one in enumerate(gold) if holds(text, one["keys"])] for text, junk in items
-    ]
-    owner = matched(edges, len(gold))
-    used = {item for item in owner if item is not None}
-    missing = [one["text"] for one, item in zip(gold, owner, strict=True) if item is None]
-    wrong = [
-        text
-        for place, (text, junk) in enumerate(items)
-        if place not in used and (junk or not any(holds(text, one["keys"]) for one in optional))
-    ]
-    return len(used), missing, wrong
 
 
 # ── the table ──
 
 
-def share(part: int, whole: int) -> str:
-    """A share as a percentage; a dash where there is nothing to share."""
-    return f"{100 * part / whole:5.1f} %" if whole else "      -"
+def table(total: Counter[str]) -> Iterator[str]:
+    """Yields the lines that are printed."""
+    outcomes, judged = total["outcomes"], total["given"] - total["neutral"]
+    yield f"{total['sessions']} sessions, {1e6 * total['milliseconds'] / max(1, total['size']):.0f} ms a megabyte"
+    yield f"  outcome in the sentence   {interval(total['told'], outcomes)}"
+    yield f"  in the last answer, cut   {interval(total['cut'], outcomes)}"
+    chance = sign_test(total["won"], total["lost"])
+    yield f"  only in the one           {total['won']}, only in the other {total['lost']} (by chance: {chance:.3f})"
+    yield f"  status                    {interval(total['status'], total['sessions'])}"
+    yield f"  items given               {total['given']}, neutral {total['neutral']}, traps {total['junk']}"
+    yield f"  items right               {interval(total['right'], judged)}"
+    yield f"  weight 2, stated          {interval(total['stated'], total['heavy'])}"
+    yield f"  weight 2, also in quotes  {interval(total['present'], total['heavy'])}"
+    yield f"  quotes of a session       {total['quoted'] // max(1, total['sessions'])} characters"
 
 
-def table(total: Counter[str], languages: Mapping[str, Counter[str]], lengths: Sequence[int]) -> Iterator[str]:
-    """The lines that are printed."""
-    yield f"{total['sessions']} sessions"
-    yield f"  outcome     {share(total['told'], total['outcomes'])}  ({total['told']} of {total['outcomes']})"
-    yield f"  status      {share(total['status'], total['sessions'])}"
-    yield f"  junk        {total['junk']} items, {total['junk_sentences']} sentences"
-    yield f"  sentence    {sorted(lengths)[len(lengths) // 2] if lengths else 0} characters in the median"
-    yield f"  {'kind':<12} {'gold':>5} {'given':>5} {'hit':>5}   found     right"
-    for kind in ("gold", "given", "hit"):
-        total[f"{kind} all"] = sum(total[f"{kind} {one}"] for one in KINDS)
-    for name, label in [*((kind, kind.replace("_", " ")) for kind in KINDS), ("all", "by kind"), ("any", "any kind")]:
-        gold, given, hit = (total[f"{what} {name}"] for what in ("gold", "given", "hit"))
-        yield f"  {label:<12} {gold:>5} {given:>5} {hit:>5}   {share(hit, gold)}   {share(hit, given)}"
-    yield f"  {'language':<12} {'sess.':>5}   outcome   status    found     right"
-    for language, counts in sorted(languages.items(), key=lambda pair: (-pair[1]["sessions"], pair[0])):
-        gold, given, hit = (sum(counts[f"{what} {kind}"] for kind in KINDS) for what in ("gold", "given", "hit"))
-        said, stood = share(counts["told"], counts["outcomes"]), share(counts["status"], counts["sessions"])
-        yield f"  {language:<12} {counts['sessions']:>5}   {said}   {stood}   {share(hit, gold)}   {share(hit, given)}"
+def interval(part: int, whole: int) -> str:
+    """Returns a share with the interval in which it lies in 95 of 100 samples (Wilson)."""
+    if not whole:
+        return share(part, whole)
+    p, z = part / whole, 1.96
+    middle, half = p + z * z / (2 * whole), z * math.sqrt(p * (1 - p) / whole + (z / (2 * whole)) ** 2)
+    low, high = ((middle + sign * half) / (1 + z * z / whole) for sign in (-1, 1))
+    return f"{share(part, whole)}  ({part} of {whole}; {100 * low:.0f} to {100 * high:.0f} %)"
 
 
-def sessions_of(folder: Path) -> list[Record]:
-    """The sessions of a folder, by file name."""
-    read = (json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json")))
-    return [session for session in read if isinstance(session, dict) and "gold" in session]
+def sign_test(won: int, lost: int) -> float:
+    """Returns how often two equals would differ at least as much."""
+    n = won + lost
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(min(won, lost) + 1)) / 2**n)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints the table of a folder."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.digest", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--misses", action="store_true", help="list what is missing and what is wrong")
-    parser.add_argument("--shown", action="store_true", help="print each sentence")
+    parser.add_argument("--labels", type=Path, help="the folder of the labels, if it is another one")
+    parser.add_argument("--only", type=Path, help="a file with the names of the sessions to read, one a line")
+    parser.add_argument("--shown", action="store_true", help="print each sentence and each item")
     options = parser.parse_args(arguments)
-    sessions = sessions_of(options.folder)
-    if not sessions:
-        raise SystemExit(f"no sessions in {options.folder}: give a folder in the format of digest_sessions/README.md")
-    given = imported(sessions)
+    only = options.only.read_text("utf-8").split() if options.only else None
     total: Counter[str] = Counter()
-    languages: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    details: list[str] = []
-    for session in sessions:
-        said = given.get(session["id"], Given())
-        counts, notes = score(session, said)
-        total.update(counts)
-        languages[session["gold"]["lang"]].update(counts)
-        project = Path(session["project"]).name
-        details += [f"  {said.status or '-'}: {said.sentence}"] if options.shown else []
-        details += [f"  {project}, {session['started_at'][:10]}: {note}" for note in notes] if options.misses else []
-    lengths = [len(said.sentence) for said in given.values() if said.sentence]
-    print("\n".join([*table(total, languages, lengths), *details]))
+    for session in read_sessions(options.folder, options.labels or options.folder):
+        if only is None or session.name in only:
+            counts, told = score(session)
+            total.update(counts)
+            if options.shown:
+                print("\n".join(told))
+    if not total["sessions"]:
+        raise SystemExit(f"no labelled sessions in {options.folder}")
+    print("\n".join(table(total)))
 
 
 if __name__ == "__main__":

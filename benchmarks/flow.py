@@ -61,8 +61,8 @@ class Stopwatch:
 WATCHED = {
     "signet_sync.sessions.operations:_session_request": "sanitize",
     "signet_sync.sessions.operations:_refresh": "look at the token's files",
-    "signet_sync.text.digest.session:outcome": "digest",
-    "signet_sync.text.digest.summary:summary": "digest",
+    "signet_sync.digest.outcome:outcome": "digest",
+    "signet_sync.digest.summary:summary": "digest",
     "signet_sync.sessions.journal:begin": "journal",
     "signet_sync.sessions.journal:JournalledFlow.finish": "journal",
     "signet_sync.sessions.flow:choose_sentence": "sentence",

@@ -1,6 +1,6 @@
 """What is injected at a prompt: how often the answer to a question, how often anything without need, how fast.
 
-`python -m benchmarks.prompts FOLDER` reads sessions with questions in the format of `digest_sessions/README.md`,
+`python -m benchmarks.prompts FOLDER` reads sessions with questions in the format of `benchmarks/labelled.py`,
 imports them, and asks each question in the folder of its session's project and in another folder. Prompts that have
 nothing to do with the sessions are asked in the folder of each project. At the end, the same of `recall`. `--half 0` or
 `1` takes every second one: one half is for tuning, the other one confirms. `--seconds WORKSPACE` instead times the hook
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.digest import Record, sessions_of, share, workspace
+from benchmarks.labelled import Record, sessions_of, share, workspace
 from signet_sync.pages import own_project
 from signet_sync.pages.context import MOST_INJECTED
 from signet_sync.pages.prompt_context import worth_injecting
@@ -261,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif options.folder and (sessions := sessions_of(options.folder)):
         lines = quality(sessions, options.half, options.misses)
     else:
-        raise SystemExit("give a folder in the format of digest_sessions/README.md, or --seconds WORKSPACE")
+        raise SystemExit("give a folder in the format of benchmarks/labelled.py, or --seconds WORKSPACE")
     for line in lines:
         print(line)
 
