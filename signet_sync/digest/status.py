@@ -17,7 +17,7 @@ _GREETING = 12  # stems of all that is said in a session that is only a greeting
 # An offer asks for nothing that is missing: the work is done without the answer.
 _OFFERS = late(
     r"\b(?:want|would you like|like) me to\b|\bshall i\b|\bshould i (?:also|commit|push|go ahead|proceed|continue)\b|\blet me know\b"
-    r"|\banything else\b|\bsoll ich\b|\bmöchtest du\b|\bveux-tu\b|\bvoulez-vous\b|\bsouhaites?-tu\b|\bquieres que\b|\bquer que\b|\bvuoi che\b"
+    r"|\banything else\b|\bsoll ich\b|\bmöchtest du\b|\bveux-tu\b|\btu veux que\b|\bon s'arrête\b|\bvoulez-vous\b|\bsouhaites?-tu\b|\bquieres que\b|\bquer que\b|\bvuoi che\b"
     r"|ましょうか|要我|需要我|할까요|хотите|ister mis|bạn có muốn",
     2,
 )
@@ -36,7 +36,8 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
         return None
     last = turns[-1]
     if is_stopped(turns):
-        return "aborted"
+        # What was finished before is not undone by the stop of the last task.
+        return "open" if any(turn < last.number for turn in (*deeds.edits, *(one.turn for one in deeds.commits))) else "aborted"
     report = last_report(turns)
     if report is not None and report.ended and _waits(report):
         return "blocked"

@@ -51,7 +51,7 @@ def turns_of(transcript: str) -> list[Turn]:
         elif isinstance(step, ToolCall):
             turn.ended = turn.interrupted = False
         elif isinstance(step, HarnessNote) and step.kind == "interrupted":
-            turn.interrupted = True
+            turn.interrupted = not turn.ended or turn.report is None or not is_report(turn.report.text)
     return found if len(found) <= 2 * _TURNS else found[:_TURNS] + found[-_TURNS:]
 
 
