@@ -23,7 +23,8 @@ Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
 ITEMS = 24
 _LIST = 8  # items of one labelled list
 _LONGEST = 400
-_RUN = 5  # words in a row that show that a statement repeats what a tool printed
+_RUN = 6  # words in a row that show that a statement repeats what a tool printed
+_TOKEN = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+")
 
 _RULE = late(
     r"(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind)\b)"
@@ -139,10 +140,11 @@ class _Printed:
         self._text: str | None = None
 
     def holds(self, statement: str) -> bool:
-        """Returns whether half of a statement's runs of words stand in what a tool printed."""
+        """Returns whether a run of a statement's words stands in what a tool printed; of a short one, all its words."""
         if self._text is None:
             calls = (step for turn in self._turns for step in turn.steps if isinstance(step, ToolCall))
-            self._text = " ".join(" ".join(" ".join(call.output).casefold().split()) for call in calls if call.output)
-        words = statement.casefold().split()
-        runs = [" ".join(words[at : at + _RUN]) for at in range(0, max(1, len(words) - _RUN + 1), 2)]
-        return sum(run in self._text for run in runs) * 2 >= len(runs) and len(words) > 2
+            said = " ".join(" ".join(call.output) for call in calls if call.output)
+            self._text = f" {' '.join(_TOKEN.findall(said.casefold()))} "
+        words = _TOKEN.findall(statement.casefold())
+        runs = (f" {' '.join(words[at : at + _RUN])} " for at in range(max(1, len(words) - _RUN + 1)))
+        return len(words) > 2 and any(run in self._text for run in runs)
