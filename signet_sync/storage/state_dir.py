@@ -52,13 +52,18 @@ def establish(
         # Two commands that meet a new workspace at the same time must not give it two ids.
         with _held(where, "establish.lock", 10.0, "another signet-sync command is setting up this workspace"):
             folder = locations.identified(where, real) or _adopt(where, real, write_id)
+    keyed = locations.by_path(where, real)
+    if keyed.path != folder.path and os.path.isdir(keyed.path):
+        # State collected under the real path moves along; `kept_under_path` finds it if there is state of the id, too.
+        with suppress(OSError):
+            os.rename(keyed.path, folder.path)
+            sync_folder(where)
     _record(folder, real)
     return folder
 
 
 def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -> StateFolder:
     found = locations.read_id(real)
-    keyed = locations.by_path(where, real)
     remembered = locations.remembered(where, real) if found is None else None
     import uuid
 
@@ -66,14 +71,15 @@ def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -
     try:
         write_id(fresh, found)
     except (OSError, WorkspaceError):
-        return remembered or keyed
-    folder = StateFolder(os.path.join(where, fresh), fresh)
-    if found is None and remembered is None and os.path.isdir(keyed.path):
-        # State collected under the real path (an `--index-only` run) moves along.
-        with suppress(OSError):
-            os.rename(keyed.path, folder.path)
-            sync_folder(where)
-    return folder
+        return remembered or locations.by_path(where, real)
+    return StateFolder(os.path.join(where, fresh), fresh)
+
+
+def kept_under_path(folder: StateFolder, root: str) -> StateFolder | None:
+    """Returns the state that was kept under a workspace's real path, if there is some beside that of its id."""
+    keyed = locations.by_path(os.path.dirname(folder.path), os.path.realpath(root))
+    there = keyed.path != folder.path and any(os.path.lexists(place) for place in remains(keyed))
+    return keyed if there else None
 
 
 def _record(folder: StateFolder, real: str) -> None:

@@ -19,6 +19,8 @@ from agents import until
 from native_rows import BACKED_UP
 from workbench import NOW, ROOT, Answer, Vault
 
+from signet_sync.app import workspace
+from signet_sync.storage import state_dir
 from signet_sync.sync.store import bodies
 
 LATER = "2026-03-29T13:00:00.000Z"
@@ -445,3 +447,40 @@ def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault,
     answer = vault.spawn("backup", "create", str(file), "--json", prefix=small)
     assert answer.code == 3 and answer.json["error"]["path"] == str(file), answer
     assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names
+
+
+def test_what_two_state_folders_of_a_workspace_acknowledged_is_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy that cannot be written keeps its state under its path; then its original goes, and it is the workspace."""
+    original, copy = Vault(tmp_path / "original"), Vault(tmp_path / "copy")
+    original.session()
+    original.reindex()
+    original.call("remember", "The lamp burns colza oil in winter.", "--now", NOW)
+    shutil.copytree(original.root, copy.root, dirs_exist_ok=True)
+
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace.files, "prepare", refuse)
+        native_rows.done(copy.call("remember", "The wick is trimmed at dusk.", "--now", NOW))
+    assert copy.state.name.startswith("path-")
+    kept = copy.state
+    (kept / "spool").mkdir(exist_ok=True)
+    (kept / "spool/1-a-job.json").write_text("{}")
+    shutil.rmtree(original.root)
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace.files, "prepare", refuse)
+        patch.setattr(state_dir, "discard", refuse)  # killed before the end
+        native_rows.done(copy.call("remember", "The lens is cleaned with chalk.", "--now", NOW))
+        assert kept.exists()
+    for command in (("remember", "The tower is painted white.", "--now", NOW), ("reindex", "--full", "--now", NOW)):
+        native_rows.done(copy.call(*command))
+        assert not kept.exists() and len(copy.state.name) == 36 and [*copy.state.rglob("*a-job*")]
+        assert [row[0] for row in copy.rows("select content from memories order by content")] == [
+            "The lamp burns colza oil in winter.",
+            "The lens is cleaned with chalk.",
+            "The tower is painted white.",
+            "The wick is trimmed at dusk.",
+        ]
