@@ -25,6 +25,7 @@ from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import signet_daemon
+from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import Settings
@@ -239,12 +240,16 @@ def _heads(root: str) -> list[str]:
 def _pages(root: str) -> Iterator[tuple[str, bytes, bytes]]:
     """Yields the MEMORY.md pages with markers of ours, their present bytes and those without the markers.
 
-    Session log pages keep theirs: users do not write there, and the markers identify them later.
+    How a handle is opened is no longer true, and goes, too. Session log pages keep their markers: users do not write
+    there, and the markers identify them later.
     """
     for path in _heads(root):
         found = _read(root, path)
-        after = managed_block.without_marks(found.raw) if found is not None else b""
-        if found is not None and after != found.raw and found.raw.strip():
+        if found is None or not found.raw.strip():
+            continue
+        before, begin, block = found.raw.partition(managed_block.BEGIN)
+        after = managed_block.without_marks(before + begin + block.replace(f"{HINT}\n\n".encode(), b"", 1))
+        if after != found.raw:
             yield path, found.raw, after
 
 

@@ -70,7 +70,7 @@ def eject(vault, *more, code=0):
 
 
 def unmarked(text):
-    return re.sub(r"<!-- signet:(begin|end \w{16}) -->\n", "", text)
+    return re.sub(r"<!-- signet:(begin|end \w{16}) -->\n|Each \^handle on this page .+\n\n", "", text)
 
 
 def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
@@ -80,6 +80,7 @@ def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
     assert done["hooks"] == ["claude-code"] and done["state_deleted"] == str(place) and done["notes"] == []
     assert claude.read_text() == SETTINGS
     assert not place.exists() and not (vault / ".signet").exists()
+    assert "signet-sync expand" in page and "signet-sync" not in vault.page()
     assert vault.page() == unmarked(page) and vault.page().startswith(MINE) and "step number 1 " in vault.page()
     assert vault.page("agents/scout/MEMORY.md") == unmarked(scouts)
     after = contents(vault.root)
