@@ -27,9 +27,14 @@ _NAMED = late(rb"(\d{4}-\d\d-\d\dT[^\s/|\[\]]{1,60}?--([a-z2-7]{16})--(?:summary
 _BEFORE_KIND = late(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
 _TOMBSTONE_COPY = late(rf"{AGENT}--([a-z2-7]{{16}})([^/]+)", re.ASCII | re.DOTALL)
 _CONFLICT_MARK = late(
-    r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b",
+    r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b|_conflict-\d"
+    # What Dropbox writes in brackets, in the language of the machine: Cyrillic, Japanese, Chinese, Korean at the end.
+    r"|\([^()]*(?:[ck]onfli[ck]?t|\u043a\u043e\u043d\u0444\u043b\u0438\u043a\u0442|\u7af6\u5408"
+    r"|[\u51b2\u885d]\u7a81|\ucda9\ub3cc)[^()]*\)",
     re.IGNORECASE | re.ASCII,
 )
+# OneDrive appends the computer's name.
+_COMPUTER = late(r"-(?:[A-Z][A-Z0-9-]{0,14}|[\w-]*Mac[\w-]*)", re.ASCII)
 _COUNTED_COPY = late(r" \d{1,3}(?:\.md)?$", re.ASCII)
 _TEMPORARY = late(
     r"""\.tmp(?:$|[-.]) | ~$ | ^~\$ | ^\.\# | ^\#.*\#$ | \.sw[a-z]$ | ^4913$ | ^\.goutputstream- | ___jb_(?:tmp|old)___$
@@ -97,6 +102,11 @@ def has_conflict_mark(text: str) -> bool:
     if "onflict" not in text and "(" not in text and " " not in text and "ONFLICT" not in text:
         return False
     return _CONFLICT_MARK.search(text) is not None or _COUNTED_COPY.search(text) is not None
+
+
+def is_copy_mark(text: str) -> bool:
+    """Returns whether a sync service or file manager put this between the stem of a name of ours and its ending."""
+    return has_conflict_mark(text) or _COMPUTER.fullmatch(text) is not None
 
 
 def ignored_code(name: str) -> str:

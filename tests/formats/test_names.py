@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats import paths
+from signet_sync.formats.conflict_copy import original_of
 from signet_sync.formats.filename import (
     IMMUTABLE_KINDS,
     TOKEN,
@@ -14,6 +15,7 @@ from signet_sync.formats.filename import (
     carried_token,
     has_conflict_mark,
     ignored_code,
+    is_copy_mark,
     matches_scan_rule,
     tombstone_file_name,
     tombstone_name,
@@ -130,7 +132,9 @@ CONFLICT_SUFFIXES = {
     "Google Drive": " (1).md",
     "Nextcloud": " (conflicted copy 2026-01-01 120000).md",
     "ownCloud": "_conflict-20260101-120000.md",
-    "OneDrive": "-HOST.md",
+    "Dropbox, Japanese": " (Miraの競合コピー 2026-01-01).md",
+    "OneDrive": "-DESKTOP-4F2K9QL.md",
+    "OneDrive, Mac": "-Miras-MacBook-Pro.md",
     "Resilio": ".Conflict.md",
 }
 
@@ -143,6 +147,13 @@ def test_copies_of_sync_services_are_told_from_ours_and_still_carry_the_token(st
     assert tombstone_name(name) is None
     assert ignored_code(name) == "conflict-copy"
     assert carried_token(name) == "abcdefghijklmnop"
+    assert is_copy_mark(suffix.removesuffix(".md"))
+    assert original_of(f"MEMORY{suffix}") == "MEMORY.md" and original_of(f"ledger/2026/03/28{suffix}")
+
+
+@pytest.mark.parametrize("name", ["MEMORY-ideas.md", "MEMORY_old.md", "MEMORY-2.md", "MEMORY-Nova.md", "2026-03-28.md"])
+def test_what_a_person_named_after_a_page_is_no_copy(name):
+    assert original_of(name) is None
 
 
 @pytest.mark.parametrize(

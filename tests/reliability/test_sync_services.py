@@ -167,9 +167,8 @@ def test_of_copies_of_pages_and_manifests_every_word_of_a_person_stays(vault: Va
         for service in hand_edits.CONFLICTS:
             assert f"typed by {service}\n" in words and f"said by {service}\n" in words, service
         pages = [path for path in theirs if "/" not in path and (vault / path).exists()]
-        # What stands behind a dash or `_` may be a name that a person gave: such a copy is left whole.
-        whole = {hand_edits.conflict_name("MEMORY.md", service) for service in ("OneDrive", "ownCloud")}
-        assert {path for path in pages if "signet:begin" in (vault / path).read_text()} <= whole
+        assert not [path for path in pages if "signet:begin" in (vault / path).read_text()]
+        assert not [path for path in theirs if "--manifest" in path and (vault / path).exists()]
     assert vault.page() == page
     before = tree(vault.root)
     vault.reindex()
