@@ -176,6 +176,22 @@ def test_of_copies_of_pages_and_manifests_every_word_of_a_person_stays(vault: Va
     assert vault.dump() == vault.dump_from_scratch()
 
 
+def test_one_pass_settles_copies_of_what_it_writes_itself(vault: Vault) -> None:
+    """A copy that equals its file waits until that is later, and a pass writes references and pages of its own."""
+    page = vault.page()
+    for service in ("Syncthing", "OneDrive"):
+        (vault / hand_edits.conflict_name("MEMORY.md", service)).write_text(f"typed once\n{page}")
+    (vault / "MEMORY.md").write_text(f"typed once\n{page}")
+    name = Path(next(path for path in vault.session(7).values() if "--manifest" in path)).name
+    for service in ("Obsidian Sync", "ownCloud"):
+        (vault.memory / hand_edits.conflict_name(name, service)).write_bytes((vault.memory / name).read_bytes())
+    vault.reindex()
+    before = tree(vault.root)
+    assert not [path for path in before if "onflict" in path or "LAPTOP" in path]
+    vault.reindex()
+    assert tree(vault.root) == before and "typed once" in vault.page()
+
+
 # ── order and time ──
 
 
