@@ -173,6 +173,8 @@ class Daemon:
         self.heartbeat.set_state("waiting: workspace")
         while not (self._stopping or os.path.isdir(self.options.root)):
             self._sleep(ROOT_POLL)
+        if not self._stopping:
+            logger.info("the workspace at {} is there", self.options.root)
 
     def _retry(self, step: Callable[[], _Result]) -> _Result | None:
         """Retries a step until it succeeds, or returns None when stopped; errors that waiting cannot fix are raised."""

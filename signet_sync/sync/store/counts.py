@@ -67,6 +67,12 @@ def problems(database: Database) -> list[Problem]:
     ]
 
 
+def open_problems(database: Database) -> dict[str, str]:
+    """Returns verdict, code and message of each file that is lost, damaged or a conflict copy, by path."""
+    wanted = [one for one in problems(database) if one.verdict != "ignored" or one.code == "conflict-copy"]
+    return {one.path: f"{one.verdict}, {one.code}: {one.message}" for one in wanted}
+
+
 class ProblemGroup(NamedTuple):
     """Files with one problem: how many, the first path, and the message if all share it, else empty.
 
