@@ -20,7 +20,6 @@ from native_rows import BACKED_UP
 from workbench import NOW, ROOT, Answer, Vault
 
 from signet_sync.app import workspace
-from signet_sync.storage import state_dir
 from signet_sync.sync.store import bodies
 
 LATER = "2026-03-29T13:00:00.000Z"
@@ -449,10 +448,14 @@ def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault,
     assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names
 
 
+@pytest.mark.parametrize("every", [67, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_two_state_folders_of_a_workspace_acknowledged_is_merged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
-    """A copy that cannot be written keeps its state under its path; then its original goes, and it is the workspace."""
+    """A copy that cannot be written keeps its state under its path; then its original goes, and it is the workspace.
+
+    Killed at any step, the next command finishes.
+    """
     original, copy = Vault(tmp_path / "original"), Vault(tmp_path / "copy")
     original.session()
     original.reindex()
@@ -465,22 +468,30 @@ def test_what_two_state_folders_of_a_workspace_acknowledged_is_merged(
     with monkeypatch.context() as patch:
         patch.setattr(workspace.files, "prepare", refuse)
         native_rows.done(copy.call("remember", "The wick is trimmed at dusk.", "--now", NOW))
-    assert copy.state.name.startswith("path-")
-    kept = copy.state
+    kept, states = copy.state, Path(os.environ["SIGNET_STATE"])
+    assert kept.name.startswith("path-")
     (kept / "spool").mkdir(exist_ok=True)
     (kept / "spool/1-a-job.json").write_text("{}")
     shutil.rmtree(original.root)
-    with monkeypatch.context() as patch:
-        patch.setattr(workspace.files, "prepare", refuse)
-        patch.setattr(state_dir, "discard", refuse)  # killed before the end
+    for place in (copy.root, states):
+        shutil.copytree(place, tmp_path / "kept" / place.name)
+
+    def killed(step: int) -> int:
+        os.chdir(tmp_path)
+        crash_runner.arm(step)
+        return crash_runner.command(str(copy.root), "remember", "The lens is cleaned with chalk.", "--now", NOW)
+
+    step, code = 1, None
+    while code != 0:
+        for place in (copy.root, states):
+            shutil.rmtree(place)
+            shutil.copytree(tmp_path / "kept" / place.name, place)
+        code = crash_runner.forked(killed, step)
+        assert code in (0, crash_runner.KILLED), (step, code)
         native_rows.done(copy.call("remember", "The lens is cleaned with chalk.", "--now", NOW))
-        assert kept.exists()
-    for command in (("remember", "The tower is painted white.", "--now", NOW), ("reindex", "--full", "--now", NOW)):
-        native_rows.done(copy.call(*command))
-        assert not kept.exists() and len(copy.state.name) == 36 and [*copy.state.rglob("*a-job*")]
         assert [row[0] for row in copy.rows("select content from memories order by content")] == [
-            "The lamp burns colza oil in winter.",
-            "The lens is cleaned with chalk.",
-            "The tower is painted white.",
-            "The wick is trimmed at dusk.",
-        ]
+            "The lamp burns colza oil in winter.", "The lens is cleaned with chalk.", "The wick is trimmed at dusk.",
+        ], step  # fmt: skip
+        left = sorted(path.name for path in states.iterdir() if path.is_dir())
+        assert left == [copy.state.name] and len(left[0]) == 36 and [*copy.state.rglob("*a-job*")], step
+        step += every

@@ -68,8 +68,8 @@ def problems(database: Database) -> list[Problem]:
 
 
 def open_problems(database: Database) -> dict[str, str]:
-    """Returns verdict, code and message of each file that is lost, damaged or a conflict copy, by path."""
-    wanted = [one for one in problems(database) if one.verdict != "ignored" or one.code == "conflict-copy"]
+    """Returns verdict, code and message of each file that concerns us and is not simply indexed, by path."""
+    wanted = [one for one in problems(database) if one.code not in ("foreign-name", "temporary")]
     return {one.path: f"{one.verdict}, {one.code}: {one.message}" for one in wanted}
 
 
