@@ -121,6 +121,7 @@ def eject(
     if not keep_state:
         state_dir.require_own(folder, os.path.realpath(root))
     _write_what_waits(root, settings, folder, database, now_us)
+    folder = state_dir.locate(root)  # that of a copy moves when it gets an id of its own
     done = Ejected()
     for unit in units:
         done.services.append(service.uninstall(name=unit.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pkgutil
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 
 import signet_sync
@@ -34,11 +35,12 @@ def is_restarted(environ: Mapping[str, str]) -> bool:
 
 def load_all() -> None:
     """Imports every module that a pass may need: those on the disk may be of another version when it does."""
-    for top in pkgutil.iter_modules(signet_sync.__path__, "signet_sync."):
-        if top.name.partition(".")[2] not in _OF_COMMANDS:
-            package = import_module(top.name)
-            for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{top.name}."):
-                import_module(module.name)
+    with suppress(ImportError):  # one is just being installed, or a library is missing
+        for top in pkgutil.iter_modules(signet_sync.__path__, "signet_sync."):
+            if top.name.partition(".")[2] not in _OF_COMMANDS:
+                package = import_module(top.name)
+                for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{top.name}."):
+                    import_module(module.name)
 
 
 def _signature() -> tuple[int, int, int, int] | None:

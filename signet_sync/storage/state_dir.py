@@ -123,7 +123,7 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
 
 def _leave(where: str) -> None:
     """Deletes what the last workspace leaves: our locks, and their folder unless a variable names it."""
-    with suppress(OSError):
+    with suppress(OSError, WorkspaceError):
         if {_ESTABLISH, _TOKENS, _FLEET}.issuperset(os.listdir(where)):
             with _held(where, _ESTABLISH, 0.0, "held"):
                 for name in os.listdir(where):

@@ -180,6 +180,12 @@ def test_a_copy_of_a_workspace_leaves_the_state_of_the_original_alone(vault):
     before = contents(vault.state)
     eject(copy)
     assert contents(vault.state) == before and "signet:begin" in vault.page() and "signet:begin" not in copy.page()
+    for words in (("--index-only",), ()):  # its state stands under its path first, then under an id of its own
+        shutil.copytree(vault / ".signet", copy / ".signet", dirs_exist_ok=True)
+        copy.reindex(*words)
+        eject(copy)
+        assert contents(vault.state) == before
+        assert [path for path in vault.state.parent.iterdir() if path.is_dir()] == [vault.state]
 
 
 def test_links_are_not_followed(vault):
