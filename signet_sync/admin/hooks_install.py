@@ -109,7 +109,7 @@ def remove_empty_folders(folder: state_dir.StateFolder, name: str | None = None)
     for each, entry in (state_dir.read_json(folder.harnesses) or {}).items():
         if name in (each, None):
             for path in sorted(_folders(entry), key=len, reverse=True):
-                with suppress(OSError):
+                with suppress(OSError, ValueError):  # it is not empty, or no path
                     os.rmdir(path)
 
 

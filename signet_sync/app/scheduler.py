@@ -400,7 +400,7 @@ class Scheduler:
             self._problems = counts.open_problems(self.workspace.database)
             for path in sorted(self._problems.keys() | before.keys()):
                 if (problem := self._problems.get(path)) is None:
-                    logger.info("{}: no longer {}", path, before[path].partition(":")[0])
+                    logger.info("{}: no longer {}", path, before[path])
                 elif problem != before.get(path):
                     logger.warning("{}: {}", path, problem)
 
