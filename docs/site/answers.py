@@ -681,6 +681,7 @@ EntityResolve = EntityCreate
 class Init(TypedDict):
     workspace: str
     made: list[str]
+    earlier: str | None
 
 
 Reindex = Demo

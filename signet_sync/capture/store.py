@@ -125,6 +125,11 @@ def forget_removed(database: Database) -> None:
     database.execute("delete from captures where outcome = ?", (REMOVED,))
 
 
+def forget_read(database: Database) -> None:
+    """Lets every transcript but those of removed sessions be read again. In the caller's transaction."""
+    database.execute("delete from captures where outcome <> ?", (REMOVED,))
+
+
 def _of(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
     """Returns harness, path and session id of the rows whose conversation is one of the sessions."""
     return [

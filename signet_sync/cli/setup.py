@@ -147,8 +147,9 @@ def _workspace(context: Context) -> Step:
     lacking = [path for path in (MEMORY, SETTINGS) if not os.path.lexists(os.path.join(root, path))]
 
     def act(step: Step) -> None:
-        init.make(root)
         step.text = root
+        if earlier := init.follow(context, root, init.make(root)):
+            step.left = (earlier,)
 
     if os.path.exists(root):
         require_root(root)

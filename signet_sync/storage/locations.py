@@ -25,7 +25,7 @@ SILENCE = 120.0
 # Beside the database: what a full pass that found nothing to do has seen (`app.unchanged`).
 SNAPSHOT = ".snapshot"
 _ID = frozenset("0123456789abcdef-")
-_NAME = "signet-sync"
+NAME = "signet-sync"
 _PLACES = frozenset({"SIGNET_WORKSPACE", "SIGNET_DB", "SIGNET_STATE", "SIGNET_CONFIG"})
 
 
@@ -95,7 +95,7 @@ def _platform_folder(environ: Mapping[str, str], variable: str, usual: str) -> s
     chosen = environ.get(variable, "")
     if not os.path.isabs(chosen):
         chosen = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else usual)
-    return os.path.join(chosen, _NAME)
+    return os.path.join(chosen, NAME)
 
 
 def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
@@ -130,7 +130,7 @@ def remembered(where: str, real: str) -> StateFolder | None:
     except OSError:
         return None
     for name in names:
-        if len(name) == 36 and _recorded(os.path.join(where, name)) == real:
+        if is_id(name) and _recorded(os.path.join(where, name)) == real:
             return StateFolder(os.path.join(where, name), name)
     return None
 
@@ -153,7 +153,12 @@ def read_id(real: str) -> str | None:
         return None
     finally:
         os.close(handle)
-    return text if len(text) == 36 and _ID.issuperset(text) else None
+    return text if is_id(text) else None
+
+
+def is_id(name: str) -> bool:
+    """Returns whether this is a workspace's id, and the name of its state folder."""
+    return len(name) == 36 and _ID.issuperset(name)
 
 
 def _recorded(folder: str) -> str | None:

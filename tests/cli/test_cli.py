@@ -15,6 +15,7 @@ from dataclasses import fields
 import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES, EVERY, furnished, run
+from session_inputs import end, refuse, written
 from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
 
 from signet_sync import __version__
@@ -412,6 +413,26 @@ def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
     assert again.json["made"] == [] and contents(root) == before
     (tmp_path / "file").write_text("")
     assert one_line_error(call("init", tmp_path / "file"), 3)
+
+
+def test_a_workspace_deleted_and_made_anew_takes_sessions(tmp_path):
+    """Who makes it anew has said that its files are gone; who finds memory/ missing in a workspace has not."""
+    vault = Vault(tmp_path / "vault")
+    call("init", vault.root)
+    end(vault)
+    vault.call("remember", "Staging is on port 8443.", "--now", NOW)
+    (vault / "memory").rename(tmp_path / "memory")
+    told = call("init", vault.root, "--json").json
+    assert told["made"] == ["memory"] and "none of the files that were indexed: restore memory/" in told["earlier"]
+    refuse(vault, "halted", 5, session_id=ID)
+    shutil.rmtree(vault.root)
+    told = call("init", vault.root, "--json").json
+    assert told["earlier"].startswith("a workspace was here before: its 3 files left the index")
+    end(vault)  # the same session, which was answered before
+    end(vault, session_id=ID)
+    assert len(written(vault)) == 6 and "Staging is on port 8443." in vault.page()
+    assert vault.reindex()["counts"]["violation"] == 0
+    assert call("init", vault.root, "--json").json["earlier"] is None
 
 
 def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
