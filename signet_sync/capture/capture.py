@@ -22,7 +22,7 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
-from signet_sync.formats.ids import agent_for, is_session_id
+from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_session_id
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.host.repository import Repository, resolve
@@ -51,6 +51,7 @@ PROMPTS: Mapping[str, Callable[[str], str]] = {
 PROMPT_LEAD_US = 2 * SECOND
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
+OWN_CALL = "our own question to a model: it is no session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +90,33 @@ class CaptureResult:
 
 
 def read(source: TranscriptSource) -> Conversation:
-    """Reads a transcript in its harness's format, with the session id in our form. Raises `HarnessError`."""
+    """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
+
+    Raises `HarnessError`.
+    """
     if source.harness == opencode.NAME:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
     else:
         found = READERS[source.harness](transcripts.lines(source.path), file_name=os.path.basename(source.path))
+    found = _without_own_calls(found)
     if not found.session_id:
         return found
     named = session_name(found.session_id)
     if not is_session_id(named):  # blank id: the file name is used
         named = session_name(file_stem(source.path))
     return replace(found, session_id=named)
+
+
+def _without_own_calls(found: Conversation) -> Conversation:
+    """Drops what we asked a model, each question with all that follows up to the next one of a person."""
+    kept: list[TranscriptEntry] = []
+    ours = own_folder = in_model_folder(found.project)
+    for entry in found.entries:
+        if entry.kind == "user":
+            ours = own_folder or asks_model(entry.text)
+        if not ours:
+            kept.append(entry)
+    return found if len(kept) == len(found.entries) else replace(found, entries=tuple(kept), remark=OWN_CALL)
 
 
 def capture(
@@ -174,6 +191,8 @@ def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
 
 def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
     """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
+    if in_model_folder(conversation.project):
+        return OWN_CALL
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
     if not conversation.turns and not _last_prompt(conversation, (), prompt):

@@ -22,7 +22,15 @@ from collections.abc import Callable, Mapping
 
 from signet_sync.capture import spool
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats.ids import GUARDS, TRIAL, agent_for, is_project, is_session_id
+from signet_sync.formats.ids import (
+    GUARDS,
+    TRIAL,
+    agent_for,
+    asks_model,
+    in_model_folder,
+    is_project,
+    is_session_id,
+)
 from signet_sync.formats.paths import display
 from signet_sync.formats.scope import is_shared
 from signet_sync.host.repository import Repository, resolve
@@ -155,6 +163,8 @@ class _HookEvent:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
+        if in_model_folder(project) or asks_model(payload.get("prompt")):
+            return
         settings = _settings(self.root, self.folder)
         agent = agent_for(project, os.environ, settings.get("agents_projects", ()))
         try:
