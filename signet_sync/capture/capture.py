@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.markdown import render, since
+from signet_sync.capture.harnesses.markdown import behind, render, since
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.hook import STARTS_AT_PROMPTS
@@ -27,6 +28,7 @@ from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.host.repository import Repository, resolve
 from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
@@ -51,6 +53,7 @@ PROMPTS: Mapping[str, Callable[[str], str]] = {
 PROMPT_LEAD_US = 2 * SECOND
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
+COPIED = "copied history: another session has all of it"
 OWN_CALL = "our own question to a model: it is no session"
 
 
@@ -145,6 +148,9 @@ def capture(
     done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
+        conversation = without_copies(workspace, conversation, done.agent_id)
+        done.remark = _why_empty(conversation, prompt)
+    if not done.remark:
         done.repository = repository_of(conversation.project, reported)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
         if done.compactions and source.harness in STARTS_AT_PROMPTS:  # no event reports a compaction there
@@ -156,6 +162,35 @@ def capture(
         seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
+
+
+def without_copies(workspace: Workspace, conversation: Conversation, agent_id: str) -> Conversation:
+    """Drops the exchanges with which a conversation begins and that another session holds, or a removed one held."""
+    entries = conversation.entries
+    places = [place for place, entry in enumerate(entries) if entry.kind == "user" and entry.text.strip()]
+
+    def exchanges() -> Iterator[tuple[Exchange, int, bool]]:
+        for place in places:
+            prompt = entries[place]
+            words = sanitize_transcript_v2(words_of(prompt.text))
+            turns = [SpokenTurn(prompt.kind, words, iso(prompt.at) if prompt.at > 0 else "")]
+            answer = next((one for one in islice(entries, place + 1, None) if one.kind != "event"), None)
+            if answer is not None:
+                turns.append(SpokenTurn(answer.kind, "", iso(answer.at)))
+            for one in exchanges_of(turns):
+                yield one, prompt.at, prompt.at <= conversation.copied_until
+
+    held = HeldExchanges(workspace.database, agent_id, conversation.session_id, conversation.origin)
+    copies, rest = held.copies(exchanges()), entries
+    if copies.number:
+        last, end = places[copies.number - 1], [*places, len(entries)][copies.number]
+        rest = (*behind(entries[last:end], copies.text), *entries[end:])
+    rest = tuple(
+        entry
+        for entry in rest
+        if entry.kind != "compaction" or not held.has_compaction(entry.at, sanitize_transcript_v2(entry.text))
+    )
+    return conversation if len(rest) == len(entries) else replace(conversation, entries=rest, remark=COPIED)
 
 
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:

@@ -52,6 +52,7 @@ def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool]
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
         return 0
+    conversation = capture.without_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
     turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))

@@ -6,10 +6,14 @@ import json
 import os
 from pathlib import Path
 
+import apsw
 import pytest
-from session_inputs import segments
+from session_inputs import body, fields, segments, written
 from test_import import FILES, spoken
-from transcript_builder import TranscriptBuilder, fire, import_, plugged_in, provider, store, worker
+from test_quotes import leaks
+from test_stores import database
+from transcript_builder import TranscriptBuilder, at, fire, fired, import_, micros, plugged_in, provider, store, worker
+from workbench import Vault
 
 from signet_sync.capture import capture
 from signet_sync.capture.harnesses import opencode
@@ -111,3 +115,211 @@ def test_a_hook_of_our_question_does_nothing_whatever_its_environment(vault, hom
         answer = fire(vault, talk, **given)
         assert (answer.code, answer.out, answer.err) == (0, "", "")
     assert not list((vault.state / "spool").glob("*.json"))
+
+
+# ── copied history ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def forked(
+    talk: TranscriptBuilder, session: str, *, exchanges: int | None = None, stamped: bool = True
+) -> TranscriptBuilder:
+    """A fork of a session: its records, `stamped` with the fork's id; all of them, or those of its first exchanges."""
+    fork = TranscriptBuilder(talk.path.parent, session)
+    lines = talk.path.read_bytes().splitlines(keepends=True)
+    for line in lines if exchanges is None else lines[: 2 * exchanges]:
+        fork.raw(line.replace(talk.session.encode(), session.encode()) if stamped else line)
+        fork.tip = json.loads(line)["uuid"]
+    fork._number = len(lines)
+    return fork
+
+
+PARENT, FORK, SECOND = (f"7a1b0c00-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
+
+
+@pytest.fixture
+def parent(home: Path) -> TranscriptBuilder:
+    talk = TranscriptBuilder(store(home), PARENT)
+    for number in (1, 2):
+        talk.exchange(number)
+    talk.idle(7200)
+    return talk
+
+
+def said_once(vault: Vault, *words: str) -> None:
+    everything = "\n".join(segments(vault))
+    for word in words:
+        assert everything.count(word) == 1, word
+
+
+def test_a_fork_is_told_and_found_without_what_it_repeats(vault, parent):
+    fork = forked(parent, FORK)
+    fork.user("Please fix dfork in src/dfork.py", 30)
+    fork.assistant("Fixed dfork in src/dfork.py; all 44 tests pass.", 31)
+    fork.idle()
+    for _ in range(2):
+        import_(vault, "claude-code")
+        said_once(vault, "question1word", "answer2word", "dfork.py; all 44")
+    of_fork = next(path for path in written(vault, "summary") if fields(vault, path)["session_id"] == FORK)
+    assert "dfork" in fields(vault, of_fork)["memory_sentence"] and "answer2word" not in body(vault, of_fork)
+    assert "question1word" not in body(vault, of_fork)
+    assert {fields(vault, path)["session_id"] for path in vault.hits("answer2word")} == {PARENT}
+    # A fork of the fork, and one that adds nothing.
+    second = forked(fork, SECOND)
+    second.exchange(5, 50)
+    second.idle(60 * 20)
+    forked(fork, "7a1b0c00-0000-4000-8000-000000000004").idle(60 * 20)
+    done = import_(vault, "claude-code")
+    said_once(vault, "question1word", "answer2word", "dfork.py; all 44", "question5word")
+    assert (done["sessions"], done["nothing"][0]["reason"]) == (1, capture.COPIED)
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_whichever_is_read_first_has_the_turns_that_both_have(vault, parent, stamped):
+    fork = forked(parent, FORK, stamped=stamped)
+    fork.exchange(3, 30)
+    parent.exchange(4, 40)
+    import_(vault, "claude-code", fork.path)
+    import_(vault, "claude-code", parent.path)
+    said_once(vault, *(f"{kind}{number}word" for kind in ("question", "answer") for number in (1, 2, 3, 4)))
+
+
+def test_an_answer_that_went_on_behind_a_copy_is_kept(vault, parent):
+    """The file was copied while the assistant was working, and its answer goes on without a new prompt."""
+    copy = forked(parent, FORK)
+    copy.assistant("It also bounds the lategoing loop.", 25)
+    import_(vault, "claude-code", parent.path)
+    import_(vault, "claude-code", copy.path)
+    said_once(vault, "answer2word", "lategoing")
+
+
+def test_equal_prompts_that_are_no_copies_are_all_kept(vault, home):
+    """Workers that are started with the same words in the same millisecond; and the same words at another time."""
+    for number, (session, second) in enumerate(((PARENT, 1), (FORK, 1), (SECOND, 2))):
+        talk = TranscriptBuilder(store(home), session)
+        talk.user("Check the queue of src/queue.py", second)
+        talk.assistant(f"It drains, says worker{number}word.", second + 1.1 + number)
+        talk.idle()
+    assert import_(vault, "claude-code")["sessions"] == 3
+    said_once(vault, *(f"worker{number}word" for number in range(3)))
+
+
+def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
+    import_(vault, "claude-code")
+    before = forked(parent, FORK)
+    before.exchange(3, 30)
+    before.idle()
+    import_(vault, "claude-code")
+    assert vault.call("remove", PARENT, "--reason", "r", "--yes").code == 0
+    after, nothing = forked(parent, SECOND), forked(parent, "7a1b0c00-0000-4000-8000-000000000004")
+    after.exchange(4, 40)
+    for talk in (after, nothing):
+        talk.idle()
+    parent.path.unlink()
+    import_(vault, "claude-code", "--again")
+    said_once(vault, "question3word", "question4word")
+    assert not leaks(vault, "question1word", "answer2word")
+    # The hooks of one that is still written see as little.
+    running = forked(before, "7a1b0c00-0000-4000-8000-000000000005", exchanges=2)
+    running.user("And the lastquestionword?", 60)
+    fired(vault, running, "Stop")
+    assert worker(vault).code == 0
+    ((words,),) = vault.rows("select content from session_transcripts")
+    assert "lastquestionword" in words
+    assert vault.call("remove", PARENT, "--undo").code == 0
+    import_(vault, "claude-code", nothing.path, "--again")
+    assert vault.hits("question1word"), "a removal that was lifted keeps nothing away"
+
+
+def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent):
+    parent.assistant("## Decisions\n\n- Use a seed of ownseedword.", 22)
+    fork = forked(parent, FORK)
+    fork.user("Please fix dfork in src/dfork.py", 30)
+    fork.assistant("Fixed dfork in src/dfork.py; all 44 tests pass.", 31)
+    parent.exchange(4, 40)
+    import_(vault, "claude-code", fork.path)
+    import_(vault, "claude-code", parent.path)
+    refused = vault.call("remove", PARENT, "--reason", "r", "--yes", "--json")
+    assert refused.code == 2 and len(refused.json["quoted_in"]) == 2, refused.json
+    assert vault.call("remove", PARENT, "--reason", "r", "--yes", "--quoting", "redact").code == 0
+    assert not leaks(vault, "question1word", "answer2word", "ownseedword", "question4word")
+    assert vault.hits('"all 44 tests pass"') and vault.call("check").code == 0
+    fork.exchange(6, 60)
+    import_(vault, "claude-code", fork.path)
+    said_once(vault, "question6word", "dfork.py; all 44")
+    assert not leaks(vault, "answer2word")
+
+
+def test_the_compaction_that_a_fork_continues_is_the_original_s(vault, parent):
+    parent.compacted("Of the summaryword: a seed was agreed on, and the queue of src/queue.py drains.", 25)
+    import_(vault, "claude-code", parent.path)
+    fork = TranscriptBuilder(parent.path.parent, FORK)
+    for line in parent.path.read_bytes().splitlines(keepends=True)[-2:]:
+        fork.raw(line.replace(PARENT.encode(), FORK.encode()))
+    fork.exchange(3, 30)
+    import_(vault, "claude-code", fork.path)
+    assert len(written(vault, "compaction")) == 1
+    assert vault.call("remove", PARENT, "--reason", "r", "--yes").code == 0
+    second = TranscriptBuilder(parent.path.parent, SECOND)
+    second.raw(fork.path.read_bytes().replace(FORK.encode(), SECOND.encode()))
+    import_(vault, "claude-code", second.path)
+    assert not leaks(vault, "summaryword", "question1word") and vault.hits("question3word")
+
+
+# ── of every harness ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def told(harness: str, path: Path, session: str, last: float, *, copied_from: str = "", fork: float = 0) -> None:
+    """Writes a session of three exchanges; the first two are copies of another session, if one is named."""
+    said = []
+    for number, second in ((1, fork or 60), (2, fork or 120), (3, last)):
+        ending = f"{number}word" if number < 3 else f"{session[-1]}{number}word"
+        for kind, words in (("user", "Why does question of"), ("assistant", "Because of answer of")):
+            said.append((kind, f"{words} {kind}{ending}", second))
+    if harness == "opencode":
+        stored = database(path, wal=False) if not path.exists() else apsw.Connection(str(path))
+        stored.execute("insert into session values (?, null, '/x/y', 'A title', null, 1, 2)", (session,))
+        for number, (kind, text, second) in enumerate(said):
+            key, moment = f"{session}{number}", micros(second) // 1000
+            data = json.dumps({"role": kind, "time": {"created": moment}})
+            stored.execute("insert into message values (?, ?, ?, 0, ?)", (key, session, moment, data))
+            data = json.dumps({"type": "text", "text": text})
+            stored.execute("insert into part values (?, ?, ?, 0, 0, ?)", (key, key, session, data))
+        stored.close()
+        return
+    records: list[dict[str, object]]
+    if harness == "codex":
+        ids = [{"id": session, "cwd": "/x/y"}, *([{"id": copied_from}] if copied_from else [])]
+        records = [{"type": "session_meta", "timestamp": at(fork), "payload": payload} for payload in ids]
+        for kind, text, second in said:
+            content = [{"type": "input_text" if kind == "user" else "output_text", "text": text}]
+            payload = {"type": "message", "role": kind, "content": content}
+            records.append({"type": "response_item", "timestamp": at(second), "payload": payload})
+    elif harness == "gemini":
+        records = [{"sessionId": session, "startTime": at(0), "directories": ["/x/y"]}]
+        for number, (kind, text, second) in enumerate(said):
+            kind = kind.replace("assistant", "gemini")
+            records.append({"id": f"{session}{number}", "timestamp": at(second), "type": kind, "content": text})
+    else:
+        records = [{"type": "session", "id": session, "timestamp": at(0), "cwd": "/x/y"}]
+        for number, (kind, text, second) in enumerate(said):
+            message = {"role": kind, "content": [{"type": "text", "text": text}]}
+            records.append({"type": "message", "id": str(number), "timestamp": at(second), "message": message})
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+
+
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("harness", ["codex", "gemini", "openclaw", "opencode"])
+def test_a_fork_of_every_harness_adds_only_what_it_says_itself(vault, tmp_path, harness, removed):
+    """Codex gives what it copies the time of the fork, and names the original."""
+    name = "opencode.db" if harness == "opencode" else "{}" + FILES.get(harness, "") + ".jsonl"
+    told(harness, tmp_path / name.format(1), PARENT, 180)
+    import_(vault, harness, tmp_path / name.format(1))
+    if removed:
+        assert vault.call("remove", PARENT, "--reason", "r", "--yes").code == 0
+    told(harness, tmp_path / name.format(2), FORK, 900, copied_from=PARENT, fork=600 if harness == "codex" else 0)
+    import_(vault, harness, tmp_path / name.format(2))
+    if removed:
+        assert not leaks(vault, "user1word", "assistant2word", "user13word")
+        said_once(vault, "user23word", "assistant23word")
+    else:
+        said_once(vault, "user1word", "assistant2word", "user13word", "user23word", "assistant23word")

@@ -273,8 +273,6 @@ class _ClaudeCodeReader:
         aside = self.stem.startswith("agent-") or (bool(self.turns) and all(turn.aside for turn in self.turns))
         session = self._session()
         turns = [turn for turn in self.turns if aside or not turn.aside]
-        if session == self.stem:
-            turns = [turn for turn in turns if turn.session in ("", session)]
         if not aside:
             dead = self._dead(turns)
             turns = [turn for turn in turns if turn.uuid not in dead]
@@ -291,7 +289,7 @@ class _ClaudeCodeReader:
         )
 
     def _session(self) -> str:
-        """Returns the file's own session. Records of other sessions in it are the copied history of a fork."""
+        """Returns the file's own session; those of other records in it are the ones that it continues."""
         if UUID.fullmatch(self.stem) and (self.stem in self.sessions or not self.sessions):
             return self.stem
         spoken = (turn.session for turn in self.turns if turn.session)
