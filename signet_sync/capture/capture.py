@@ -30,6 +30,7 @@ from signet_sync.host.repository import Repository, resolve
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
 from signet_sync.sync.planner import Row
@@ -53,7 +54,7 @@ PROMPTS: Mapping[str, Callable[[str], str]] = {
 PROMPT_LEAD_US = 2 * SECOND
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
-COPIED = "copied history: another session has all of it"
+COPIED = "copied history: all of it stands in another session, or was removed with it"
 OWN_CALL = "our own question to a model: it is no session"
 
 
@@ -148,6 +149,7 @@ def capture(
     done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
+        refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
         conversation = without_copies(workspace, conversation, done.agent_id)
         done.remark = _why_empty(conversation, prompt)
     if not done.remark:

@@ -214,8 +214,9 @@ def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
     after.exchange(4, 40)
     for talk in (after, nothing):
         talk.idle()
-    parent.path.unlink()
-    import_(vault, "claude-code", "--again")
+    done = import_(vault, "claude-code", "--again", code=1)
+    assert len(done["failed"]) == 1 and PARENT in done["failed"][0], "the session itself is refused"
+    assert not leaks(vault, PARENT), "where its transcript is stays hidden"
     said_once(vault, "question3word", "question4word")
     assert not leaks(vault, "question1word", "answer2word")
     # The hooks of one that is still written see as little.
