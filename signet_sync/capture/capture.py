@@ -23,7 +23,7 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
-from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_session_id
+from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.host.repository import Repository, resolve
@@ -55,6 +55,7 @@ PROMPT_LEAD_US = 2 * SECOND
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
 COPIED = "copied history: all of it stands in another session, or was removed with it"
+EXCLUDED = "its project is left out of capture (`capture.exclude`)"
 OWN_CALL = "our own question to a model: it is no session"
 
 
@@ -146,7 +147,7 @@ def capture(
     """
     conversation = read(source)
     done = CaptureResult(source, conversation.session_id)
-    done.remark = _why_empty(conversation, prompt)
+    done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
@@ -164,6 +165,11 @@ def capture(
         seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
+
+
+def is_left_out(workspace: Workspace, conversation: Conversation) -> bool:
+    """Returns whether the settings leave the project of a conversation out of capture."""
+    return is_excluded(conversation.project, workspace.settings.capture_exclude, os.environ)
 
 
 def without_copies(workspace: Workspace, conversation: Conversation, agent_id: str) -> Conversation:
@@ -250,6 +256,8 @@ def _write(
     handed: Sequence[ReportedCompaction],
     prompt: Job | None,
 ) -> None:
+    if conversation.headless:
+        propose = None  # rules do for what nobody reads
     unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
     done.recorded = not unrecorded
     compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
@@ -281,7 +289,8 @@ def _write(
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
-        given = replace(_segment(conversation, chunk, text, moment, done, now_us), more=chunk is not chunks[-1])
+        given = _segment(conversation, chunk, text, moment, done, now_us)
+        given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless)
         _add(done, sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
 
 

@@ -33,6 +33,21 @@ def asks_model(prompt: object) -> bool:
     return isinstance(prompt, str) and MODEL_MARK in prompt and f"\n{MODEL_MARK}\n" in f"\n{prompt}\n"
 
 
+def is_excluded(project: str | None, patterns: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Returns whether a project is in a folder that one of the globs means (setting `capture.exclude`).
+
+    A glob with a slash is matched with the folder's path, one without with its name.
+    """
+    if not patterns or project is None or not project.startswith("/"):
+        return False
+    from fnmatch import fnmatchcase  # for those who have such a setting
+
+    parts = _parts(project)
+    folders = [(name, "/" + "/".join(parts[:number])) for number, name in enumerate(parts, 1)]
+    wanted = [(_expanded(one, environ).rstrip("/"), "/" in one or one == "~") for one in patterns]
+    return any(fnmatchcase(path if by_path else name, one) for name, path in folders for one, by_path in wanted)
+
+
 def is_project(value: object) -> bool:
     """Returns whether this may be a session's project: an absolute path, whatever it contains."""
     return isinstance(value, str) and value.startswith("/")

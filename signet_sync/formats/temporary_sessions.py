@@ -1,4 +1,4 @@
-"""Recognizes noise: temporary and test sessions, which are kept and found but not shown."""
+"""Recognizes noise: temporary, test and headless sessions, which are kept and found but not shown one by one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from signet_sync.formats.body import js_trim
 KINDS = {"summary": 3.0, "compaction": 2.0, "transcript": 1.0}
 # Noise because its text has no content; another segment of its session may have some.
 NOTHING = 2
+# Noise because no person spoke: pages have one line a day for all of these.
+HEADLESS = 3
 
 # Folders for temporary files of Linux and macOS, whose own are in `/private` as well.
 TEMP_FOLDERS = tuple(f"{top}{folder}" for top in ("", "/private") for folder in ("/tmp", "/var/tmp", "/var/folders"))  # noqa: S108 - texts, nothing is opened
@@ -27,11 +29,12 @@ class NoiseRule(NamedTuple):
 
     projects: tuple[str, ...] = TEMP_PROJECTS
     sessions: tuple[str, ...] = TEST_SESSIONS
+    headless: bool = True
 
     @classmethod
-    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...]) -> NoiseRule:
+    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...], *, headless: bool = True) -> NoiseRule:
         """Extends the built-in rule by more prefixes; sessions compare in lower case."""
-        return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions))
+        return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions), headless)
 
     def is_noise(
         self, project: str | None, session_id: str | None, session_key: str | None, harness: str | None

@@ -20,7 +20,7 @@ from signet_sync.capture.harnesses import opencode
 from signet_sync.capture.harnesses.opencode import MessageRow
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.stores.transcripts import TranscriptSource
-from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK
+from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded
 
 QUESTION = f"You sum up sessions.\n\n{MODEL_MARK}\nProject: lantern\n<session-1>\nWe chose zebrafish.\n</session-1>"
 # A model that is a harness: it leaves the question, or what it makes of it, as a session of its own.
@@ -324,3 +324,115 @@ def test_a_fork_of_every_harness_adds_only_what_it_says_itself(vault, tmp_path, 
         said_once(vault, "user23word", "assistant23word")
     else:
         said_once(vault, "user1word", "assistant2word", "user13word", "user23word", "assistant23word")
+
+
+# ── sessions in which no person spoke ───────────────────────────────────────────────────────────────────────────────
+
+
+def headless(home: Path, count: int, *, entrypoint: str = "sdk-cli") -> list[TranscriptBuilder]:
+    made = [
+        TranscriptBuilder(store(home), f"0000000{number}-0000-4000-8000-000000000000", f"/home/ada/p{number % 2}")
+        for number in range(count)
+    ]
+    for number, talk in enumerate(made):
+        prompt = f"Terse quality-check agent number {number}. Check headlessword in file {number}. We decided on junk."
+        talk.user(prompt, 60 * number, entrypoint=entrypoint)
+        talk.assistant("PASS\n\n## Decisions\n\n- Use the junkword of the checker.", 60 * number + 5)
+        talk.idle()
+    return made
+
+
+def pages_of(vault: Vault) -> str:
+    return "\n".join(path.read_text() for path in (vault.root / "MEMORY.md", *(vault.root / "ledger").rglob("*.md")))
+
+
+def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_path):
+    provider(tmp_path, "raise SystemExit('never asked')")
+    talks = headless(home, 4)
+    person = TranscriptBuilder(store(home), PARENT)
+    person.user("Why does question1word of src/queue.py wait?", 300, entrypoint="cli")
+    person.assistant("The answer1word bounds the retry loop.", 301)
+    person.idle()
+    now = ("--now", "2026-03-21T00:00:00Z")
+    for _ in range(3):
+        import_(vault, "claude-code", "--again")
+        assert vault.call("reindex", *now).code == 0
+    assert len(segments(vault)) == 5 and len(vault.hits("headlessword")) >= 4
+    line = "- 4 sessions without a person | p0, p1 [[ledger/2026/03/20.md|day]]"
+    page, day = (vault.root / "MEMORY.md").read_text(), (vault.root / "ledger/2026/03/20.md").read_text()
+    assert page.count("without a person") == page.count(line) == 1
+    assert "5 sessions" in day and day.count("|1]] ") == 1 and day.count("session=") == page.count("session=") == 1
+    assert "junkword" not in pages_of(vault) and "older ledger rows clipped" not in page
+    assert "junkword" not in vault.call("context", "--project", "/home/ada/p0").out
+    # A removal takes it out of the number, a person who goes on gives it a row of its own.
+    assert vault.call("remove", talks[3].session, "--reason", "r", "--yes", *now).code == 0
+    talks[0].user("And what about goeson of src/queue.py?", 600, entrypoint="cli")
+    talks[0].assistant("The goeson is bounded, too.", 601)
+    talks[0].idle()
+    import_(vault, "claude-code", talks[0].path)
+    vault.call("reindex", *now)
+    page = (vault.root / "MEMORY.md").read_text()
+    assert "- 2 sessions without a person" in page and page.count("session=") == 2
+    Path(os.environ["SIGNET_CONFIG"]).write_text("[noise]\nheadless = false\n")
+    vault.call("reindex", *now)
+    page = (vault.root / "MEMORY.md").read_text()
+    assert "without a person" not in page and page.count("session=") == 4
+
+
+def test_nobody_spoke_only_where_a_transcript_shows_it(tmp_path):
+    def claude(*entrypoints: str) -> bool:
+        talk = TranscriptBuilder(tmp_path / str(len(list(tmp_path.iterdir()))))
+        for number, entrypoint in enumerate(entrypoints):
+            talk.user(f"Check file {number}", number, **({"entrypoint": entrypoint} if entrypoint else {}))
+            talk.assistant("PASS", number)
+        return capture.read(TranscriptSource("claude-code", str(talk.path), "", 1, 1)).headless
+
+    assert claude("sdk-cli") and claude("sdk-cli", "sdk-cli") and claude("sdk-py")
+    assert not any(
+        (claude(""), claude("cli"), claude("sdk-cli", "cli"), claude("sdk-ts", "sdk-ts"), claude("sdk-cli", ""))
+    )
+    for source, headless_ in (("exec", True), ("cli", False), ("vscode", False), (None, False)):
+        path = tmp_path / f"{FILES['codex']}.jsonl"
+        path.write_text(spoken("codex", PARENT, "/x").replace('"cwd"', f'"source": {json.dumps(source)}, "cwd"', 1))
+        assert capture.read(TranscriptSource("codex", str(path), "", 1, 1)).headless is headless_
+    for asked, headless_ in (("[cron:1 nightly] Check all", True), ("Check all", False)):
+        path = tmp_path / f"{FILES['openclaw']}.jsonl"
+        path.write_text(spoken("openclaw", PARENT, "/x", asked))
+        assert capture.read(TranscriptSource("openclaw", str(path), "", 1, 1)).headless is headless_
+
+
+# ── projects that are left out ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("glob", "left_out"),
+    [
+        ("/home/ada/lantern", True), ("/home/ada/*", True), ("/home/ada/lantern/", True), ("lantern", True),
+        ("lan*", True), ("/home", True), ("/home/ada/lan", False), ("ada/lantern", False), ("tern", False),
+    ],
+)  # fmt: skip
+def test_globs_leave_projects_out(glob, left_out):
+    for project in ("/home/ada/lantern", "/home/ada/lantern/src"):
+        assert is_excluded(project, ("/nowhere", glob), {"HOME": "/root"}) is left_out
+    assert not is_excluded(None, (glob,), {})
+
+
+def test_a_project_that_is_left_out_leaves_nothing_anywhere(vault, home):
+    talk = TranscriptBuilder(store(home))
+    talk.exchange(1)
+    plugged_in(vault, "claude-code")
+    assert vault.call("setup", "--yes", "--no-service", "--no-hooks", "--exclude", "~/x", "--exclude", "lan*").code == 0
+    assert vault.call("settings", "explain", "capture.exclude", "--json").json["value"] == ["~/x", "lan*"]
+    fired(vault, talk, "UserPromptSubmit", prompt="What about promptword?")
+    fired(vault, talk, "Stop")
+    fired(vault, talk)
+    assert worker(vault, sweep=True).code == 0
+    talk.idle()
+    assert worker(vault, sweep=True).code == 0
+    (entry,) = import_(vault, "claude-code", "--again")["nothing"]
+    assert entry["reason"] == capture.EXCLUDED and not segments(vault)
+    assert not leaks(vault, "question1word", "promptword")
+    (vault.root / "signet-sync.toml").write_text('[capture]\nexclude = ["*"]\n')
+    Path(os.environ["SIGNET_CONFIG"]).unlink()
+    import_(vault, "claude-code", "--again")
+    assert len(segments(vault)) == 1, "a workspace's own file ends no capture"

@@ -92,6 +92,7 @@ class _CodexReader:
         self.session_id = self.title = self.project = self.origin = ""
         self.began = NO_TIME
         self.parent: str | None = None
+        self.headless = False
 
     def take(self, record: Mapping[str, Any]) -> None:
         kind, at = text_of(record.get("type")), time_of(record.get("timestamp"))
@@ -124,6 +125,7 @@ class _CodexReader:
         self.origin = text_of(meta.get("forked_from_id"))
         self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
         self.project = text_of(meta.get("cwd")) or self.project
+        self.headless = meta.get("source") in ("exec", "mcp")
         origin = mapping_of(meta.get("source"))
         if "subagent" in origin or meta.get("thread_source") == "subagent":
             spawn = mapping_of(mapping_of(origin.get("subagent")).get("thread_spawn"))
@@ -255,7 +257,8 @@ class _CodexReader:
             title=self.title,
             parent=self.parent,
         )
-        return replace(found, origin=self.origin, copied_until=self.began + FORK_US) if self.origin else found
+        until = self.began + FORK_US if self.origin else NO_TIME
+        return replace(found, origin=self.origin, copied_until=until, headless=self.headless)
 
 
 def _texts(content: object) -> list[str]:

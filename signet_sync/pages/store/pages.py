@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
-from signet_sync.formats.paths import log_pages
-from signet_sync.formats.session_log_rows import MonthView
+from signet_sync.formats.paths import day_page, log_pages
+from signet_sync.formats.session_log_rows import MonthView, WindowRow
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.formats.wikilinks import wikilink
+from signet_sync.pages.session_log import headless_line
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.token_estimate import estimate_tokens
 
 _LATER = "~"  # sorts after every digit and hyphen
 
@@ -94,19 +97,28 @@ def count_in_window(database: Database, agent_id: str, first_us: int, last_us: i
     return count
 
 
-def window_rows(
-    database: Database, agent_id: str, first_us: int, last_us: int, limit: int
-) -> list[tuple[tuple[str, str], str, int, str]]:
-    """Returns (token, session id), line, tokens and day of the window's sessions, newest first, ties by token."""
-    return [
-        ((token, session_id), line, tokens, day)
-        for token, session_id, line, tokens, day in database.execute(
-            "select session_token, session_id, line, tokens, day from ledger_rows"
-            " where agent_id = ? and membership_us between ? and ?"
-            " order by membership_us desc, session_token, session_id limit ?",
+def window_rows(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[WindowRow]:
+    """Returns the lines of the window's sessions, newest first, ties by token; of headless ones one line a day."""
+    window = "where agent_id = ? and membership_us between ? and ?"
+    rows = [
+        (-at_us, WindowRow((token, session_id), line, tokens, day))
+        for at_us, token, session_id, line, tokens, day in database.execute(
+            f"select membership_us, session_token, session_id, line, tokens, day from ledger_rows {window}"
+            " and line <> '' order by membership_us desc, session_token, session_id limit ?",
             (agent_id, first_us, last_us, limit),
         )
     ]
+    headless: dict[str, list[tuple[int, str | None]]] = {}
+    for day, at_us, project in database.execute(
+        f"select day, membership_us, project from ledger_rows {window} and line = '' order by membership_us desc",
+        (agent_id, first_us, last_us),
+    ):
+        headless.setdefault(day, []).append((at_us, project))
+    for day, found in headless.items():
+        line = headless_line((project for _, project in found), wikilink(day_page(agent_id, day), "day"))
+        rows.append((-found[0][0], WindowRow(("", day), line, estimate_tokens(line), day, len(found))))
+    rows.sort()
+    return [row for _, row in rows[:limit]]
 
 
 def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
@@ -168,16 +180,20 @@ def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
     )
 
 
-def day_lines(database: Database, agent_id: str, day: str) -> list[str]:
-    """Returns the lines of one day, newest first, ties by token."""
-    return [
-        row[0]
-        for row in database.execute(
-            "select line from ledger_rows where agent_id = ? and day = ?"
-            " order by membership_us desc, session_token, session_id",
-            (agent_id, day),
-        )
-    ]
+def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], list[tuple[str | None, str]]]:
+    """Returns the lines of one day, newest first, ties by token; and project and path of its headless sessions."""
+    lines: list[str] = []
+    headless: list[tuple[str | None, str]] = []
+    for line, project, path in database.execute(
+        "select line, project, path from ledger_rows where agent_id = ? and day = ?"
+        " order by membership_us desc, session_token, session_id",
+        (agent_id, day),
+    ):
+        if line:
+            lines.append(line)
+        else:
+            headless.append((project, path))
+    return lines, headless
 
 
 def acquire_lease(
