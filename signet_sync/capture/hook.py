@@ -70,8 +70,10 @@ STARTS_AT_PROMPTS = ("gemini",)
 _IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a transcript's path may be missing
 
 BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
-_VARIABLES = ("SIGNET_AGENTS_PROJECTS", "SIGNET_CAPTURE_EXCLUDE", "SIGNET_CONTEXT_BUDGET_TOKENS")
-_VARIABLES += ("SIGNET_CONTEXT_PROMPTS",)
+_VARIABLES = (
+    *("SIGNET_AGENTS_PROJECTS", "SIGNET_CAPTURE_EXCLUDE"),
+    *("SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS"),
+)
 _SETTINGS = (b"projects", b"exclude", b"context")  # words in a file that sets one of these
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes

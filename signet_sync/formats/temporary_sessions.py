@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from signet_sync.formats.body import js_trim
+from signet_sync.formats.ids import in_model_folder
 
 # Which artifact represents a session: the one of the highest kind, the newest of these.
 KINDS = {"summary": 3.0, "compaction": 2.0, "transcript": 1.0}
@@ -39,10 +40,13 @@ class NoiseRule(NamedTuple):
     def is_noise(
         self, project: str | None, session_id: str | None, session_key: str | None, harness: str | None
     ) -> bool:
-        """Returns whether the project is in a temporary folder, or without one id, key or harness look like a test."""
+        """Returns whether the project is in a temporary folder, or without one id, key or harness look like a test.
+
+        So are our questions to a model, where another program captured them.
+        """
         trimmed = js_trim(project or "")
         if trimmed:
-            return trimmed.startswith(self.projects) or trimmed in TEMP_FOLDERS
+            return trimmed.startswith(self.projects) or trimmed in TEMP_FOLDERS or in_model_folder(trimmed)
         for identity in (session_id, session_key):
             if identity and js_trim(identity).lower().startswith(self.sessions):
                 return True

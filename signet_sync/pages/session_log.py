@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from signet_sync.formats.paths import day_page, month_page
 from signet_sync.formats.session_log_rows import LedgerRow as LedgerRow
 from signet_sync.formats.session_log_rows import Part as Part
+from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.temporary_sessions import HEADLESS, KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.formats.wikilinks import wikilink
@@ -78,6 +79,17 @@ def headless_line(projects: Iterable[str | None], links: str) -> str:
     names = sorted(found, key=lambda name: (-found[name], name))[:_NAMED]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return f"- {counted(found.total(), 'session')} without a person | {', '.join(names)}{more} {links}"
+
+
+def with_headless(
+    rows: Sequence[WindowRow], headless: Mapping[str, Sequence[str | None]], agent_id: str
+) -> list[WindowRow]:
+    """Adds a line behind those of each day that has `headless` sessions, of which the projects are given."""
+    more = []
+    for day, projects in headless.items():
+        line = headless_line(projects, wikilink(day_page(agent_id, day), "day"))
+        more.append(WindowRow(("", day), line, estimate_tokens(line), day, len(projects)))
+    return sorted([*rows, *more], key=lambda row: row.day, reverse=True)
 
 
 def day_text(agent_id: str, day: str, lines: Sequence[str], headless: Sequence[tuple[str | None, str]] = ()) -> str:

@@ -52,7 +52,8 @@ class HeldCopy:
         return Cleaning(self._without_exchanges if transcript else self._without_lines, self._line)
 
     def _without_exchanges(self, text: str) -> str:
-        kept, at = [], 0
+        kept: list[str] = []
+        at = 0
         for start, end in _spans(text, self.prompts):
             head = text.find("\n", start)
             kept += text[at:head], f"\n\n{REMOVED}\n\n"

@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
-from signet_sync.formats.paths import day_page, log_pages
+from signet_sync.formats.paths import log_pages
 from signet_sync.formats.session_log_rows import MonthView, WindowRow
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.formats.wikilinks import wikilink
-from signet_sync.pages.session_log import headless_line
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.token_estimate import estimate_tokens
 
 _LATER = "~"  # sorts after every digit and hyphen
 
@@ -98,27 +95,27 @@ def count_in_window(database: Database, agent_id: str, first_us: int, last_us: i
 
 
 def window_rows(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[WindowRow]:
-    """Returns the lines of the window's sessions, newest first, ties by token; of headless ones one line a day."""
-    window = "where agent_id = ? and membership_us between ? and ?"
-    rows = [
-        (-at_us, WindowRow((token, session_id), line, tokens, day))
-        for at_us, token, session_id, line, tokens, day in database.execute(
-            f"select membership_us, session_token, session_id, line, tokens, day from ledger_rows {window}"
-            " and line <> '' order by membership_us desc, session_token, session_id limit ?",
+    """Returns the lines of the window's sessions, newest first, ties by token; without the headless ones."""
+    return [
+        WindowRow((token, session_id), line, tokens, day)
+        for token, session_id, line, tokens, day in database.execute(
+            "select session_token, session_id, line, tokens, day from ledger_rows"
+            " where agent_id = ? and membership_us between ? and ? and line <> ''"
+            " order by membership_us desc, session_token, session_id limit ?",
             (agent_id, first_us, last_us, limit),
         )
     ]
-    headless: dict[str, list[tuple[int, str | None]]] = {}
-    for day, at_us, project in database.execute(
-        f"select day, membership_us, project from ledger_rows {window} and line = '' order by membership_us desc",
+
+
+def headless_projects(database: Database, agent_id: str, first_us: int, last_us: int) -> dict[str, list[str | None]]:
+    """Returns the projects of the window's headless sessions by day, one for each session."""
+    found: dict[str, list[str | None]] = {}
+    for day, project in database.execute(
+        "select day, project from ledger_rows where agent_id = ? and membership_us between ? and ? and line = ''",
         (agent_id, first_us, last_us),
     ):
-        headless.setdefault(day, []).append((at_us, project))
-    for day, found in headless.items():
-        line = headless_line((project for _, project in found), wikilink(day_page(agent_id, day), "day"))
-        rows.append((-found[0][0], WindowRow(("", day), line, estimate_tokens(line), day, len(found))))
-    rows.sort()
-    return [row for _, row in rows[:limit]]
+        found.setdefault(day, []).append(project)
+    return found
 
 
 def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
