@@ -343,7 +343,7 @@ def headless(home: Path, count: int, *, entrypoint: str = "sdk-cli") -> list[Tra
 
 
 def pages_of(vault: Vault) -> str:
-    return "\n".join(path.read_text() for path in (vault.root / "MEMORY.md", *(vault.root / "ledger").rglob("*.md")))
+    return "\n".join(path.read_text() for path in vault.root.rglob("*.md") if path.parent.name != "memory")
 
 
 def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_path):
@@ -377,6 +377,15 @@ def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_pa
     vault.call("reindex", *now)
     page = (vault.root / "MEMORY.md").read_text()
     assert "without a person" not in page and page.count("session=") == 4
+
+
+def test_what_a_running_headless_session_states_stands_on_no_page(vault, home):
+    for talk in headless(home, 2):
+        talk.path.touch()
+        fired(vault, talk, "Stop")
+    assert worker(vault).code == 0 and vault.call("reindex").code == 0
+    assert vault.rows("select noise from live_sessions") == [(1,), (1,)]
+    assert "junkword" not in pages_of(vault) and "headlessword" in vault.call("recall", "headlessword").out
 
 
 def test_nobody_spoke_only_where_a_transcript_shows_it(tmp_path):
