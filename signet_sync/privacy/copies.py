@@ -8,9 +8,9 @@ mixes all that was said, and goes whole.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from signet_sync.capture import capture
 from signet_sync.capture import store as capture_store
@@ -19,6 +19,7 @@ from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import iso
 from signet_sync.memories.store import session_texts
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.copied_history import exchanges_of
@@ -31,16 +32,19 @@ from signet_sync.text.redaction import REMOVED, Cleaning
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 _Prompt = tuple[str, str]  # its time and first line
-_TIME = late(r"^## User · (\S+)$", re.MULTILINE)
 _WORD = late(r"\w+")
 _RUN = 5  # words that only the removed turns say
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCopy:
-    """A session that holds turns of removed ones: its artifacts, the turns' prompts, and all that it says besides."""
+    """A session that holds turns of removed ones.
 
-    paths: tuple[str, ...]
+    `artifacts` are its artifacts, each with whether it mixes what these and others said, `prompts` those of the turns,
+    `copied` and `rest` the words of these turns and of the session's own.
+    """
+
+    artifacts: Mapping[str, bool]
     prompts: frozenset[_Prompt]
     copied: str
     rest: str
@@ -48,29 +52,26 @@ class HeldCopy:
     def cleaning(self, path: str) -> Cleaning:
         """Returns the cleaning of one of its artifacts."""
         name = artifact_name(path.rpartition("/")[2])
-        transcript = name is not None and name.kind == "transcript"
-        return Cleaning(self._without_exchanges if transcript else self._without_lines, self._line)
+        if name is not None and name.kind == "transcript":
+            return Cleaning(self._without_exchanges, self._line)
+        return Cleaning((lambda _: REMOVED) if self.artifacts[path] else self._without_lines, self._line)
 
     def _without_exchanges(self, text: str) -> str:
         kept: list[str] = []
         at = 0
         for start, end in _spans(text, self.prompts):
-            head = text.find("\n", start)
-            kept += text[at:head], f"\n\n{REMOVED}\n\n"
+            kept += text[at : text.find("\n", start)], f"\n\n{REMOVED}\n\n"
             at = end
         return "".join(kept) + text[at:]
 
     def _without_lines(self, text: str) -> str:
-        made = end_of(text)
-        if not made:
-            return REMOVED
-        title, line, lines = text.partition("\n")
-        head, made_by = f"# {self._line(title.removeprefix('# '))}{line}", made - len(title) - len(line)
-        return head + lines[:made_by] + "\n".join(map(self._item, lines[made_by:].split("\n")))
+        made_by = end_of(text)
+        title = text.partition("\n")[0]
+        head = f"# {self._line(title.removeprefix('# '))}{text[len(title) : made_by]}" if made_by else ""
+        return head + "\n".join(map(self._item, text[made_by:].split("\n")))
 
     def _item(self, line: str) -> str:
-        mark, said = line[:2], line[2:]
-        return f"{mark}{self._line(said)}" if mark == "- " else line
+        return f"- {self._line(line[2:])}" if line.startswith("- ") else line
 
     def _line(self, text: str) -> str:
         """Replaces a line that says what only the removed turns say."""
@@ -113,24 +114,40 @@ def _prompts(texts: Sequence[str]) -> Iterator[_Prompt]:
 def _holding(
     workspace: Workspace, agent_id: str, scopes: Sequence[Scope], prompts: frozenset[_Prompt]
 ) -> Iterator[HeldCopy]:
-    times = {at for at, _ in prompts}
-    holders: set[tuple[str, str]] = set()
-    for other in session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes):
-        if not times.isdisjoint(_TIME.findall(other.text)) and next(_spans(other.text, prompts), None):
-            holders.add(other.session)
+    holders = {
+        other.session
+        for other in session_texts.artifact_texts_of_others(workspace.database, agent_id, scopes)
+        if next(_spans(other.text, prompts), None)
+    }
     for token, session_id in sorted(holders):
         texts = list(session_texts.artifact_texts(workspace.database, [(agent_id, token, (session_id,))]))
-        whole = [one.text for one in texts if _TIME.search(one.text)]
-        copied = [text[start:end] for text in whole for start, end in _spans(text, prompts)]
-        rest = [text[start:end] for text in whole for start, end in _spans(text, prompts, others=True)]
-        flat = (f" {' '.join(_words(' '.join(part)))} " for part in (copied, rest))
-        yield HeldCopy(tuple(sorted({one.path for one in texts})), prompts, *flat)
+        copied, rest = [], []
+        held: set[int] = set()
+        for one in texts:
+            copied += [one.text[start:end] for start, end in _spans(one.text, prompts)]
+            rest += [one.text[start:end] for start, end in _spans(one.text, prompts, others=True)]
+            held |= {one.captured_us} if next(_spans(one.text, prompts), None) else set()
+        artifacts = dict.fromkeys((one.path for one in texts), False)
+        for one in texts:
+            name = artifact_name(one.path.rpartition("/")[2])
+            kind = name.kind if name is not None else ""
+            mixed = kind == "summary" and one.captured_us in held and "\n" in one.text and not end_of(one.text)
+            artifacts[one.path] |= mixed or kind == "compaction"
+        words = (f" {' '.join(_words(' '.join(part)))} " for part in (copied, rest))
+        yield HeldCopy(artifacts, prompts, *words)
 
 
 def _spans(text: str, prompts: frozenset[_Prompt], *, others: bool = False) -> Iterator[tuple[int, int]]:
     """Yields where exchanges with these prompts, or all `others`, begin and end in a transcript's text."""
-    starts = [turn.start for turn in turns(text) if _TIME.match(text, turn.start)]
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
+    times = {at for at, _ in prompts}
+    begun = list(turns(text))
+    if not others and not any(turn.at is not None and iso(turn.at) in times for turn in begun):
+        return
+    pieces = [text[turn.start : end] for turn, end in zip_longest(begun, (turn.start for turn in begun[1:]))]
+    starts = [
+        turn.start for turn, piece in zip(begun, pieces, strict=True) if next(exchanges_of(turns_in(piece)), None)
+    ]
+    for start, end in zip_longest(starts, starts[1:], fillvalue=len(text)):
         held = not prompts.isdisjoint(_prompts([text[start:end]]))
         if held is not others:
             yield start, end

@@ -63,7 +63,7 @@ class Quotes:
     @property
     def paths(self) -> tuple[str, ...]:
         """Returns the artifacts that quote, or hold turns of the sessions."""
-        held = {path for copy in self.copies for path in copy.paths}
+        held = {path for copy in self.copies for path in copy.artifacts}
         return tuple(sorted(held.union(one for one in self.found if not one.startswith(RUNNING))))
 
     @property
@@ -209,7 +209,7 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> None:
     copied = [
         privacy_redact.redact(workspace, [path], why, now_us, cleaning=copy.cleaning(path))
         for copy in quotes.copies
-        for path in copy.paths
+        for path in copy.artifacts
     ]
     done = privacy_redact.redact(workspace, quotes.paths, why, now_us, cleaning=quotes.cleaning)
     left = [one for each in (*copied, done) for one in each.left]

@@ -231,7 +231,12 @@ def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
     assert vault.hits("question1word"), "a removal that was lifted keeps nothing away"
 
 
-def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent):
+@pytest.mark.parametrize(
+    "model", ["", "print('The answer2word of src/queue.py is bounded.\\n\\nAll 44 tests pass now.')"]
+)
+def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent, tmp_path, model):
+    if model:
+        provider(tmp_path, model)
     parent.assistant("## Decisions\n\n- Use a seed of ownseedword.", 22)
     fork = forked(parent, FORK)
     fork.user("Please fix dfork in src/dfork.py", 30)
