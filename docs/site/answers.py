@@ -21,7 +21,7 @@ class SetupStepError(TypedDict):
 
 
 class SetupStep(TypedDict):
-    step: Literal["workspace", "hooks", "import", "index", "service"]
+    step: Literal["workspace", "exclude", "hooks", "import", "index", "service"]
     state: Literal["planned", "done", "present", "absent", "skipped", "failed"]
     text: str
     left: list[str]  # What stays to be done by hand.

@@ -52,6 +52,9 @@ def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool]
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
         return 0
+    if capture.is_left_out(workspace, conversation):
+        return 0
+    conversation = capture.without_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
     turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
@@ -64,7 +67,7 @@ def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool]
             return 0
         new = live.mirror(database, agent_id, session_id, session_id, turns)
         if turns:
-            describe(workspace, agent_id, session_id, session_id, place)
+            describe(workspace, agent_id, session_id, session_id, place, headless=conversation.headless)
         return new
 
 

@@ -89,6 +89,11 @@ def places(database: Database, agent_id: str, ids: Collection[str], token: str |
     return sorted({path for _, path, _ in _of(database, agent_id, ids, token)})
 
 
+def sources(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
+    """Returns harness, path and the harness's session id of the transcripts of sessions, as `places` finds them."""
+    return _of(database, agent_id, ids, token)
+
+
 def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
     """Hides where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
     for harness, path, session_id in _of(database, agent_id, ids, token):

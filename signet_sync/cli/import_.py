@@ -106,7 +106,7 @@ def waiting(context: Context, harness: str) -> tuple[int, int]:
     from signet_sync.storage.database.connection import Database
 
     idle = context.settings().capture_idle
-    sources = list(transcripts.sources(harness))
+    sources = [source for source in transcripts.sources(harness) if not source.is_model_call]
     if sources and os.path.exists(context.database_path()):
         database = Database(context.database_path(), readonly=True)
         try:

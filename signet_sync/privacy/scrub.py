@@ -32,6 +32,9 @@ from signet_sync.pages.displaced import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal, live, live_files
+from signet_sync.sessions.copied_history import exchanges_in, exchanges_of, mark_of_compaction, marks_of
+from signet_sync.sessions.live_turns import SpokenTurn
+from signet_sync.sessions.store import live as live_store
 from signet_sync.sessions.store import removed_turns
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import wipe
@@ -59,12 +62,14 @@ _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|c
 class RemovedTexts(NamedTuple):
     """Where words of newly removed sessions are, while these have rows.
 
-    Queries, digests of lines that cannot be deleted now, and by agent and token the ids that only they have.
+    Queries, digests of lines that cannot be deleted now, and by agent and token the ids that only they have, and the
+    marks of their prompts, by which copies are recognised.
     """
 
     queries: set[str]
     lines: set[str]
     handles: dict[tuple[str, str], set[str]]
+    prompts: dict[tuple[str, str], set[str]]
 
 
 def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
@@ -84,7 +89,8 @@ def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
             postponed = True
         if postponed:
             lines = lines_of_removed(workspace, removed)
-    return RemovedTexts(queries_of_removed(database, removed), lines, handles_of_removed(database, removed))
+    prompts = prompts_of_removed(database, removed)
+    return RemovedTexts(queries_of_removed(database, removed), lines, handles_of_removed(database, removed), prompts)
 
 
 def scrub(workspace: Workspace, now_us: int) -> None:
@@ -266,6 +272,24 @@ def handles_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> d
     """
     scopes = _pending_scopes(database, tombstones)
     return {scope[:2]: session_texts.derived_handles(database, scope, scopes) for scope in scopes}
+
+
+def prompts_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dict[tuple[str, str], set[str]]:
+    """Returns by agent and token the marks of the prompts of removed sessions, while rows hold them."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for scope in _pending_scopes(database, tombstones):
+        exchanges = [one for text in session_texts.texts(database, scope) for one in exchanges_in(text)]
+        found[scope[:2]] = marks_of(*scope[:2], exchanges)
+        for one in session_texts.artifact_texts(database, [scope]):
+            name = artifact_name(one.path.rpartition("/")[2])
+            if name is not None and name.kind == "compaction":
+                found[scope[:2]].add(mark_of_compaction(scope[0], one.captured_us))
+    for tombstone in tombstones:
+        key = tombstone.agent_id, tombstone.session_token
+        for running in removed_turns.live_of(database, tombstone):
+            turns = [SpokenTurn(*turn[1:]) for turn in live_store.transcript(database, *running)]
+            found.setdefault(key, set()).update(marks_of(*key, exchanges_of(turns)))
+    return found
 
 
 def _pending_scopes(database: Database, tombstones: Sequence[Tombstone]) -> list[Scope]:

@@ -136,9 +136,12 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
     live.set_shape(database, buffer.identity.name, buffer.shape)
 
 
-def describe(workspace: Workspace, agent_id: str, session_key: str, session_id: str, place: LivePlace) -> None:
+def describe(
+    workspace: Workspace, agent_id: str, session_key: str, session_id: str, place: LivePlace, *, headless: bool = False
+) -> None:
     """Stores where a session with live turns works, and whether it is noise. In the caller's transaction."""
-    noise = workspace.noise.is_noise(place.project, session_id or session_key, session_key, place.harness)
+    noise = headless and workspace.noise.headless
+    noise |= workspace.noise.is_noise(place.project, session_id or session_key, session_key, place.harness)
     live.describe(workspace.database, agent_id, session_key, session_id, place, noise=noise)
 
 

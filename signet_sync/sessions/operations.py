@@ -78,6 +78,7 @@ class _SanitizedRequest:
     redactions: dict[str, int] = field(default_factory=dict)
     captured_us: int | None = None
     more: bool = False
+    headless: bool = False
 
     @property
     def session(self) -> tuple[str, str, str]:
@@ -110,7 +111,7 @@ def _session_request(given: SessionInput) -> _SanitizedRequest:
     transcript = _clean(given.transcript, counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
     bodies = {"transcript": transcript, "summary": summary or None}
-    return replace(_request("end", given, bodies, given.tail, counts), more=given.more)
+    return replace(_request("end", given, bodies, given.tail, counts), more=given.more, headless=given.headless)
 
 
 def _compaction_request(given: CompactionInput) -> _SanitizedRequest:
@@ -498,7 +499,8 @@ def _bodies(
     identity = request.identity
     found = outcome(new.words)
     summary = request.bodies.get("summary") or (completed(offered, found) if offered else None)
-    made = _clean(summary or digest_summary(found, project=identity["project"], harness=identity["harness"]), Counter())
+    about = {"project": identity["project"], "harness": identity["harness"], "headless": request.headless}
+    made = _clean(summary or digest_summary(found, **about), Counter())
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [

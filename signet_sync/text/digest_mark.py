@@ -13,13 +13,14 @@ Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 VERSION = 3
 
 _MADE = "A digest made by rules from the transcript, without a model"
+_HEADLESS = "A program asked, no person."
 _OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
 _QUESTION = late("[?？؟]\\s*$")
 
 
-def opening(project: str | None, harness: str | None, status: Status | None) -> str:
+def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool = False) -> str:
     """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
-    said = f"{_MADE}."
+    said = f"{_MADE}. {_HEADLESS}" if headless else f"{_MADE}."
     name = flatten(basename(project), 60)
     said += f" Project: {name}." if name else ""
     said += f" Harness: {flatten(harness, 40)}." if harness else ""
@@ -43,6 +44,11 @@ def says_nothing(summary: str) -> bool:
     """Returns whether rules made this summary of a session without content: a greeting, a word or two, no question."""
     title = summary[:400].partition("\n")[0]
     return "\n## " not in summary and not _QUESTION.search(title) and status_of(summary) == "question-only"
+
+
+def is_headless(summary: str) -> bool:
+    """Returns whether rules made this summary of a session in which no person spoke."""
+    return _below_title(summary).startswith(f"*{_MADE}. {_HEADLESS}")
 
 
 def _below_title(summary: str) -> str:

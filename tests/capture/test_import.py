@@ -152,10 +152,10 @@ FILES = {
 }
 
 
-def spoken(harness: str, session: str, cwd: str) -> str:
+def spoken(harness: str, session: str, cwd: str, asked: str = "why does it never drain") -> str:
     """A transcript of two turns as a harness writes it."""
     at, later = "2026-03-28T10:00:00.000Z", "2026-03-28T10:00:01.000Z"
-    asked, said = "why does it never drain", "because of zebrafish"
+    said = "because of zebrafish"
     if harness == "claude-code":
         common = {"sessionId": session, "cwd": cwd}
         records = [

@@ -20,6 +20,7 @@ from signet_sync.formats.filename import (
     tombstone_file_name,
     tombstone_name,
 )
+from signet_sync.formats.ids import MODEL_FOLDER
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.session_token import derive_token, token_matches, token_of
 from signet_sync.formats.temporary_sessions import NoiseRule
@@ -265,6 +266,7 @@ def test_name_vectors(vectors):
         ("/home/u/tmp/y", "test-1", "tmp-1", "test", False), ("", "s", "spec-1", "codex", True),
         ("  ", "SYNTHETIC-1", None, None, True), (None, "s", "Fixture_7", None, True),
         (None, "testing", "contest-1", "tester", False), (None, "s", None, " TEST ", True),
+        (f"/home/u/.local/state/signet-sync/{MODEL_FOLDER}", "s", "k", "codex", True),
     ],
 )  # fmt: skip
 def test_noise_is_a_temporary_project_or_a_test_without_project(project, session, key, harness, noise):

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from workbench import NOW as VAULT_NOW
 from workbench import Vault
 
+from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.budget import Shares, shares
 from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Rendered, render, window
@@ -361,7 +362,7 @@ def test_every_session_of_the_window_is_reachable_by_wikilinks_alone():
             path, _, day = target.partition("|")
             assert path == f"ledger/{day[:4]}/{day[5:7]}/{day[8:]}.md"
             found |= set(
-                re.findall(r"session=(\S+)", day_text("default", day, pages.day_lines(database, "default", day)))
+                re.findall(r"session=(\S+)", day_text("default", day, *pages.day_lines(database, "default", day)))
             )
     database.close()
     assert found == {f"s-{number:04d}" for number in range(160)}
@@ -413,13 +414,13 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
         )
         for n in range(60)
     ]
-    lines = [(session, line, estimate_tokens(line), day) for session, line, day in lines]
+    lines = [WindowRow(session, line, estimate_tokens(line), day) for session, line, day in lines]
     projection = Projection(
         "default", "", [], 60, ["2026-03"], lambda limit: lines[:limit], [], lambda _: NodeLineage([], []), NOW_US
     )  # fmt: skip
     rendered = render(projection, Shares(0, budget, 0))
     assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget
-    more = sum(tokens + 9 for _, _, tokens, _ in lines[: rendered.rows + 2])
+    more = sum(row.tokens + 9 for row in lines[: rendered.rows + 2])
     assert rendered.rows == 60 or more + 60 > budget
 
 

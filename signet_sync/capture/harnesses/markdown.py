@@ -73,6 +73,13 @@ def since(entries: Sequence[TranscriptEntry], boundary: int | None, last_body: s
     return tuple(new)
 
 
+def behind(entries: Sequence[TranscriptEntry], text: str) -> tuple[TranscriptEntry, ...]:
+    """Returns the entries after the last one that a transcript shows; none without a text."""
+    body = _Body(text)
+    shown = [place for place, entry in enumerate(entries) if body.shows(entry)]
+    return tuple(entries[shown[-1] + 1 :]) if text and shown else ()
+
+
 # ── turns ──
 
 

@@ -47,7 +47,8 @@ class Conversation:
     `started_at` and `ended_at` are the times of the first and last entry, None if no record has a time. `unknown`
     counts records whose type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that
     the last line is incomplete (the session may still be writing it). `remark` explains to a person why there are no
-    entries.
+    entries. `origin` is the session of which the file says that it is a fork, where the copied records have the time of
+    the fork: those up to `copied_until`. `headless` means that the file shows that a program asked, and no person.
     """
 
     harness: str
@@ -62,6 +63,9 @@ class Conversation:
     damaged: int = 0
     torn: bool = False
     remark: str = ""
+    origin: str = ""
+    copied_until: int = NO_TIME
+    headless: bool = False
 
     @property
     def turns(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from signet_sync.errors import HarnessError
 from signet_sync.formats.body import well_formed
+from signet_sync.formats.ids import MODEL_FOLDER
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import storable
 from signet_sync.storage.durable import READ
@@ -37,6 +38,11 @@ class TranscriptSource:
     session_id: str
     size: int
     mtime_ns: int
+
+    @property
+    def is_model_call(self) -> bool:
+        """Returns whether its folder, which some harnesses name after a session's, is that of our own model calls."""
+        return f"{MODEL_FOLDER}/" in self.path
 
     @property
     def place(self) -> str:

@@ -29,7 +29,7 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
 )  # fmt: skip
 
 
-def summary(found: SessionOutcome, *, project: str | None, harness: str | None) -> str:
+def summary(found: SessionOutcome, *, project: str | None, harness: str | None, headless: bool = False) -> str:
     """Returns Markdown about a session; empty if its transcript has no word. At most `LIMIT` characters.
 
     Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
@@ -39,7 +39,7 @@ def summary(found: SessionOutcome, *, project: str | None, harness: str | None) 
     )
     if not title:
         return ""
-    sections = [f"# {title}", opening(project, harness, found.status)]
+    sections = [f"# {title}", opening(project, harness, found.status, headless=headless)]
     for name, lines in _sections(found, project):
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))
