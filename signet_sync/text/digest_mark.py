@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.prompt import is_greeting
 from signet_sync.text.sentences import basename, flatten
 
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
 # Increased when the rules make other lines of the same transcript.
-VERSION = 3
+VERSION = 4
 
 _MADE = "A digest made by rules from the transcript, without a model"
 _OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
-_QUESTION = late("[?？؟]\\s*$")
 
 
 def opening(project: str | None, harness: str | None, status: Status | None) -> str:
@@ -40,9 +40,9 @@ def end_of(summary: str) -> int:
 
 
 def says_nothing(summary: str) -> bool:
-    """Returns whether rules made this summary of a session without content: a greeting, a word or two, no question."""
+    """Returns whether rules made this summary of a session that was only a greeting."""
     title = summary[:400].partition("\n")[0]
-    return "\n## " not in summary and not _QUESTION.search(title) and status_of(summary) == "question-only"
+    return "\n## " not in summary and status_of(summary) == "question-only" and is_greeting(title)
 
 
 def _below_title(summary: str) -> str:
