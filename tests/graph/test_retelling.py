@@ -244,6 +244,13 @@ def test_a_farewell_hides_no_work(vault: Vault) -> None:
     assert "ROUND_HALF_UP" in row[0] and opened(vault, "s-1")["status"] == "open"
 
 
+@pytest.mark.parametrize("who", [{"project": "/tmp/lantern"}, {"project": None, "session_id": "test-1"}])
+def test_a_session_that_no_page_shows_says_how_it_ended(vault: Vault, who: dict[str, Any]) -> None:
+    session = end(vault, WORK, 1, **who)["session_id"]
+    assert vault.rows("select count(*) from ledger_rows") == [(0,)]
+    assert opened(vault, session)["status"] == "open"
+
+
 @pytest.mark.parametrize(("said", "answer", "status"), [
     ("Make the importer idempotent.", "The importer now skips rows it has seen; all 12 tests pass.", "done"),
     ("Remember that the staging server is at port 8443", "Noted.", "done"),
@@ -272,6 +279,6 @@ def test_nothing_but_a_greeting_is_kept_and_found_and_not_shown(vault: Vault) ->
     )
     assert vault.rows("select count(*) from memory_thread_heads") == [(0,)]
     assert answer["transcript"] in vault.hits("hi") and "lantern" not in vault.page()
-    assert checked(vault) == [] and opened(vault, "s-1")["status"] is None
+    assert checked(vault) == [] and opened(vault, "s-1")["status"] == "question-only"
     assert vault.reindex()["counts"]["read"] == 0
     assert NOW
