@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import HANDLE, LETTERS, in_words
 from signet_sync.formats.paths import display
@@ -22,7 +22,7 @@ _LISTED = 30
 
 
 @click.command("open", cls=Command)
-@click.argument("session", required=False)
+@click.argument("session", type=OfWorkspace(), required=False)
 @click.option(
     "--path",
     "wanted",

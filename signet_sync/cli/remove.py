@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, head_page
 from signet_sync.text.phrases import counted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("session")
+@click.argument("session", type=OfWorkspace())
 @click.option("--reason", help="Why; recorded in the tombstone.  [required to remove]")
 @click.option("--dry-run", is_flag=True, help="List what would be removed.")
 @yes_option

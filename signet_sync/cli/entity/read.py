@@ -13,7 +13,7 @@ import click
 
 from signet_sync.cli.entity.run import KIND
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind
 from signet_sync.formats.handle import in_words
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         SectionView,
     )
 
-_entity = click.argument("ref", metavar="ID")
-_entity_or_all = click.argument("ref", metavar="[ID]", required=False)
+_entity = click.argument("ref", type=OfWorkspace(), metavar="ID")
+_entity_or_all = click.argument("ref", type=OfWorkspace(), metavar="[ID]", required=False)
 
 
 @click.command("list", cls=Command, short_help="List the entities of an agent.")
