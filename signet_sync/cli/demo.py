@@ -28,16 +28,16 @@ _WIDTH = 100
 
 
 @click.command(cls=Command)
-@click.argument("path", required=False, default="signet-demo")
+@click.argument("path", required=False)
 @yes_option
 @json_option
 @pass_context
-def demo(context: Context, path: str, yes: bool) -> int:
+def demo(context: Context, path: str | None, yes: bool) -> int:
     """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show what to try.
 
     An earlier demo in PATH is deleted with everything in it, after you agree.
     """
-    root = os.path.abspath(os.path.expanduser(path))
+    root = context.new_root(path or (None if context.workspace_flag else "signet-demo"))
     if sessions.is_demo(root):
         confirm(context, f"delete the earlier demo in {display(root)}, with everything in it?", yes=yes)
     sessions.make(root)

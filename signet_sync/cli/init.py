@@ -29,7 +29,7 @@ _TEMPLATE_HEAD = """\
 @pass_context
 def init(context: Context, path: str | None) -> int:
     """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
-    root = os.path.abspath(os.path.expanduser(path)) if path else context.root
+    root = context.new_root(path)
     made = make(root)
 
     def show() -> None:

@@ -62,13 +62,15 @@ def remove(
     machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that
     session, a key or name that of all its sessions.
     """
+    reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     if undo and (reason is not None or quoting is not None):
         raise click.UsageError("--undo cannot be combined with --reason or --quoting")
+    if not (undo or dry_run) and reason is None:
+        raise click.UsageError("--reason is required; it is recorded in the tombstone")
     from signet_sync.privacy import quotes  # slow imports, which the help has no use for
     from signet_sync.privacy import remove as removals
     from signet_sync.sync.read_only import require_index
 
-    reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     if dry_run:
         require_index(context.place())
     with context.opened(touch_nothing=dry_run) as workspace:
@@ -81,8 +83,7 @@ def remove(
         if dry_run:
             _preview(context, plans, quoted.places)
             return 0
-        if reason is None:
-            raise click.UsageError("--reason is required; it is recorded in the tombstone")
+        assert reason is not None
         if quoted.places and quoting is None:
             raise _quoted(quoted.places)
         _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)

@@ -452,6 +452,15 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert not (tmp_path / "machine/home/.agents").exists()
 
 
+@pytest.mark.parametrize("command", ["demo", "init"])
+def test_a_new_workspace_is_made_where_path_or_workspace_says(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    assert call(command, "--workspace", "there").code == 0
+    assert (tmp_path / "there/memory").is_dir() and not (tmp_path / "signet-demo").exists()
+    assert "two folders" in one_line_error(call(command, "here", "--workspace", "there"), 2)
+    assert not (tmp_path / "here").exists()
+
+
 def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
     answer = vault.call("--help")
     assert answer.code == 0

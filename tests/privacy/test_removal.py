@@ -475,6 +475,8 @@ def test_a_dry_run_writes_nothing(vault):
 def test_a_removal_needs_a_reason_and_somebody_who_agrees(vault):
     before = contents(vault.root)
     assert vault.call("remove", ID).code == vault.call("remove", ID, "--reason", " \x01", "--yes").code == 2
+    for command in ("remove", "redact"):  # at once: before anything is looked for
+        assert "--reason is required" in vault.call(command, "nobody", "--yes").err
     answer = vault.spawn("remove", ID, "--reason", "x", stdin=subprocess.DEVNULL)
     assert answer.code == 2 and "--yes" in answer.err
     assert vault.call("remove", "nobody", "--reason", "x", "--yes", "--json").json["error"]["code"] == "unknown-session"
