@@ -18,12 +18,11 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.host.repository import holds_home
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.flow import Flow
-from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity, written_repository
+from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, render
 from signet_sync.sessions.states import (
     ARTIFACTS,
@@ -144,8 +143,7 @@ def _request(
         flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
     # A request that is repeated after its repository was moved or deleted is the same.
-    if not holds_home(given.repository_root or "/"):
-        identity |= written_repository(given, written)
+    identity |= sessions_live.found_repository(given, written)
     captured = parse_instant(given.captured_at) if given.captured_at else None
     return _SanitizedRequest(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 
