@@ -15,6 +15,7 @@ from signet_sync.cli.parsing import Command, Group, Moment, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.fleet.engines import Engine
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.text.phrases import counted, human
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
@@ -194,7 +195,7 @@ def _show_report(document: dict[str, Any]) -> None:
     rows = [("", *"sessions files bytes last secrets changed back unreadable invalid".split())]
     total = {"workspace": counted(document["workspaces"], "workspace"), "last_session": None, **document["counts"]}
     for one in (*document["by_workspace"], total):
-        last = (one["last_session"] or "")[:10]
+        last = local_day(one["last_session"] or "")
         wrong = [str(one[kind]) for kind in ("secret", "changed", "came-back", "unreadable", "invalid")]
         rows.append((one["workspace"], str(one["sessions"]), str(one["artifacts"]), human(one["bytes"]), last, *wrong))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

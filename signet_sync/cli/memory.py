@@ -20,6 +20,7 @@ from signet_sync.cli.main import (
 )
 from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.paths import display, dream_page, head_page
+from signet_sync.formats.timestamps import local_day
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 
@@ -119,7 +120,7 @@ def forget(context: Context, memory: str) -> None:
 
 def _show_forgotten(context: Context, done: ForgetResult) -> None:
     gone = done.memory
-    what = f"{gone.type}, remembered {gone.created_at[:10]}" if gone is not None else "no row of it was left"
+    what = f"{gone.type}, remembered {local_day(gone.created_at)}" if gone is not None else "no row of it was left"
     click.echo(f"forgot ^{done.id} ({what})")
     if done.pending:
         click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")

@@ -12,6 +12,7 @@ from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import HANDLE, LETTERS, in_words
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.as_text import session_lines
 from signet_sync.recall.open_session import describe, newest_paths, running
 from signet_sync.recall.store import session_list
@@ -77,7 +78,8 @@ def _list(context: Context) -> int:
 
     def show() -> None:
         for one in found.entries:
-            click.echo(click.style(one.session_token, fg="yellow") + f"  {one.day}  {display(one.sentence)}")
+            about = f"  {local_day(one.membership_us)}  {display(one.sentence)}"
+            click.echo(click.style(one.session_token, fg="yellow") + about)
         if not (found.entries or left_out):
             context.say("no sessions yet")
         if found.more:

@@ -9,6 +9,7 @@ import click
 
 from signet_sync.admin.status import advice
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.text.phrases import counted, human
 
 _WELL = ("watching", "polling", "reconciling")
@@ -67,7 +68,7 @@ def _memory(agents: Collection[Mapping[str, Any]]) -> str:
     """Describes what all agents remember."""
     memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
     dreams = [agent["last_dream"] for agent in agents if agent["last_dream"]]
-    last = max(dreams)[:10] if dreams else "never"
+    last = local_day(max(dreams)) if dreams else "never"
     return f"{counted(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import carried_token
+from signet_sync.formats.timestamps import parse_moment
 from signet_sync.recall.snippets import snippet
 from signet_sync.recall.store.search import match_expression
-from signet_sync.storage.database.batches import of_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.sentences import flatten_cell
@@ -264,6 +264,8 @@ def harnesses(database: Database, agent_id: str) -> list[str]:
     ]
 
 
-def on_days(database: Database, agent_id: str, days: Sequence[str]) -> dict[str, int]:
-    """Returns how many sessions some days have."""
-    return dict(of_ids(database, "day, sessions", "ledger_days", agent_id, "day", days))
+def on_days(database: Database, agent_id: str, days: Iterable[str]) -> dict[str, int]:
+    """Returns how many sessions some days of the person have."""
+    within = "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?"
+    spans = ((day, parse_moment(day), parse_moment(day, ends=True)) for day in days)
+    return {day: database.value(within, (agent_id, first, last)) for day, first, last in spans}
