@@ -269,7 +269,14 @@ def _known_answer(workspace: Workspace, request: _SanitizedRequest) -> dict[str,
             hint="nothing was written; use another key for each session end",
             code="idempotency-conflict",
         )
-    return {**known.document, "idempotent_replay": True}
+    return _replayed(workspace, known.document)
+
+
+def _replayed(workspace: Workspace, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an earlier answer; it names no file that is gone since."""
+    named = [kind for kind in (*ARTIFACTS["end"], *ARTIFACTS["compact"], "manifest") if answer.get(kind)]
+    gone = [kind for kind in named if files.status_of(workspace.root, answer[kind]) is None]
+    return {**answer, **dict.fromkeys(gone), "idempotent_replay": True}
 
 
 def _raise_refusal(workspace: Workspace, request: _SanitizedRequest) -> None:
@@ -396,7 +403,7 @@ def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
     newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
     lead = next(row for row in newest.values() if row is not None)
     manifest = artifacts.manifest_of(workspace.database, *request.session)
-    return {
+    answer = {
         "agent_id": request.identity["agent_id"],
         "session_id": request.identity["session_id"],
         "session_token": request.token,
@@ -404,9 +411,9 @@ def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
         "manifest": manifest[0] if manifest else lead.manifest_path,
         "sentence": lead.memory_sentence or "",
         "sentence_quality": lead.memory_sentence_quality or "fallback",
-        "idempotent_replay": True,
         "redactions": request.redactions,
     }
+    return _replayed(workspace, answer)
 
 
 def _write(
