@@ -11,7 +11,7 @@ from signet_sync.formats.temporary_sessions import KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import flatten, flatten_cell
+from signet_sync.text.sentences import escape, flatten, page_cell
 from signet_sync.text.token_estimate import estimate_tokens
 
 _LINKS = ("summary", "transcript", "compaction", "manifest")
@@ -33,9 +33,9 @@ def compose(
     newest = newest_parts(parts)
     links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
     sentence = flatten(sentence_of_session or best.sentence or "")
-    session = flatten_cell(best.session_key or best.session_id)
-    project = flatten_cell(best.project) if best.project else "none"
-    line = f"- {iso(best.membership_us)} | session={session} | project={project} | {sentence} {links}"
+    session = page_cell(best.session_key or best.session_id)
+    project = page_cell(best.project) if best.project else "none"
+    line = f"- {iso(best.membership_us)} | session={session} | project={project} | {escape(sentence)} {links}"
     return LedgerRow(
         agent_id,
         token,

@@ -284,7 +284,8 @@ def written_place(given: SessionInput) -> LivePlace:
 def found_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
     """Returns the fields of a session's repository as they are written: the one given, else that of its folder now."""
     if given.repository_root is None and (found := resolve(given.project or "")) is not None:
-        given = replace(given, **dict(zip(REPOSITORY_FIELDS, found, strict=True)))
+        root, origin, path = found
+        given = replace(given, repository_root=root, repository_origin=origin, repository_path=path)
     return {} if holds_home(given.repository_root or "/") else written_repository(given, identity)
 
 

@@ -6,7 +6,7 @@ from typing import Literal, cast
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.prompt import is_greeting
-from signet_sync.text.sentences import basename, flatten
+from signet_sync.text.sentences import basename, page_line
 
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
@@ -20,9 +20,9 @@ _OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|questio
 def opening(project: str | None, harness: str | None, status: Status | None) -> str:
     """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
     said = f"{_MADE}."
-    name = flatten(basename(project), 60)
+    name = page_line(basename(project), 60)
     said += f" Project: {name}." if name else ""
-    said += f" Harness: {flatten(harness, 40)}." if harness else ""
+    said += f" Harness: {page_line(harness, 40)}." if harness else ""
     said += f" Status: {status}." if status is not None else ""
     return f"*{said.replace('*', '')}*"
 

@@ -11,7 +11,7 @@ from signet_sync.recall.snippets import snippet
 from signet_sync.recall.store.search import match_expression
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_of
-from signet_sync.text.sentences import flatten_cell
+from signet_sync.text.sentences import page_cell
 
 NONE = "-"  # as a project: sessions that have none
 _READ = 200_000  # characters of one artifact that are searched for a snippet
@@ -160,7 +160,7 @@ def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterato
             " (select rowid from memory_artifacts_fts where memory_artifacts_fts match :expression)"
         )
     if len(words) >= _NAMED:
-        bound |= {"name": words, "line": f" | session={flatten_cell(words)}"}
+        bound |= {"name": words, "line": f" | session={page_cell(words)}"}
         yield (
             "select session_token, session_id from ledger_rows where agent_id = :agent and (session_token = :name"
             " or path = :name or substr(session_id, 1, length(:name)) = :name or instr(line, :line) > 0)"

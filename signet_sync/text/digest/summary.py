@@ -8,7 +8,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import Kind, OutcomeItem, SessionOutcome
 from signet_sync.text.digest.sentences import stems
 from signet_sync.text.digest_mark import opening
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import escape, flatten
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
@@ -129,7 +129,7 @@ def _line(text: str, limit: int) -> str:
     if len(said) > limit:
         cut = said.rfind(" ", limit // 2, limit)
         said = said[: cut if cut > 0 else limit - 1].rstrip(" ,;:") + "…"
-    return said if any(c.isalnum() for c in said) else ""
+    return escape(said) if any(c.isalnum() for c in said) else ""
 
 
 def _first(lines: Sequence[str], share: int) -> list[str]:
