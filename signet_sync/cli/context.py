@@ -65,15 +65,14 @@ def context(
         return _show_last(context, last)
     shared = scope == "shared"
     given = os.path.expanduser(project) if project else _working_directory()
-    is_path = given is None or os.path.isabs(given) or os.path.isdir(given)
     composed = (
         pages_operations.at_start(
             context.place(),
             context.agent,
             shared=shared,
             budget=budget,
-            project=os.path.abspath(given) if given and is_path else None,
-            called=None if is_path else given,
+            project=os.path.abspath(given) if given and (os.path.isabs(given) or os.path.isdir(given)) else None,
+            called=given if project and given and not os.path.isabs(given) else None,
             now=context.now_us,
         )
         if prompt is None

@@ -54,6 +54,9 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？")
 _kept = lru_cache(maxsize=1_000)
 
 
+NAME_LENGTH = 60  # characters of a project's name
+
+
 class ThreadView(NamedTuple):
     """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC.
 
@@ -458,7 +461,7 @@ def plain(text: str, limit: int = TEXT_LENGTH) -> str:
     return inert(escape(_BLOCK.sub("", flatten(text, limit), 1)))
 
 
-def _cell(text: str, limit: int = 60) -> str:
+def _cell(text: str, limit: int = NAME_LENGTH) -> str:
     return inert(page_cell(text, limit))
 
 
