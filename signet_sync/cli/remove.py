@@ -115,7 +115,7 @@ def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[s
     def listing() -> None:
         _list(plans)
         for path in redacted:
-            click.echo(f"  passages of it are redacted in: {path}", err=True)
+            click.echo(f"  passages of it are redacted in: {path}")
 
     count = sum(len(plan.paths) for plan in plans)
     more = f", and redact passages in {counted(len(redacted), 'other file')}" if redacted else ""
@@ -125,9 +125,9 @@ def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[s
 def _list(plans: list[SessionRemoval]) -> None:
     for plan in plans:
         for ref in plan.sessions:
-            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
+            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True)
         for path in plan.paths:
-            click.echo(f"  {path}", err=True)
+            click.echo(f"  {path}")
 
 
 def _preview(context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str]) -> None:
@@ -223,8 +223,8 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
 def _show_removal(undo: Undo) -> None:
     tombstone = undo.tombstone
     title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
-    click.secho(title, bold=True, err=True)
+    click.secho(title, bold=True)
     for session_id in undo.session_ids:
-        click.echo(f"  session {display(session_id)}", err=True)
+        click.echo(f"  session {display(session_id)}")
     for path in tombstone.removed_paths:
-        click.echo(f"  {path}", err=True)
+        click.echo(f"  {path}")

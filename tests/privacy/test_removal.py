@@ -468,7 +468,8 @@ def test_a_dry_run_writes_nothing(vault):
             "paths": sorted(mine(k) for k in ("summary", "transcript", "manifest")),
         }
     ]
-    assert mine("summary") in vault.call("remove", ID, "--dry-run").err
+    shown = vault.call("remove", ID, "--dry-run")
+    assert mine("summary") in shown.out and "nothing was removed" in shown.out and not shown.err
     assert all_of_it() == before
 
 
