@@ -168,6 +168,7 @@ class StatusCounts(TypedDict):
     tombstones: int
     violations: int
     invalid: int
+    tombstoned: int  # Files of removed sessions, which the next pass deletes.
 
 
 class StatusIntake(TypedDict):

@@ -67,13 +67,13 @@ def fleet() -> None:
 def check(context: Context, targets: tuple[str, ...], engine: Engine) -> int:
     """Validate every file of many workspaces, as check does. Exit 1 if one has a problem or cannot be read."""
     from signet_sync.fleet import check as fleet_check  # with the pass, which other commands do not need
-    from signet_sync.integrity.check import BAD
+    from signet_sync.sync.index_records import PROBLEMS
 
     with progress_bar("checking", show=not context.as_json and not context.quiet) as advance:
         document = fleet_check.check(targets, engine, context.now_us, advance)
     if not document["counts"]["scanned"]:  # the folder may be the one above the workspaces
         context.say("warning: there is no artifact in memory/ of any of these workspaces")
-    ok = not document["unreachable"] and all(one["verdict"] not in BAD for one in document["problems"])
+    ok = not document["unreachable"] and all(one["verdict"] not in PROBLEMS for one in document["problems"])
     context.answer(document, partial(_show_check, document, ok=ok))
     return 0 if ok else 1
 

@@ -85,7 +85,7 @@ def _list(context: Context) -> int:
         if found.more:
             context.say("older ones: signet-sync search finds sessions by their words")
         if left_out:
-            context.say(f"{left_out:,} more left out: no content (a few words only), a test, or a temporary folder")
+            context.say(f"{left_out:,} more left out: only a greeting, a test, or a temporary folder")
 
     context.answer(document, show)
     return 0

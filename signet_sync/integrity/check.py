@@ -27,6 +27,7 @@ from signet_sync.storage.locations import base, by_path
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.storage.vault import Root, Vault
 from signet_sync.sync import planner
+from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
@@ -37,9 +38,6 @@ from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.digest.segments import derive_digest
 from signet_sync.text.sentences import escape, flatten, is_template, page_line
-
-# What fails a check.
-BAD = frozenset({"invalid", "violation", "tombstoned"})
 
 
 @dataclass(slots=True)
@@ -352,7 +350,7 @@ def document(
         {**note, "fails": True} if strict and (note["path"], note["message"]) not in checked.excused else dict(note)
         for note in checked.notes
     ]
-    bad = [entry for entry in problems if entry["verdict"] in BAD]
+    bad = [entry for entry in problems if entry["verdict"] in PROBLEMS]
     return {
         "workspace": root,
         "now": iso(now_us),

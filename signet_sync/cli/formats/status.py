@@ -85,19 +85,21 @@ def _kept(document: Mapping[str, Any]) -> str:
 
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:
     counts = document["counts"]
-    found = _found_wrong(counts)
-    if found:
-        commands = {"violations": "signet-sync violations list", "invalid": "signet-sync check"}
-        shown = ", ".join(command for name, command in commands.items() if counts[name])
-        yield _line("problems", f"{found} → {shown}", fg="red")
+    total = sum(counts[name] for name in _PROBLEMS)
+    if total:
+        found = " · ".join(f"{counts[name]} {words}" for name, (words, _) in _PROBLEMS.items() if counts[name])
+        shown = ", ".join(dict.fromkeys(command for name, (_, command) in _PROBLEMS.items() if counts[name]))
+        yield _line("problems", f"{total}: {found} → {shown}", fg="red")
     if drifted := _drifted(document):
-        yield _line("" if found else "problems", f"{drifted} → signet-sync entity check", fg="red")
+        yield _line("" if total else "problems", f"{drifted} → signet-sync entity check", fg="red")
 
 
-def _found_wrong(counts: Mapping[str, int]) -> str:
-    if not (counts["violations"] or counts["invalid"]):
-        return ""
-    return f"{counted(counts['violations'], 'violation')} · {counts['invalid']} invalid"
+# What is counted, in words, and the command that shows it.
+_PROBLEMS = {
+    "violations": ("changed or missing", "signet-sync violations list"),
+    "invalid": ("invalid", "signet-sync check"),
+    "tombstoned": ("of removed sessions", "signet-sync check"),
+}
 
 
 def _drifted(document: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from signet_sync.pages import readable
 from signet_sync.pages.store import pages
 from signet_sync.recall.store import session_list
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
 from signet_sync.web.day_bars import DayBar, day_bars, shown_days
@@ -28,7 +29,6 @@ LATEST = 8  # sessions
 _TOP = 2  # level of the headings that need no other to be understood
 HEAD = 2  # lines of each section of MEMORY.md
 PAGE = 400_000  # characters of MEMORY.md
-_WRONG = ("invalid", "violation", "tombstoned")
 _FIRST_STEPS = {
     "init": "run the command to create it, or use --workspace to name another one",
     "reindex": "run the command to create it",
@@ -100,7 +100,7 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
 
 def _held(database: Database, request: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, request.agent)
-    wrong = (one.files for one in counts.problem_groups(database, request.agent) if one.verdict in _WRONG)
+    wrong = (one.files for one in counts.problem_groups(database, request.agent) if one.verdict in PROBLEMS)
     logged, today = sum(pages.days(database, request.agent).values()), local_day(request.now_us)
     return IndexSummary(
         sessions,
