@@ -14,7 +14,6 @@ from signet_sync.app import unchanged
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.cli.parsing import Command, SharedOption
 from signet_sync.pages import other_machine
-from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def reindex(
     if document["halted"]:
         return 5
     counts = document["counts"]
-    wrong = any(counts[verdict] for verdict in PROBLEMS) or document["entity_drift"]
+    wrong = counts["invalid"] or counts["violation"] or counts["tombstoned"] or document["entity_drift"]
     return 1 if strict and wrong else 0
 
 
