@@ -26,7 +26,7 @@ from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.host.repository import Repository, resolve
+from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
@@ -149,12 +149,13 @@ def capture(
     done = CaptureResult(source, conversation.session_id)
     done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation, prompt)
     if not done.remark:
-        done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
+        done.repository = repository_of(conversation.project, reported)
+        places = views(conversation.project, done.repository) if conversation.project is not None else []
+        done.agent_id = agent_id or agent_for(places, environ, workspace.settings.agents_projects)
         refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
         conversation = without_copies(workspace, conversation, done.agent_id)
         done.remark = _why_empty(conversation, prompt)
     if not done.remark:
-        done.repository = repository_of(conversation.project, reported)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
         if done.compactions and source.harness in STARTS_AT_PROMPTS:  # no event reports a compaction there
             with suppress(OSError):

@@ -34,7 +34,7 @@ from signet_sync.formats.ids import (
 )
 from signet_sync.formats.paths import display
 from signet_sync.formats.scope import is_shared
-from signet_sync.host.repository import Repository, resolve
+from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder, write_all
 from signet_sync.text.stored_names import session_name, session_value, storable_path
@@ -171,7 +171,9 @@ class _HookEvent:
         if in_model_folder(project) or asks_model(payload.get("prompt")):
             return
         settings = _settings(self.root, self.folder)
-        agent = agent_for(project, os.environ, settings.get("agents_projects", ()))
+        rules = settings.get("agents_projects", ())
+        places = views(project, resolve(project)) if project is not None and rules else []
+        agent = agent_for(places, os.environ, rules)
         try:
             if event == "session-start" or name in PROMPTS:
                 self._print_context(name, agent, project, payload, settings)

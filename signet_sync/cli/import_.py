@@ -69,7 +69,7 @@ def bring(
     settings = context.settings()
     if agent is None:
         # Raises for an invalid agent before anything is read.
-        agent_for(None, os.environ, settings.agents_projects)
+        agent_for((), os.environ, settings.agents_projects)
     elif AGENT_ID.fullmatch(agent) is None:
         raise UsageError(
             "--agent is not a valid agent id",

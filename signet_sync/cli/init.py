@@ -33,7 +33,7 @@ _TEMPLATE_HEAD = """\
 @pass_context
 def init(context: Context, path: str | None) -> int:
     """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
-    root = os.path.abspath(os.path.expanduser(path)) if path else context.root
+    root = context.new_root(path)
     made = make(root)
     earlier = follow(context, root, made)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import js_trim, well_formed
@@ -58,26 +58,26 @@ def storable_text(text: str) -> str:
     return well_formed(text).replace("\0", "\ufffd")
 
 
-def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequence[str]) -> str:
+def agent_for(places: Iterable[str], environ: Mapping[str, str], projects: Sequence[str]) -> str:
     """Returns the agent of a harness session.
 
     It is `SIGNET_AGENT_ID`, else the agent of the longest folder in `projects` (`PATH=AGENT`, setting
-    `agents.projects`) that contains the project, else `default`. Raises `UsageError` (`agent-invalid`) if the chosen
-    text is no agent's name: another agent's memory must not be used instead.
+    `agents.projects`) that contains one of the paths of the session's folder, else `default`. Raises `UsageError`
+    (`agent-invalid`) if the chosen text is no agent's name: another agent's memory must not be used instead.
     """
     named = environ.get("SIGNET_AGENT_ID")
     if named:
         return _checked(named, "SIGNET_AGENT_ID does not name an agent")
-    inside = _parts(project) if project is not None and project.startswith("/") else None
+    inside = [_parts(place) for place in places if place.startswith("/")]
     best, agent = -1, DEFAULT_AGENT
     for rule in projects:
         path, separator, owner = rule.rpartition("=")
         folder = _expanded(path, environ)
-        if not separator or inside is None or not folder.startswith("/"):
+        if not separator or not folder.startswith("/"):
             continue
         parts = _parts(folder)
         # Of two rules for the same folder the later one counts.
-        if len(parts) >= best and inside[: len(parts)] == parts:
+        if len(parts) >= best and any(place[: len(parts)] == parts for place in inside):
             best, agent = len(parts), owner
     return _checked(agent, "agents.projects does not name an agent")
 

@@ -20,7 +20,7 @@ from signet_sync.pages.filling import FilledSections, fill
 from signet_sync.pages.sections import SECTIONS, SectionCandidate, clause, inert, link_to, plain, without_name
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import flatten_cell, is_template
+from signet_sync.text.sentences import is_template, page_cell
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 TITLE = "# Working Memory"
@@ -271,7 +271,7 @@ def node_line(node: NodeView, sentence: str, today_us: int) -> str:
     first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
     days = last if first == last or node.kind == "session" else f"{first} to {last}"
     count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
-    thread = inert(flatten_cell(node.thread, 80))
+    thread = inert(page_cell(node.thread, 80))
     words = clause(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
     return f"- {days} · {thread}{count}: {words}"
 

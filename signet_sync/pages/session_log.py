@@ -13,7 +13,7 @@ from signet_sync.formats.temporary_sessions import HEADLESS, KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, flatten, flatten_cell
+from signet_sync.text.sentences import basename, escape, flatten, page_cell
 from signet_sync.text.token_estimate import estimate_tokens
 
 _NAMED, _LINKED = 5, 100  # of a day's sessions without a person: projects, and links
@@ -36,9 +36,9 @@ def compose(
     newest = newest_parts(parts)
     links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
     sentence = flatten(sentence_of_session or best.sentence or "")
-    session = flatten_cell(best.session_key or best.session_id)
-    project = flatten_cell(best.project) if best.project else "none"
-    line = f"- {iso(best.membership_us)} | session={session} | project={project} | {sentence} {links}"
+    session = page_cell(best.session_key or best.session_id)
+    project = page_cell(best.project) if best.project else "none"
+    line = f"- {iso(best.membership_us)} | session={session} | project={project} | {escape(sentence)} {links}"
     line = "" if best.noise == HEADLESS else line
     return LedgerRow(
         agent_id,
@@ -75,7 +75,7 @@ def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str])
 
 def headless_line(projects: Iterable[str | None], links: str) -> str:
     """Returns the one line for a day's sessions in which no person spoke; `projects` has that of each."""
-    found = Counter(flatten_cell(basename(project), 60) if project else "no project" for project in projects)
+    found = Counter(page_cell(basename(project), 60) if project else "no project" for project in projects)
     names = sorted(found, key=lambda name: (-found[name], name))[:_NAMED]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return f"- {counted(found.total(), 'session')} without a person | {', '.join(names)}{more} {links}"

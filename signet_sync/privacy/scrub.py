@@ -48,7 +48,7 @@ from signet_sync.sync.tombstones.files import path_of
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import cleaned, redacts
-from signet_sync.text.sentences import flatten_cell
+from signet_sync.text.sentences import flatten_cell, page_cell
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
@@ -359,7 +359,7 @@ def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes
 
 def needles_of(database: Database, words: Collection[str], scopes: Sequence[Scope]) -> set[bytes]:
     """Returns texts that identify sessions in files: words, also as pages show them, handles, their own phrases."""
-    shown = {*words, *(flatten_cell(word) for word in words)}
+    shown = {*words, *map(flatten_cell, words), *map(page_cell, words)}
     long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
     handles = session_texts.handles(database, scopes) if scopes else set()
     return long | {short_handle(one).encode("ascii") for one in handles} | text_match.distinctive(database, scopes)

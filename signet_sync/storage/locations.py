@@ -68,6 +68,22 @@ def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) 
     return os.path.abspath(os.path.expanduser(chosen))
 
 
+def in_workspace(root: str, given: str) -> str:
+    """Returns a path as the workspace has it, if it is one as a shell completes it; else what was given.
+
+    `given` may be relative to the current folder, or absolute; a file, or a pattern, need not exist. Other names stay.
+    """
+    if not given.endswith((".md", "*", "?")) or ("/" not in given and not os.path.lexists(given)):
+        return given
+    folder, name = os.path.split(os.path.abspath(given))
+    whole = os.path.join(os.path.realpath(folder), name)
+    here = os.path.relpath(whole, os.path.realpath(root))
+    plain = os.path.normpath(given)
+    plainly = plain.startswith("memory" + os.sep) or os.path.lexists(os.path.join(root, plain))
+    outside = here.startswith(os.pardir) or (plainly and not os.path.lexists(whole))
+    return (plain if outside else here).replace(os.sep, "/")
+
+
 def user_file(environ: Mapping[str, str] = os.environ) -> str:
     """Returns the path of the user's own settings file; `SIGNET_CONFIG` moves it."""
     moved = environ.get("SIGNET_CONFIG")

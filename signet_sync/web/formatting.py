@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -14,7 +13,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from signet_sync.formats.paths import escaped_character
-from signet_sync.formats.timestamps import SECOND, iso, moment_of, parse_instant
+from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
 from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
 
@@ -82,9 +81,8 @@ def day(value: int | str | None) -> str:
 
 
 def clock(value: int | str) -> str:
-    """Formats hour and minute of an instant in UTC, in which the session log counts days."""
-    stamp = value if isinstance(value, str) else iso(value)
-    return Markup('<time datetime="{}">{}</time>').format(stamp, stamp[11:16])
+    """Formats the local hour and minute of an instant."""
+    return _time(value, "%H:%M")
 
 
 def _time(value: int | str | None, form: str) -> str:
@@ -92,7 +90,7 @@ def _time(value: int | str | None, form: str) -> str:
     if instant is None:
         return "–" if value is None else str(value)
     stamp = iso(instant)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, stamp, _local(instant).strftime(form))
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, stamp, local(instant).strftime(form))
 
 
 @pass_context
@@ -102,7 +100,7 @@ def ago(context: Context, value: int | str | None) -> str:
     if instant is None:
         return "never"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        iso(instant), _local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["request"].now_us - instant)
+        iso(instant), local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["request"].now_us - instant)
     )
 
 
@@ -137,14 +135,6 @@ def sentence(text: str) -> str:
 
 def _instant(value: int | str | None) -> int | None:
     return parse_instant(value) if isinstance(value, str) else value
-
-
-def _local(instant: int) -> datetime:
-    moment = moment_of(instant)
-    try:
-        return moment.astimezone()
-    except OverflowError:  # at the ends of the calendar
-        return moment
 
 
 def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:

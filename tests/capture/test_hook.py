@@ -479,14 +479,14 @@ RULES = ("/home/u=all", "/home/u/lantern=lantern", "~/code/=worker", "/home/u/la
     ("/root/code/x", "worker"), ("/elsewhere", "default"), ("relative", "default"), (None, "default"),
 ])  # fmt: skip
 def test_the_longest_folder_that_holds_the_project_says_whose_it_is(project, agent):
-    assert agent_for(project, {"HOME": "/root"}, RULES) == agent
-    assert agent_for(project, {"HOME": "/root", "SIGNET_AGENT_ID": "mine"}, RULES) == "mine"
+    assert agent_for(filter(None, [project]), {"HOME": "/root"}, RULES) == agent
+    assert agent_for(filter(None, [project]), {"HOME": "/root", "SIGNET_AGENT_ID": "mine"}, RULES) == "mine"
 
 
 def test_an_agent_that_is_none_is_refused():
     for environ, rules in (({"SIGNET_AGENT_ID": "../x"}, ()), ({}, ("/=No Name",))):
         with pytest.raises(UsageError):
-            agent_for("/x", environ, rules)
+            agent_for(["/x"], environ, rules)
 
 
 def test_settings_and_environment_say_whose_it_is(listened, transcript, tmp_path):

@@ -135,7 +135,7 @@ def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path,
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("remove", "nothing"), "unknown-session"),
+        (("remove", "nothing", "--dry-run"), "unknown-session"),
         (("remove", "nothing", "--undo"), "unknown-tombstone"),
         (("open", "nothing"), "unknown-session"),
         (("violations", "list", "nothing"), "unknown-violation"),
@@ -450,6 +450,12 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert answer.code == 0
     root = tmp_path / "signet-demo"
     assert len(answer.out.splitlines()) < 40 and "lantern (" in answer.out
+    counts = call("--workspace", root, "status", "--json").json["counts"]
+    wrong = counts["violations"] + counts["invalid"] + counts["tombstoned"]
+    assert f"contains {counts['sessions']} made-up sessions of {counts['agents']} agents\n" in answer.out
+    assert (
+        f"# {wrong} problem, made" in answer.out and f"problems   {wrong}: " in call("--workspace", root, "status").out
+    )
     tried = re.findall(r"^  ([^#\n]*--workspace signet-demo .*)$", answer.out, re.MULTILINE)
     for words in map(shlex.split, tried):
         said = words[words.index("--workspace") :]
@@ -471,6 +477,15 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert "not empty" in one_line_error(call("demo", "mine"), 2)
     assert tree(tmp_path / "mine") == before
     assert not (tmp_path / "machine/home/.agents").exists()
+
+
+@pytest.mark.parametrize("command", ["demo", "init"])
+def test_a_new_workspace_is_made_where_path_or_workspace_says(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    assert call(command, "--workspace", "there").code == 0
+    assert (tmp_path / "there/memory").is_dir() and not (tmp_path / "signet-demo").exists()
+    assert "two folders" in one_line_error(call(command, "here", "--workspace", "there"), 2)
+    assert not (tmp_path / "here").exists()
 
 
 def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ from signet_sync.pages.sections import SECTIONS, FactView, SectionCandidate, Sec
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.sentences import flatten, flatten_cell
+from signet_sync.text.sentences import escape, page_cell, page_line
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = "2026-03-30T12:00:00.000Z"
@@ -501,9 +501,9 @@ def test_no_part_of_a_row_forges_a_column_even_unsanitized(name, key, project, s
     columns = COLUMNS.fullmatch(row.line)
     assert columns is not None, row.line
     assert row.line.count("[[") == row.line.count("]]") == 1
-    assert columns[1] == flatten_cell(key or name or "s")
-    assert columns[2] == (flatten_cell(project) if project else "none")
-    assert row.sentence == columns[3] == flatten(sentence)
+    assert columns[1] == page_cell(key or name or "s")
+    assert columns[2] == (page_cell(project) if project else "none")
+    assert columns[3] == page_line(sentence) == escape(row.sentence)
     assert row.tokens == estimate_tokens(row.line)
 
 
@@ -525,7 +525,9 @@ def test_no_word_of_a_session_or_memory_is_a_tag_on_a_generated_page(tmp_path):
     pages = [path for path in vault.root.rglob("*.md") if "signet:begin" in path.read_text()]
     assert len(pages) >= 3
     lines = [line for page in pages for line in page.read_text().split("\n") if not re.match("#{1,6} ", line)]
-    acting = re.compile(r"(?<![0-9A-Za-z])#(?![0-9]+(?![\w/-]))[\w/-]|==\S|%%|~~|\$x\$")
+    acting = re.compile(r"(?<![0-9A-Za-z\\])#(?![0-9]+(?![\w/-]))[\w/-]|==\S|%%|~~|\$x\$")
     assert [line for line in lines if acting.search(line)] == []
     page = vault.page()
-    assert "＃urgent things of #12 first" in page and "session=＃general" in page and "＃green" in page
+    assert r"\#urgent things of #12 first" in page and r"session=\#general" in page and r"\#green" in page
+    for words in ("recall", "search"):  # a terminal shows it as it was said
+        assert "#urgent things of #12 first" in vault.call(words, "urgent").out

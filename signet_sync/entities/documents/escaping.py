@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import flatten, page_line
 
 # Text that has been through `fit` or `fit_item`, now or when its event was recorded.
 SafeText = NewType("SafeText", str)
@@ -78,7 +78,7 @@ def fit_item(text: str) -> SafeText:
     Raises `UsageError` (`text-empty`, `text-too-long`).
     """
     _limited(text)
-    flat = flatten(text)
+    flat = page_line(text)
     while (bare := _DEFINITION.sub(r"\1 :", flat[_block_end(flat) :].lstrip())) != flat:
         flat = bare
     if _SAYS.search(flat) is None:
@@ -152,7 +152,7 @@ def _html_shown(text: str) -> str:
     for token in blocks(text):
         if token.type == "html_block" and token.map is not None:
             first = token.map[0]
-            lines[first] = _RAW.sub("‹", lines[first])
+            lines[first] = _RAW.sub(r"\<", lines[first])
     return "\n".join(lines)
 
 

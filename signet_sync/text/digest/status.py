@@ -9,8 +9,9 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import Dialogue, OutcomeItem, Status
 from signet_sync.text.digest.reports import ResultsReport, has_label
 from signet_sync.text.digest.sentences import is_question, split, stems
-from signet_sync.text.digest.statements import ORDERS, PUT_OFF, SentenceContext, bare, is_errand, kind_by_rules
+from signet_sync.text.digest.statements import ORDERS, PUT_OFF, bare, is_errand
 from signet_sync.text.digest.turns import ToolCall
+from signet_sync.text.prompt import is_greeting
 
 # Steps without which a task is not finished.
 _MUST_FOLLOW = late(
@@ -148,26 +149,10 @@ def _only_asked(dialogue: Dialogue) -> bool:
     return questions > 0
 
 
-_TRIES = late(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
-_GREETING = 24  # stems of all that is answered to a greeting
-
-
 def is_trivial(dialogue: Dialogue) -> bool:
-    """Returns whether there was only a greeting."""
-    if any(isinstance(turn, ToolCall) for turn in dialogue.turns):
-        return False
-    if sum(len(stems(message.text)) for _, message in dialogue.assistants[:40]) > _GREETING:
-        return False
-    said = [bare(sentence) for place, _ in dialogue.users[:40] for sentence, _ in dialogue.sentences_of(place)]
-    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in said):
-        return False
-    if any(kind_by_rules(SentenceContext(one, first=True), dialogue.cues) for one in said):
-        return False
-    return sum(len(stems(message.text)) for _, message in dialogue.users[:40]) <= 8 and not any(
-        is_question(sentence) and len(stems(sentence)) > 1
-        for place, _ in dialogue.users[:40]
-        for sentence, _ in dialogue.sentences_of(place)
-    )
+    """Returns whether the person only greeted, and nothing was run."""
+    ran = any(isinstance(turn, ToolCall) for turn in dialogue.turns)
+    return not ran and bool(dialogue.users) and all(is_greeting(message.text) for _, message in dialogue.users)
 
 
 def parting_words(dialogue: Dialogue) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest.conversation import Kind, OutcomeItem, SessionOutcome
-from signet_sync.text.digest.headline import results_text
 from signet_sync.text.digest.sentences import stems
 from signet_sync.text.digest_mark import opening
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import escape, flatten
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
@@ -34,9 +33,8 @@ def summary(found: SessionOutcome, *, project: str | None, harness: str | None, 
 
     Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
     """
-    title = next(
-        filter(None, (_line(text, TITLE_LENGTH) for text in (found.request, results_text(found), found.opening))), ""
-    )
+    said = (found.request, *found.results[:1], found.opening)
+    title = next(filter(None, (_line(text, TITLE_LENGTH) for text in said)), "")
     if not title:
         return ""
     sections = [f"# {title}", opening(project, harness, found.status, headless=headless)]
@@ -131,7 +129,7 @@ def _line(text: str, limit: int) -> str:
     if len(said) > limit:
         cut = said.rfind(" ", limit // 2, limit)
         said = said[: cut if cut > 0 else limit - 1].rstrip(" ,;:") + "…"
-    return said if any(c.isalnum() for c in said) else ""
+    return escape(said) if any(c.isalnum() for c in said) else ""
 
 
 def _first(lines: Sequence[str], share: int) -> list[str]:
