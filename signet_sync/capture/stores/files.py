@@ -84,11 +84,11 @@ class TranscriptStore:
         found: list[TranscriptSource] = []
         left: list[tuple[str, str]] = []
         for root, folder, depth in roots:
-            for path, status in _walk(root, depth):
+            for path, seen in _walk(root, depth):
                 named = self.ending.search(path) if where else self.pattern.fullmatch(f"{folder}/{path}".lstrip("/"))
-                reason = status if isinstance(status, str) else _odd(path, status) or ("" if named else _OTHER)
-                if not reason and not isinstance(status, str):
-                    found.append(self._source(os.path.join(root, path), status))
+                reason = seen if isinstance(seen, str) else _odd(path, seen) or ("" if named else _OTHER)
+                if not reason and not isinstance(seen, str):
+                    found.append(self._source(os.path.join(root, path), seen))
                 elif named or self.depth:  # a folder of other things is not told
                     left.append((os.path.join(root, path), reason))
         return found, left
