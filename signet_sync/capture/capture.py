@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,9 +15,9 @@ from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import behind, render, since
-from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
+from signet_sync.capture.harnesses.records import NO_TIME, Conversation, EntryKind, TranscriptEntry, is_dated, redated
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
-from signet_sync.capture.hook import STARTS_AT_PROMPTS
+from signet_sync.capture.hook import CUT, STARTS_AT_PROMPTS
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
@@ -24,12 +25,13 @@ from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id
+from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
-from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.input import FUTURE_US, CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
@@ -52,6 +54,7 @@ PROMPTS: Mapping[str, Callable[[str], str]] = {
 }  # fmt: skip
 # The transcript's record of a prompt may carry a time slightly before that of the hook.
 PROMPT_LEAD_US = 2 * SECOND
+_NAMED_TIME = late(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)(?:-(\d\d))?(?!\d)", re.ASCII)
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
 COPIED = "copied history: all of it stands in another session, or was removed with it"
@@ -94,15 +97,20 @@ class CaptureResult:
         return bool(self.segments or self.compactions)
 
 
-def read(source: TranscriptSource) -> Conversation:
+def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
 
-    Raises `HarnessError`.
+    Records dated after `now_us` count as undated. A session without dates is of its header's time, else of that in its
+    file's name, else of the file's own. Raises `HarnessError`.
     """
     if source.harness == opencode.NAME:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
     else:
         found = READERS[source.harness](transcripts.lines(source.path), file_name=os.path.basename(source.path))
+    latest = max(found.times, default=0) if now_us is None else now_us + FUTURE_US
+    if max(found.times, default=0) > latest or not is_dated(found):
+        begins = (found.begins, _named_time(source.path), source.mtime_ns // 1000)
+        found = redated(found, latest, next((at for at in begins if 0 <= at <= latest), latest))
     found = _without_own_calls(found)
     if not found.session_id:
         return found
@@ -124,6 +132,12 @@ def _without_own_calls(found: Conversation) -> Conversation:
     return found if len(kept) == len(found.entries) else replace(found, entries=tuple(kept), remark=OWN_CALL)
 
 
+def _named_time(path: str) -> int:
+    """Returns the time in a transcript's name, taken as UTC, so that it is the same everywhere."""
+    found = _NAMED_TIME.search(os.path.basename(path))
+    return parse_instant(f"{found[1]}T{found[2]}:{found[3]}:{found[4] or '00'}Z") or NO_TIME if found else NO_TIME
+
+
 def capture(
     workspace: Workspace,
     source: TranscriptSource,
@@ -135,17 +149,19 @@ def capture(
     handed: Sequence[ReportedCompaction] = (),
     prompt: Job | None = None,
     reported: Job | None = None,
+    rest: Conversation | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
     With `end` false the session is still running: only its compactions are written, those in `handed` included.
-    `prompt` is the stop marker with the user's last prompt, which is added if the transcript lacks it; `reported` is
-    the job of a hook, which has the repository as it was then. File names follow from the times of the records, so two
+    `prompt` is the stop marker with the last prompt or answer, which is added if the transcript lacks it; `reported` is
+    the job of a hook, which has the repository as it was then; `rest` is what was read of a transcript that is gone.
+    File names follow from the times of the records, so two
     machines that read the same transcript write the same files. Raises `HarnessError`, and what
     `sessions.operations.end` raises.
     """
-    conversation = read(source)
+    conversation = rest or read(source, now_us)
     done = CaptureResult(source, conversation.session_id)
     done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation, prompt)
     if not done.remark:
@@ -203,26 +219,39 @@ def without_copies(workspace: Workspace, conversation: Conversation, agent_id: s
 
 
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
-    """Returns the entries that no indexed segment contains yet, and the user's last prompt."""
+    """Returns the entries that no indexed segment contains yet, and what a hook heard last."""
     rows = _indexed(workspace, conversation, agent_id)
     fresh = () if _why_empty(conversation) else _fresh(conversation, rows)
-    return (*fresh, *_last_prompt(conversation, rows, job))
+    return (*fresh, *_last_words(conversation, rows, job))
 
 
-def _last_prompt(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
-    """Returns the user's last prompt as an entry, if neither the transcript nor a segment contains it yet."""
-    if job is None or job.prompt is None:
+def _last_words(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
+    """Returns what a hook heard last, a prompt or an answer, if neither transcript nor segment contains it yet."""
+    if job is None or (job.prompt is None and job.answer is None):
         return ()
-    text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
-    said = SpokenTurn("user", sanitize_transcript_v2(words_of(text)), job.at)
+    at_us = parse_instant(job.at) or 0
+    kind: EntryKind
+    if job.prompt is not None:
+        kind, text = "user", PROMPTS.get(job.harness, prompt_of)(job.prompt)
+        written = _shows_activity_after(conversation, at_us)
+    else:
+        kind, text = "assistant", job.answer or ""
+        written = _shows_answer(conversation, text, at_us)
+    said = SpokenTurn(kind, sanitize_transcript_v2(words_of(text)), job.at)
     known = (turn for row in rows if row.source_kind == "transcript" for turn in live_turns_in(row.content))
-    if (
-        not text.strip()
-        or _shows_activity_after(conversation, at_us)
-        or any(is_same(said, turn) for turn in known if turn.at == said.at)
-    ):
+    if not text.strip() or written or any(is_same(said, turn) for turn in known if turn.at == said.at):
         return ()
-    return (TranscriptEntry("user", at_us, text),)
+    return (TranscriptEntry(kind, at_us, text),)
+
+
+def _shows_answer(conversation: Conversation, answer: str, at_us: int) -> bool:
+    """Checks whether a transcript contains an answer to the user's last words, or has gone on since."""
+    entries = conversation.entries
+    last = max((place for place, entry in enumerate(entries) if entry.kind == "user"), default=0)
+    if entries and entries[last].kind == "user" and entries[last].at > at_us:
+        return True
+    said = sanitize_transcript_v2("\n".join(entry.text for entry in entries[last:] if entry.kind == "assistant"))
+    return " ".join(answer.partition(CUT)[0].split()) in " ".join(said.split())
 
 
 def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
@@ -239,7 +268,7 @@ def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
         return OWN_CALL
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
-    if not conversation.turns and not _last_prompt(conversation, (), prompt):
+    if not conversation.turns and not _last_words(conversation, (), prompt):
         return conversation.remark or "no words of a user or an assistant in it"
     if not conversation.session_id:
         return "it does not name a session"
@@ -275,7 +304,7 @@ def _write(
         done.remark = "" if done.compactions else "it contains no new compaction"
         return
     fresh = _fresh(conversation, rows)
-    heard = _last_prompt(conversation, rows, prompt)
+    heard = _last_words(conversation, rows, prompt)
     if not fresh and not heard:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
@@ -285,7 +314,7 @@ def _write(
     for chunk in chunks:
         text = render(chunk)
         if chunk is chunks[-1] and heard:
-            said = [SpokenTurn("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
+            said = [SpokenTurn(entry.kind, sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
             text = insert_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
@@ -348,6 +377,8 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptE
     kept = [row for row in transcripts if not said or not is_live(row.content)]
     fresh = conversation.entries
     if kept:
+        if not is_dated(conversation):
+            fresh = redated(conversation, 0, min(row.membership_us for row in kept)).entries
         boundary = max(row.membership_us for row in kept)
         # If the clock was set back, several segments may end in the same millisecond.
         last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)

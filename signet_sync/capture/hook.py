@@ -19,6 +19,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from signet_sync.capture import spool
 from signet_sync.errors import SignetSyncError
@@ -83,6 +84,8 @@ _MOVES = 5  # of the state folder during one event; even one is rare
 LONGEST_PROMPT = 64 * 1024
 CUT = "[No more of this prompt was kept.]"
 LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
+# How much of an answer's end is looked for at a transcript's end.
+_ENDING, _TAIL = 80, 256 * 1024
 # A folder's path without any of these holds no secret; any other is sanitized, which costs an import.
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
@@ -236,7 +239,7 @@ class _HookEvent:
         raise _RefusedEvent("the state folder keeps moving")
 
     def _job(self, event: str, agent: str, project: str | None, payload: Mapping[str, object]) -> spool.Job | None:
-        session_id = payload.get("session_id")
+        session_id, name = payload.get("session_id"), payload.get("hook_event_name")
         if session_id == TRIAL:
             return None
         session_id = session_name(session_id) if isinstance(session_id, str) else None
@@ -249,14 +252,13 @@ class _HookEvent:
             raise _RefusedEvent("transcript_path is missing")
         if path is not None:
             # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
-            may_be_absent = event in ("session-start", "stop") or (
-                event == "end" and not self._was_at_work(agent, str(session_id))
-            )
-            present = _transcript(path, may_be_absent=may_be_absent)
-            if present is None and (event == "end" or (event == "stop" and payload.get("prompt") is None)):
+            present = _transcript(path, may_be_absent=event != "compact")
+            if present is None and event == "end" and not self._was_at_work(agent, str(session_id)):
                 return None
-            # At a session's first prompt its file does not exist yet.
-            path = str(path) if event == "stop" else present
+            if present is None and event == "stop" and payload.get("prompt") is None:
+                return None
+            # At a session's first prompt its file does not exist yet, and it may be deleted before the end.
+            path = str(path) if event in ("stop", "end") else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
             raise _RefusedEvent("there is no workspace; create it with: signet-sync init")
         return spool.Job(
@@ -271,7 +273,8 @@ class _HookEvent:
                 payload.get({"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, ""))
             ),
             compaction=_sanitized(payload.get("compact_summary")) if event == "compact" else None,
-            prompt=_prompt(payload.get("prompt")) if payload.get("hook_event_name") in PROMPTS else None,
+            prompt=_prompt(payload.get("prompt")) if name in PROMPTS else None,
+            answer=_answer(payload, path) if event == "stop" and name not in PROMPTS else None,
             # Now, because a worktree may be gone when its session is captured.
             repository=_repository(project),
         )
@@ -384,6 +387,21 @@ def _sanitized(value: object) -> str | None:
 def _prompt(value: object) -> str | None:
     """Returns the user's prompt, sanitized and without what hooks put before it."""
     return _sanitized(_prompt_words(value))
+
+
+def _answer(payload: Mapping[str, object], path: object) -> str | None:
+    """Returns the assistant's last answer, sanitized, if the transcript does not end with it yet."""
+    answer = payload.get("last_assistant_message") or payload.get("prompt_response")
+    if not isinstance(answer, str) or not isinstance(path, str):
+        return None
+    ends = answer.rstrip()[-_ENDING:]
+    with suppress(OSError), open(path, "rb") as transcript:
+        transcript.seek(max(os.fstat(transcript.fileno()).st_size - _TAIL, 0))
+        written = transcript.read(_TAIL)
+        forms = (json.dumps(ends), json.dumps(ends, ensure_ascii=False))
+        if any(form[1:-1].encode("utf-8", "replace") in written for form in forms):
+            return None
+    return _prompt(answer)
 
 
 def _searched(value: object) -> str:

@@ -13,7 +13,8 @@ from signet_sync.capture import capture, live_transcript, spool
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses import opencode
-from signet_sync.capture.live_transcript import source_of
+from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.live_transcript import rest_of, source_of
 from signet_sync.capture.spool import Job
 from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
@@ -150,11 +151,12 @@ def _process_session(
     try:
         if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
             raise removed_session(last.session_id)
-        source = None if _is_not_there(last) else source_of(last)
+        source, rest = _source_or_rest(workspace, last)
         if source is not None:
             captured = capture.capture(
                 workspace,
                 source,
+                rest=rest,
                 now_us=now_us,
                 agent_id=last.agent_id,
                 propose=propose,
@@ -205,9 +207,23 @@ def _record_shape(job: Job) -> str:
     return "" if job.harness == opencode.NAME else shape_of(job)
 
 
-def _is_not_there(job: Job) -> bool:
-    """Checks whether the harness never made a transcript of what the user submitted."""
-    return job.event == "stop" and job.prompt is not None and not os.path.lexists(job.transcript_path or "")
+def _source_or_rest(workspace: Workspace, job: Job) -> tuple[TranscriptSource | None, Conversation | None]:
+    """Returns a job's transcript; of one that was deleted meanwhile, what was read of it. Raises `HarnessError`.
+
+    Without either, the harness never made a transcript of what the user submitted, or the job needs none.
+    """
+    try:
+        return source_of(job), None
+    except HarnessError:
+        rest = rest_of(workspace, job)
+        if rest is not None:
+            logger.warning(
+                "the transcript of {} {} is gone: what was read of it is kept", job.harness, short(job.session_id)
+            )
+            return TranscriptSource(job.harness, job.transcript_path or "", "", 0, 0), rest
+        if job.event == "stop" and job.prompt is not None and not os.path.lexists(job.transcript_path or ""):
+            return None, None
+        raise
 
 
 def _read_running_sessions(workspace: Workspace, now_us: int) -> None:
@@ -238,7 +254,9 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
         # A process that began to read later has read more.
-        live_transcript.update_live_turns(workspace, job, lambda: live.mark_of(workspace.database, name) == begun)
+        live_transcript.update_live_turns(
+            workspace, job, lambda: live.mark_of(workspace.database, name) == begun, now_us
+        )
     except (OSError, HarnessError, UsageError) as error:
         # It is unreadable in this state; its capture will report that.
         logger.debug("a running session of {} {}: {}", job.harness, short(job.session_id), reason(error))
@@ -335,10 +353,21 @@ def short(session_id: str) -> str:
     return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
 
 
+def outcome_of(database: Database, source: TranscriptSource, agent_id: str | None = None) -> str:
+    """Returns what became of a transcript that was read in its present state, for this agent; empty if it was not."""
+    mark = _mark(database, source)
+    if mark is None or not _is_unchanged(mark, source) or (mark.agent_id and agent_id not in (None, mark.agent_id)):
+        return ""
+    if mark.outcome == capture_store.REMOVED:
+        return "its session was removed"
+    if mark.outcome == "written" or mark.outcome.startswith("nothing new"):
+        return "read before, unchanged since"
+    return mark.outcome if " " in mark.outcome else f"refused when it was read: {mark.outcome}"
+
+
 def is_read(database: Database, source: TranscriptSource, agent_id: str | None = None) -> bool:
     """Checks whether a transcript was read in its present state, for this agent if one is named."""
-    mark = _mark(database, source)
-    return mark is not None and _is_unchanged(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
+    return bool(outcome_of(database, source, agent_id))
 
 
 def _mark(database: Database, source: TranscriptSource) -> TranscriptState | None:

@@ -15,7 +15,7 @@ from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.session_token import token_of
-from signet_sync.formats.timestamps import iso
+from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.sessions.input import session_input
 from signet_sync.sessions.live import describe, refuse_removed, written_place
 from signet_sync.sessions.store import live
@@ -23,6 +23,7 @@ from signet_sync.sessions.store.live import LivePlace, LiveTurn
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.stored_names import session_name, session_value
+from signet_sync.text.turn_heads import speaker_of
 
 
 def source_of(job: Job) -> TranscriptSource | None:
@@ -30,6 +31,7 @@ def source_of(job: Job) -> TranscriptSource | None:
     path = job.transcript_path
     if job.event == "session-start" or path is None:
         return None
+    path = transcripts.renamed(job.harness, path)
     gone = HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
     # It was a file when the hook checked it; a link or folder in its place may lead anywhere.
     if os.path.islink(path) or not os.path.isfile(path):
@@ -40,7 +42,25 @@ def source_of(job: Job) -> TranscriptSource | None:
     raise gone
 
 
-def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True) -> int:
+def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
+    """Returns what was read of a session's transcript while it ran; None if nobody had answered yet."""
+    names = job.agent_id, job.session_id, job.session_id
+    turns = live.transcript(workspace.database, *names)
+    place = next((one.place for one in live.running(workspace.database, *names)), LivePlace())
+    entries = tuple(
+        TranscriptEntry(kind, parse_instant(turn.at) or 0, turn.content)
+        for turn in turns
+        if (kind := speaker_of(turn.role)) == "user" or kind == "assistant"
+    )
+    if all(entry.kind == "user" for entry in entries):
+        return None
+    times = tuple(entry.at for entry in entries)
+    return Conversation(job.harness, job.session_id, place.project or job.cwd, entries, times=times)
+
+
+def update_live_turns(
+    workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True, now_us: int | None = None
+) -> int:
     """Updates a running session's live turns to what no segment contains of its transcript; returns how many are new.
 
     The user's last prompt is included before the transcript contains it. `wanted` is called inside the transaction that
@@ -48,7 +68,7 @@ def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool]
     Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
     """
     database, agent_id = workspace.database, job.agent_id
-    conversation = _read(job)
+    conversation = _read(job, now_us)
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
         return 0
@@ -83,7 +103,7 @@ def _place(conversation: Conversation, job: Job) -> LivePlace:
     return written_place(session_input(named, now_us=0))
 
 
-def _read(job: Job) -> Conversation | None:
+def _read(job: Job, now_us: int | None) -> Conversation | None:
     """Returns a job's conversation; an empty one if the user submitted a prompt and there is no transcript yet."""
     try:
         source = source_of(job)
@@ -91,7 +111,7 @@ def _read(job: Job) -> Conversation | None:
         if job.prompt is None or os.path.islink(job.transcript_path or ""):
             raise
         return Conversation(job.harness, job.session_id, job.cwd, ())
-    return capture.read(source) if source is not None else None
+    return capture.read(source, now_us) if source is not None else None
 
 
 def _turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) -> Iterator[LiveTurn]:

@@ -66,10 +66,10 @@ class Job:
 
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
     are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
-    the sanitized summary of a compaction if the harness delivered one; `prompt` is the user's sanitized prompt, which a
-    hook gets before the harness writes it down. `repository` is that of `cwd` at that time. `tries`, `retry_at`
-    (seconds since 1970) and `trouble` belong to `retry_later`; `place` and `mark` identify the file this was read from,
-    and its state.
+    the sanitized summary of a compaction if the harness delivered one. `prompt` is the user's sanitized prompt and
+    `answer` the last answer to it, which a hook may get before the harness writes them down. `repository` is that of
+    `cwd` at that time. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to `retry_later`; `place` and
+    `mark` identify the file this was read from, and its state.
     """
 
     event: str
@@ -82,6 +82,7 @@ class Job:
     reason: str | None = None
     compaction: str | None = None
     prompt: str | None = None
+    answer: str | None = None
     repository: Repository | None = None
     tries: int = 0
     retry_at: float = 0.0
@@ -104,7 +105,7 @@ _FIELDS = (
     "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction", "tries",
     "retry_at", "trouble",
 )  # fmt: skip
-_OPTIONAL = ("prompt", "repository")
+_OPTIONAL = ("prompt", "answer", "repository")
 
 
 class _OfAnother(OSError):
@@ -341,7 +342,9 @@ def _read(path: str) -> Job:
 def _is_sound(document: Mapping[str, Any]) -> bool:
     """Checks whether these are a job's fields with valid values: any program can write to the state folder."""
     at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
-    texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "trouble"))
+    texts = (
+        document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "answer", "trouble")
+    )
     return (
         document.keys() - set(_OPTIONAL) == set(_FIELDS)
         and document["event"] in EVENTS

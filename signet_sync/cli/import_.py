@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from signet_sync.capture.stores.transcripts import TranscriptSource
 
 _SHOWN = 12
+# What the vault holds already is no file that was not taken.
+HELD = ("read before, unchanged since", "nothing new", "nothing new since it was captured")
 _SHOW_BAR = 5  # transcripts
 
 
@@ -76,17 +80,17 @@ def bring(
             hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
             code="agent-invalid",
         )
-    sources = list(transcripts.sources(harness, where=path))
+    sources, others = transcripts.files(harness, where=path)
     done = intake.IntakeResult()
-    skipped: list[dict[str, str]] = []
+    skipped = [{"path": other, "reason": reason} for other, reason in others]
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
     show_bar = len(sources) >= _SHOW_BAR and not (context.as_json or context.quiet)
     with context.opened(settings=settings) as workspace, progress_bar("importing", show=show_bar) as advance:
         propose = proposer(settings, context.root, os.environ)
         for number, source in enumerate(sources, 1):
-            if intake.is_read(workspace.database, source, agent) and not again:
-                skipped.append({"path": source.path, "reason": "read before, unchanged since"})
+            if not again and (known := intake.outcome_of(workspace.database, source, agent)):
+                skipped.append({"path": source.path, "reason": known})
             elif path is None and _is_recent(source, context.now_us, idle):
                 skipped.append({"path": source.path, "reason": recent})
             else:
@@ -144,8 +148,14 @@ def _document(
     }
 
 
+def not_taken(nothing: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
+    """Groups the files of which nothing is in the vault by the kind of their reason, whose numbers differ."""
+    left = sorted((one for one in nothing if one["reason"] not in HELD), key=itemgetter("reason", "path"))
+    return {kind: list(some) for kind, some in groupby(left, key=lambda one: one["reason"].partition(": ")[0])}
+
+
 def _show(context: Context, document: dict[str, Any], path: str | None) -> None:
-    if not document["transcripts"]:
+    if not (document["transcripts"] or document["nothing"]):
         where = path or f"the folder of {document['harness']}"
         click.echo(f"No transcripts in {display(where)}.")
         return
@@ -154,10 +164,15 @@ def _show(context: Context, document: dict[str, Any], path: str | None) -> None:
         f"{counted(document['transcripts'], 'transcript')}: {written} and "
         f"{counted(len(document['compactions']), 'compaction')} written."
     )
-    # Numbers in the reasons differ from file to file.
-    reasons = Counter(entry["reason"].partition(": ")[0] for entry in document["nothing"])
-    for reason, number in reasons.most_common():
+    nothing = document["nothing"]
+    for reason, number in Counter(entry["reason"] for entry in nothing if entry["reason"] in HELD).most_common():
         click.echo(f"  {number:>5}  {reason}")
+    for kind, some in not_taken(nothing).items():
+        click.echo(f"  {len(some):>5}  not taken, {kind}:")
+        for one in some[:_SHOWN]:
+            click.echo(f"         {display(one['path'])}{display(one['reason'].removeprefix(kind))}")
+        if len(some) > _SHOWN:
+            click.echo(f"         … and {len(some) - _SHOWN} more: --json names all")
     for text in document["failed"][:_SHOWN]:
         click.echo(f"  failed: {display(text)}", err=True)
     if len(document["failed"]) > _SHOWN:

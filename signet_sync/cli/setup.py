@@ -235,12 +235,19 @@ def _past(context: Context) -> Step:
     )
     if not waiting:
         return Step("import", SKIPPED if left else PRESENT, "; ".join(left) or "no past session is left to import")
-    total = counted(sum(waiting.values()), "past session")
+    total = counted(sum(waiting.values()), "transcript")
     each = ", ".join(f"{name} {number}" for name, number in waiting.items())
 
     def act(step: Step) -> None:
         done = {name: import_.bring(context, name) for name in waiting}
-        step.text = f"{counted(sum(one['sessions'] for one in done.values()), 'session')} imported"
+        step.text = f"{counted(sum(one['sessions'] for one in done.values()), 'session')} imported from {total}"
+        left = [
+            f"{len(some)} of {name}, {kind}"
+            for name, one in done.items()
+            for kind, some in import_.not_taken(one["nothing"]).items()
+        ]
+        if left:
+            step.text += f"; not taken: {'; '.join(left)} ({context.command_line('import HARNESS')} names them)"
         wrong = [(name, text) for name, one in done.items() for text in one["failed"]]
         if wrong:
             name, text = wrong[0]

@@ -154,7 +154,7 @@ def _chunks(source: ArtifactText, thread_id: str | None, parts: Sequence[str | i
         digest = text_sha256(words)
         node_id = id_of("k", source.agent_id, *parts, digest, equals[digest])
         equals[digest] += 1
-        label = chunking.first_words(words) or NO_WORDS
+        label = chunking.first_words(words, chunking.speaker_at(begun, piece.start)) or NO_WORDS
         yield _node(source, thread_id, node_id, "chunk", span or span_of(source), piece, label)
 
 

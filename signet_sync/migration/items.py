@@ -11,6 +11,7 @@ from typing import NamedTuple
 from signet_sync.errors import UsageError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.text.cjk import CJK
 from signet_sync.text.memory import LONGEST, MOST_TAGS, TYPES, cleaned, tags_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
@@ -22,7 +23,7 @@ EMPTY = "no words in it"
 NOTHING_ELSE = "nothing but a secret"
 TOO_LONG = f"longer than {MOST_CHARACTERS:,} characters"
 NO_AGENT = "its agent has a name that is not allowed here"
-NO_STATEMENT = "a row of a table, or a list of hashtags"
+NO_STATEMENT = "states nothing: a label, links, a question, rows of a table, hashtags, code, or a conversation"
 
 _LONGEST_TAG = 256
 _NO_TAG = late(r"[^\w/-]+")
@@ -30,6 +31,16 @@ _MARK = late(r"\[REDACTED:([^\]\s]{1,64})\]")
 _ROW = late(r"(?:[^|]*:)?\s*\|.*\|\s*")
 _HASHTAG = late(r"(?<!\S)#[\w/-]+")
 _OF_HASHTAGS = late(r"(?:^|:|\btags?|\bhashtags?)\W*$", re.IGNORECASE)
+_LABEL = late(
+    r"[^\n]{0,200}:\W*|#{1,6} [^\n]*|(\*\*|__)(?:[^\s.!]+\s+){0,5}[^\s.!]+\1\W*"
+    r"|\W*(?:[^\W_]+ ){0,2}(?:hash)?tags?:(?:[^\n,.]{1,40},)+[^\n,.]{1,40}",
+    re.IGNORECASE,
+)
+_CODE_BLOCK = late(r"^ {0,6}(`{3,}|~{3,}).*?(?:^ {0,6}\1|\Z)", re.MULTILINE | re.DOTALL)
+_LINK = late(r"!?\[[^\]\n]{0,300}\]\([^)\n]{0,2000}\)|<?\bhttps?://\S+")
+_WORD = late(r"[^\W\d_]{2,}(?:[-'’][^\W\d_]+)*")
+_CJK_WORD = late(rf"[{CJK}]{{2}}")
+_SIGNS = ".,;:!?()[]\"'*_`…–—-"
 
 
 class Item(NamedTuple):
@@ -62,14 +73,23 @@ def kind_of(given: str) -> str:
 
 
 def statement(text: str) -> str:
-    """Returns a text of a note without the rows of tables and the lists of hashtags: these state nothing."""
+    """Returns a text of a note without rows of tables and lists of hashtags: these state nothing, and no label does."""
     kept = []
     for line in text.split("\n"):
         tags, rest = len(_HASHTAG.findall(line)), _HASHTAG.sub("", line)
         lists = tags and (tags > len(rest.split()) or _OF_HASHTAGS.search(rest) is not None)
         if not (lists or _ROW.fullmatch(line)):
             kept.append(line)
-    return "\n".join(kept).strip()
+    left = "\n".join(kept).strip()
+    return "" if _LABEL.fullmatch(left) else left
+
+
+def states(text: str, least: int) -> bool:
+    """Returns whether a text says something in so many words, without its code and links; a question does not."""
+    bare = _LINK.sub(" ", _CODE_BLOCK.sub(" ", text)).strip("\"'*_`) \n")
+    tokens = (token.strip(_SIGNS) for token in bare.split())
+    words = len(_CJK_WORD.findall(bare)) + sum(_WORD.fullmatch(token) is not None for token in tokens)
+    return words >= least and not bare.endswith(("?", "？", ":", "："))
 
 
 def parts_of(text: str) -> tuple[tuple[str, ...], Counter[str]]:

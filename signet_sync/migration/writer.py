@@ -34,7 +34,8 @@ class MemoryWriter:
         self.now_us = now_us
         self.write = write
         self._agents: set[str] = set()
-        self._decided: set[tuple[str, str]] = set()
+        # What is here, or was decided.
+        self._here = set(memories.ids(workspace.database))
         self._waiting: list[tuple[Item, list[Memory]]] = []
 
     def bring(self, item: Item) -> bool:
@@ -45,14 +46,14 @@ class MemoryWriter:
             raise Left(NO_AGENT)
         parts, redactions = parts_of(item.text)
         said = [self._memory(item, part) for part in parts]
-        new = [memory for memory in said if not self._is_here(memory[:2])]
+        new = [memory for memory in said if memory[:2] not in self._here]
         if not new:
             return False
         gone = memories.once_forgotten(self.workspace.database, item.agent_id, [memory.id for memory in new])
         new = [memory for memory in new if memory.id not in gone]
         if not new:
             raise Left("forgotten here")
-        self._decided.update(memory[:2] for memory in new)
+        self._here.update(memory[:2] for memory in new)
         self.report.redactions.update(redactions)
         if self.write:
             self._waiting.append((item, new))
@@ -67,16 +68,18 @@ class MemoryWriter:
         back_up_once(self.workspace, self.report, self.now_us)
         database, at = self.workspace.database, iso(self.now_us)
         with state_dir.workspace_lock(self.workspace.state), database.transaction(durable=True):
+            stored = []
             for item, some in self._waiting:
                 for memory in some:
                     if memories.get(database, *memory[:2]) is None:  # else a person said the same meanwhile
                         concepts = text_tags.derive(memory.content)
-                        memories.store(database, memory._replace(concepts=concepts), item.origin)
+                        new = memories.store(database, memory._replace(concepts=concepts), item.origin, indexed=False)
+                        stored.append(new[0])
                         if item.pinned:
                             pins.pin(database, memory.agent_id, memory.id, at)
                         self._agents.add(memory.agent_id)
+            memories.index(database, stored)
         self._waiting.clear()
-        self._decided.clear()
 
     def finish(self) -> None:
         """Writes what waits, and updates pages and the automatic backup."""
@@ -91,10 +94,7 @@ class MemoryWriter:
         """Returns a memory; words of no type have the type of a memory with the same words that is here."""
         agent_id = item.agent_id
         alike = ("note", *TYPES) if item.kind == "note" else ()
-        known = (kind for kind in alike if self._is_here((agent_id, memory_id(agent_id, kind, part))))
+        known = (kind for kind in alike if (agent_id, memory_id(agent_id, kind, part)) in self._here)
         kind = next(known, item.kind)
         handle = memory_id(agent_id, kind, part)
         return Memory(agent_id, handle, kind, part, own_tags(item.tags), item.private, iso(item.at_us))
-
-    def _is_here(self, key: tuple[str, str]) -> bool:
-        return key in self._decided or memories.get(self.workspace.database, *key) is not None

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.recall.query import Query
+from signet_sync.text.turn_heads import TOOL_NAME
 from signet_sync.text.word_forms import STOP_WORDS, folded
 
 _LONGEST = 4_000  # characters; a longer text says something
@@ -13,7 +14,8 @@ _ADDED = 0.1  # of a text's words may be new in a repetition
 _WORD = late(r"[^\W_]+")
 _SENTENCE = late(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _ASKS = late(r"[?？][\W_]*\Z|[吗呢か][。?？]?\Z")
-_ASSISTANT, _USER = "## Assistant", "## User"
+_USER = "## User"
+_ANSWER = late(rf"\n(?:## Assistant|- (?:sub-agent )?{TOOL_NAME} · \d{{4}}-)")
 
 
 def words_of(query: Query) -> frozenset[str]:
@@ -38,10 +40,10 @@ def title_alone(summary: str, end: int) -> str:
 
 def unanswered(transcript: str, place: int) -> str:
     """Returns what a person says at a place of a transcript and after it; "" if somebody answers, or spoke there."""
-    if transcript.find(_ASSISTANT, place) >= 0:
+    begin = transcript.rfind(f"\n{_USER}", 0, place + len(_USER)) + 1
+    if not transcript.startswith(_USER, begin) or len(transcript) - begin > _LONGEST:
         return ""
-    begin = transcript.rfind(_USER, 0, place + len(_USER))
-    if begin < 0 or len(transcript) - begin > _LONGEST or transcript.rfind(_ASSISTANT, 0, place) > begin:
+    if _ANSWER.search(transcript, begin):
         return ""
     lines = transcript[begin:].split("\n")
     return "\n".join(line for line in lines if not line.startswith(_USER))

@@ -324,7 +324,9 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
 
 
 def _shown(turn: LiveTurn) -> str:
-    return f"{turn.role} · {turn.at}\n\n{turn.content}"
+    from signet_sync.sessions.live_turns import SpokenTurn, render  # slow import; few handles are of running sessions
+
+    return render([SpokenTurn(turn.role, turn.content, turn.at)])
 
 
 def _said(database: Database, agent_id: str, running: Sequence[LiveSession], number: int) -> str:
@@ -375,7 +377,7 @@ def _transcript_of_fact(
         text = text_at(database, path)
         line = one.line if one.path == path else line_about(text[:_SEARCHED], fact)
         start = neighbours.line_start(text, max(line - _LINES_BEFORE, 1))
-        return TextExcerpt(path, text[start : start + limit].lstrip("\n"), len(text) - start <= limit)
+        return passages.excerpt(database, path, start, None, limit)
     return None
 
 

@@ -30,7 +30,7 @@ from signet_sync.recall.rank import (
     weights,
     why,
 )
-from signet_sync.recall.snippets import around, label_with_snippet, speaker, turn_text
+from signet_sync.recall.snippets import around, label_with_snippet, turn_text
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine, Period
 from signet_sync.sessions.store import live
@@ -40,6 +40,7 @@ from signet_sync.sync.store import access_counts
 from signet_sync.text.digest_mark import end_of
 from signet_sync.text.sanitizer import sanitize_beginning
 from signet_sync.text.sentences import basename, flatten
+from signet_sync.text.turn_heads import label_of, speaker_of
 
 if TYPE_CHECKING:
     from signet_sync.embeddings.meaning import Meaning
@@ -395,7 +396,7 @@ class _QuerySearch:
             from signet_sync.sessions.live_turns import SpokenTurn, render  # slow import; few hits are of running ones
 
             running = live.newest(self.database, self.agent_id, *candidate.session, _MOST_OF_RUNNING)
-            said = self._said(render(SpokenTurn(turn.role, turn.content, turn.at) for turn in running))
+            said, _ = self._said(render(SpokenTurn(turn.role, turn.content, turn.at) for turn in running))
             return candidate._replace(text=said or candidate.text)
         if candidate.id not in self.places:
             return candidate
@@ -403,23 +404,28 @@ class _QuerySearch:
         node = hits.node_at(self.database, self.agent_id, candidate.id, place)
         if node is None:
             return None
-        role = speaker(content, place) if candidate.tier == "transcript" else ""
-        text = self._said(content) if candidate.tier == "transcript" else ""
+        text, role = self._said(content, place) if candidate.tier == "transcript" else ("", "")
         where = places.with_turn(role, candidate.where, node.at_us)
         return candidate._replace(id=node.id, at_us=node.at_us, where=where, text=text or candidate.text)
 
-    def _said(self, content: str) -> str:
-        """Returns what a transcript's turns say to the query; with their speakers if these differ."""
-        from signet_sync.recall.best_turns import best_turns  # slow import; most hits at a prompt are no transcripts
+    def _said(self, content: str, place: int = 0) -> tuple[str, str]:
+        """Returns what a transcript's turns say to the query, with their speakers if these differ; and the speaker.
 
-        shown = best_turns(content, self.passages)
-        roles = [speaker(turn.text, 0) for turn in shown]
-        named = len(set(roles)) > 1
-        said = (
-            f"{role}: {text}" if named and role and not text.startswith(f"{role}:") else text
-            for role, text in zip(roles, (turn_text(*turn) for turn in shown), strict=True)
+        That is whose words they are, else who speaks at the place.
+        """
+        from signet_sync.recall.best_turns import best_turns  # slow imports; most hits at a prompt are no transcripts
+        from signet_sync.text.chunking import speaker_at, turns
+
+        begun = list(turns(content))
+        shown = best_turns(content, begun, self.passages)
+        labels = {turn.label for turn in shown}
+        named = len(labels) > 1
+        said = " … ".join(
+            f"{label}: {text}" if named and label and not text.startswith(f"{label}:") else text
+            for label, text in ((turn.label, turn_text(turn.text, turn.place)) for turn in shown)
         )
-        return " … ".join(said).replace("… …", "…").replace("… …", "…")
+        label = labels.pop() if len(labels) == 1 else speaker_at(begun, place)
+        return said.replace("… …", "…").replace("… …", "…"), label
 
     # ── sessions still running ──
 
@@ -431,11 +437,11 @@ class _QuerySearch:
             at_us = parse_instant(turn.at) or 0
             if self.period is not None and not self.period.holds(at_us):
                 continue
-            where = places.with_turn(turn.role.capitalize(), "a running session", at_us)
+            where = places.with_turn(label_of(turn.role), "a running session", at_us)
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"
             candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)
-            if turn.role == "user" and is_echo(turn.content, self.words):
+            if speaker_of(turn.role) == "user" and is_echo(turn.content, self.words):
                 # With an answer it counts as one, after what states the same.
                 left = not live.is_answered(self.database, self.agent_id, turn)
                 candidate = candidate._replace(score=_OF_QUESTION * candidate.score, unanswered=left)

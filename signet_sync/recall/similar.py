@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.embeddings.store import EmbeddedText
 from signet_sync.recall import places
 from signet_sync.recall.rank import LINE_TIERS, TIER_OF, RecallCandidate, Tier, folded_text
-from signet_sync.recall.snippets import speaker, turn_text
+from signet_sync.recall.snippets import turn_text
 from signet_sync.recall.store import hits
 from signet_sync.recall.store.hits import Period
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.chunking import speaker_at, turns
 from signet_sync.text.sentences import flatten
 
 MOST = 5  # whatever the limit: what no word finds is seldom what was asked for
@@ -75,10 +77,20 @@ def _at(
                 node = hits.node_at(database, agent_id, artifact.path, place.start)
                 if node is not None:
                     tier, start = TIER_OF[kind], place.start
-                    role = speaker(artifact.content, start) if tier == "transcript" else ""
                     what = "a transcript" if tier == "transcript" else places.WHAT[kind]
+                    role, said = _beginning(artifact.content, start, place.end, spoken=tier == "transcript")
                     where = places.with_turn(role, what + places.of_project(artifact.project), node.at_us)
-                    said = flatten(turn_text(artifact.content[start : place.end], 0))
                     yield RecallCandidate(
-                        tier, node.id, said, artifact.path, node.at_us, 0.0, {}, where, artifact.session
+                        tier, node.id, flatten(said), artifact.path, node.at_us, 0.0, {}, where, artifact.session
                     )
+
+
+def _beginning(text: str, start: int, end: int, *, spoken: bool) -> tuple[str, str]:
+    """Returns who speaks at the beginning of a piece of a text, and what: of a conversation only that turn."""
+    if not spoken:
+        return "", turn_text(text[start:end], 0)
+    begun = list(turns(text))
+    number = bisect_right(begun, start, key=lambda turn: turn.start)
+    end = min(end, begun[number].start) if number < len(begun) else end
+    begin = max(start, begun[number - 1].words) if number else start
+    return speaker_at(begun, start), turn_text(text[begin:end], 0)

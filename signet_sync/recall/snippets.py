@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.cjk import word_phrases
 from signet_sync.text.word_forms import folded
 
 SNIPPET = 200  # characters
 LONGEST_TURN = 300  # characters of a turn that is shown whole
-_TURN_HEADING = late(r"#{1,6}[ \t]|\*\*")
+_CODE_FENCE = late(r"^[ ]{0,3}(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 MOST_WORDS = 64
 WORDS = late(r"[^\W_]+")
-_LOOKED_BACK = 8_000  # characters
-_HEADING = late(r"(?:^|(?<= ))#{1,6} ")
-_ROLE = late(r"[^\W\d_]+")
+_HEADING = late(r"(?:^|(?<=\s))#{1,6} ", re.MULTILINE)
 
 
-def snippet(content: str, sentence: str, query: str) -> str:
-    """Returns about 200 characters with most of the query's words, on one line; the sentence if the text has none."""
+def snippet(content: str, sentence: str, query: str, *, spoken: bool = False) -> str:
+    """Returns about 200 characters with most of the query's words, on one line; the sentence if the text has none.
+
+    Of a conversation, `spoken`, they are of one turn and bear its speaker.
+    """
     words = [word for word in query.split() if WORDS.search(word)][:MOST_WORDS]
     for text in (content, sentence):
         place = _place(text, words)
         if place is not None:
-            return around(text, place)
+            return _of_turn(text, place) if spoken and text is content else around(text, place)
     return around(sentence or content, 0)
+
+
+def _of_turn(text: str, place: int) -> str:
+    from signet_sync.text.chunking import turns  # slow import; most snippets are of summaries
+
+    begun = list(turns(text))
+    number = bisect_right(begun, place, key=lambda turn: turn.start)
+    if not number:
+        return around(text[: begun[0].start] if begun else text, place)
+    turn = begun[number - 1]
+    said = text[turn.words : begun[number].start] if number < len(begun) else text[turn.words :]
+    return f"{turn.label}: {around(_inert(said).strip(), max(place - turn.words, 0))}"
 
 
 def around(text: str, place: int, width: int = SNIPPET, first: int = 0) -> str:
@@ -51,27 +67,24 @@ def label_with_snippet(label: str, content: str, place: int | None, first: int =
     return f"{label} … {piece}" if label else piece
 
 
-def turn_text(turn: str, place: int) -> str:
-    """Returns a turn's words on one line, without its heading: all of a short one, else the part around a place."""
-    heading, _, said = turn.partition("\n")
-    if not _TURN_HEADING.match(heading):
-        heading, said = "", turn
+def turn_text(said: str, place: int) -> str:
+    """Returns a turn's words on one line: all of a short one, else the part around a place.
+
+    Nothing in it looks like the head of another turn, or like the gap that we leave between two.
+    """
+    said = _inert(said)
     plain = " ".join(said.split())
-    if len(plain) <= LONGEST_TURN:
-        return plain
-    return around(said, max(place - len(turn) + len(said), 0), LONGEST_TURN)
+    return plain if len(plain) <= LONGEST_TURN else around(said, place, LONGEST_TURN)
 
 
-def speaker(text: str, place: int) -> str:
-    """Returns the speaker (`User`) of the transcript turn at a place; "" if no heading names one."""
-    from signet_sync.text.chunking import turns  # slow import; `search` does not need it
+def _inert(said: str) -> str:
+    """Returns a turn's words, as long as they were, without marks of headings, fences and our gaps."""
+    said = _CODE_FENCE.sub(_blanks, _HEADING.sub(_blanks, said)).replace("…", " ")
+    return f"   {said[3:]}" if said.startswith(" · ") else said
 
-    begin = max(0, place - _LOOKED_BACK)
-    end = text.find("\n", place)
-    before = text[begin : end if end >= 0 else None]
-    start = max((turn.start for turn in turns(before) if begin + turn.start <= place), default=None)
-    role = _ROLE.search(before, start) if start is not None else None
-    return role[0].capitalize() if role else ""
+
+def _blanks(found: re.Match[str]) -> str:
+    return " " * len(found[0])
 
 
 def _place(text: str, words: list[str]) -> int | None:

@@ -1,8 +1,7 @@
 """Compares live turns with transcripts turn by turn, and inserts those that a transcript lacks at their time.
 
-A live turn was handed over while its session ran. In a transcript it has a heading that marks it: `## User · <time> ·
-live` among headings of `capture.harnesses.markdown`, `## User (live · <time>)` among others, so that readers of labels
-such as `User:` still work.
+A live turn was handed over while its session ran. In a transcript its head marks it: `## User · <time> · live` among
+our heads, `## User (live · <time>)` among others, so that readers of labels such as `User:` still work.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
-from signet_sync.text.turn_words import words_of
+from signet_sync.text.turn_heads import HEAD, STAMP, TOOL_NAME, Speaker, speaker_of, tool_name
+from signet_sync.text.turn_words import indented, words_of
 
-_USERS = frozenset({"user", "human", "me", "用户", "人类"})
-_ASSISTANTS = frozenset({"assistant", "ai", "agent", "model", "claude", "codex", "gemini", "助手", "助理"})
-_STAMP = r"(\d{4}-\d\d-\d\dT[\d:.]{1,20}Z)"
-_LIVE = late(rf"^## (User|Assistant) (?:· {_STAMP} · live|\(live · {_STAMP}\))$", re.MULTILINE | re.ASCII)
-_OURS = late(rf"^## (?:User|Assistant|Compaction) · {_STAMP}(?: · live)?$", re.MULTILINE | re.ASCII)
-_ROLE = late(r"[^\W\d_]+")
-_LABEL = late(r"(?:\*\*)?[^\W\d_]+(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*")
-_SAID_BY = late(r"\*said by (.{1,200})\*\n\n")
+_LIVE = late(
+    rf"^(?:(?:## (User|Assistant|Harness)|- ({TOOL_NAME})) · ({STAMP}) · live"
+    rf"|## (?:(User|Assistant|System)|Tool ({TOOL_NAME})) \(live · ({STAMP})\))$",
+    re.MULTILINE | re.ASCII,
+)
+_OURS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 _REDACTED = late(r"\[REDACTED(?::[^\[\]\n]{0,80})?\]")
 _DIVIDER = "***\n\n"
 # For a turn with very many possible places, so many on either side of its own number are compared.
@@ -33,7 +31,7 @@ _NEAR = 32
 # Two clocks that time the same turn differ by no more than this.
 _APART_US = 60_000_000
 
-_Like = tuple[str, tuple[str, ...]]  # the speaker, and the lines that are not blank
+_Like = tuple[Speaker, tuple[str, ...]]  # the speaker, and the lines that are not blank
 _Place = tuple[int, int]
 
 
@@ -56,9 +54,9 @@ class SpokenTurn(NamedTuple):
 def canonical(role: str, text: str) -> _Like:
     """Returns a turn in the form in which turns are compared: equal forms are the same turn.
 
-    It has the speaker (user or assistant) and the lines that are not blank, without insignificant blanks.
+    It has the speaker and the lines that are not blank, without insignificant blanks.
     """
-    return _speaker(role), tuple(filter(None, map(_bare, text.split("\n"))))
+    return speaker_of(role), tuple(filter(None, map(_bare, text.split("\n"))))
 
 
 def is_same(one: SpokenTurn, other: SpokenTurn) -> bool:
@@ -66,16 +64,12 @@ def is_same(one: SpokenTurn, other: SpokenTurn) -> bool:
     return canonical(one.role, one.text) == canonical(other.role, other.text)
 
 
-def _speaker(role: str) -> str:
-    return "user" if role.strip().casefold() in _USERS else "assistant"
-
-
 def _bare(line: str) -> str:
-    """Drops what is not compared: extra blanks, the backslash before a heading's sign, the rule of a redaction."""
+    """Drops what is not compared: extra blanks, the backslash before a head's sign, the rule of a redaction."""
     line = " ".join(line.split())
     if "[REDACTED" in line:
         line = _REDACTED.sub("[REDACTED]", line)
-    return line[1:] if line.startswith("\\#") else line
+    return line[1:] if line.startswith(("\\#", "\\- `")) else line
 
 
 # ── a text, read turn by turn ──
@@ -87,7 +81,7 @@ class _TextSection(NamedTuple):
     start: int
     words: int  # where its words begin
     end: int
-    speaker: str | None
+    speaker: Speaker | None
     at_us: int | None
 
 
@@ -116,7 +110,7 @@ class _Text:
             self._held[like] = list(self._holding(*like))
         return self._held[like]
 
-    def _holding(self, speaker: str, wanted: tuple[str, ...]) -> Iterator[_Place]:
+    def _holding(self, speaker: Speaker, wanted: tuple[str, ...]) -> Iterator[_Place]:
         for place in self._places.get(wanted[0], ()) if wanted else ():
             end = place + len(wanted)
             section = self.lines[place].section
@@ -144,14 +138,7 @@ def _sections(text: str) -> Iterator[_TextSection]:
     if not starts or starts[0]:
         yield _TextSection(0, 0, starts[0] if starts else len(text), None, None)
     for turn, end in zip(begun, [*starts[1:], len(text)], strict=False):
-        head = turn.start + len(_DIVIDER) * text.startswith(_DIVIDER, turn.start)
-        line_end = text.find("\n", head)
-        line_end = len(text) if line_end < 0 else line_end
-        role = _ROLE.search(text, head, line_end)
-        # The words may follow a label on the same line.
-        label = _LABEL.match(text, head, line_end)
-        words = label.end() if label else line_end
-        yield _TextSection(turn.start, words, end, _speaker(role[0]) if role else None, turn.at)
+        yield _TextSection(turn.start, turn.words, end, speaker_of(turn.label), turn.at)
 
 
 def _lines(text: str, number: int, section: _TextSection) -> Iterator[_TextLine]:
@@ -235,9 +222,10 @@ def _live(text: str) -> Iterator[tuple[_TextSection, SpokenTurn]]:
         heading = _LIVE.match(text, section.start)
         if heading:
             words = text[section.words : section.end].strip("\n")
-            said_by = _SAID_BY.match(words)
-            role = said_by[1] if said_by else heading[1].lower()
-            yield section, SpokenTurn(role, words[said_by.end() :] if said_by else words, heading[2] or heading[3])
+            if heading[2]:
+                words = "\n".join(line.removeprefix("  ") for line in words.split("\n"))
+            role, tool = heading[1] or heading[4], heading[2] or heading[5]
+            yield section, SpokenTurn(role.lower() if role else tool.strip("`"), words, heading[3] or heading[6])
 
 
 def turns_in(text: str) -> list[SpokenTurn]:
@@ -317,12 +305,14 @@ def render(said: Iterable[SpokenTurn], *, ours: bool = True) -> str:
 
 
 def _render_turn(turn: SpokenTurn, *, ours: bool) -> str:
-    name = _speaker(turn.role).capitalize()
-    heading = f"## {name} · {turn.at} · live" if ours else f"## {name} (live · {turn.at})"
-    # The role of any other speaker is written in words: readers know headings of these two.
-    plain = turn.role.strip().casefold()
-    other = "" if plain in _USERS or plain in _ASSISTANTS else f"*said by {' '.join(turn.role.split())}*\n\n"
-    return f"{heading}\n\n{other}{words_of(turn.text)}"
+    speaker, words = speaker_of(turn.role), words_of(turn.text)
+    tool = f"`{tool_name(turn.role)}`"
+    if not ours:
+        name = f"Tool {tool}" if speaker == "tool" else "System" if speaker == "harness" else speaker.capitalize()
+        return f"## {name} (live · {turn.at})\n\n{words}"
+    if speaker != "tool":
+        return f"## {speaker.capitalize()} · {turn.at} · live\n\n{words}"
+    return f"- {tool} · {turn.at} · live\n{indented(words)}"
 
 
 def insert_live(

@@ -14,31 +14,32 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.sentences import flatten
 from signet_sync.text.token_estimate import rough_tokens
+from signet_sync.text.turn_heads import HEAD, OUR_HEAD, STAMP, TOOL_NAME, head_label, speaker_of, tool_label
 
 # Spaces cost next to nothing: a piece never has more characters than this for each token that it may have.
 SPAN = 16
 LABEL_LENGTH = 120
 
-_STAMP = r"\d{4}-\d\d-\d\dT[\d:.]{1,20}Z"
-_ROLE = r"(?i:user|human|assistant|ai|agent|model|system|claude|codex|gemini|用户|人类|助手|助理|系统)"
+_ROLE = r"(?i:user|human|assistant|ai|agent|model|system|tool|claude|codex|gemini|用户|人类|助手|助理|系统)"
 _FENCE = r"[ ]{0,3}(`{3,}|~{3,})([^\n]*)"
-_OURS = rf"## (?:User|Assistant|Compaction) · {_STAMP}(?: · live)?(?=\n|\Z)"
-_HEADING = rf"#{{1,6}}[ \t]+(?:\*\*)?{_ROLE}(?:\*\*)?[ \t]*(?:[·(|:：—-][^\n]*)?(?=\n|\Z)"
-_LABEL = rf"(?:\*\*)?{_ROLE}(?:\*\*)?[ \t]*[:：](?:\*\*)?"
+_HEADING = (
+    rf"#{{1,6}}[ \t]+(?:\*\*)?(?P<headed>{_ROLE})(?:\*\*)?(?:[ \t]+(?P<named>{TOOL_NAME}))?"
+    r"[ \t]*(?:[·(|:：—-][^\n]*)?(?=\n|\Z)"
+)
+_LABEL = rf"(?:\*\*)?(?P<labelled>{_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?"
 _THEIRS = rf"{_HEADING}|{_LABEL}"
 
 # What may begin a line, first for the text's first line: searching for a newline is ten times as fast as for the
 # beginning of a line, and the first character of most lines is enough.
-_OUR_FIRST = late(rf"\A{_OURS}", re.ASCII)
-_OUR_HEADING = late(rf"\n{_OURS}", re.ASCII)
-_OPENING = 100  # characters within which a heading at the beginning of the text ends
+_OUR_HEADING = late(rf"\n{HEAD}", re.ASCII)
+_MARGIN = late(r"\n(?=\S)")
 _FENCE_LINE = late(_FENCE, re.ASCII)
 _THEIR_MARKS = (
     late(rf"{_FENCE}|{_THEIRS}", re.ASCII),
-    late(rf"\n(?=[ `~#*uhacmgsUHACMGS用人助系])(?:{_FENCE}|{_THEIRS})", re.ASCII),
+    late(rf"\n(?=[ `~#*uhacmgstUHACMGST用人助系])(?:{_FENCE}|{_THEIRS})", re.ASCII),
 )
-_TIME = late(rf"·[ ]*({_STAMP})", re.ASCII)
-_TURN = late(rf"(?:\*{{3}}\n\n)?{_OURS}|{_THEIRS}", re.ASCII)
+_TIME = late(rf"·[ ]*({STAMP})", re.ASCII)
+_TURN = late(rf"(?:\*{{3}}\n\n)?{HEAD}|{_THEIRS}", re.ASCII)
 _LEAD = late(r"[ \t]*(?:(?:#{1,6}|[-*+])[ \t]+|>[ \t]*)*")
 _HIGH, _LOW = ("\ud800", "\udbff"), ("\udc00", "\udfff")
 
@@ -49,10 +50,12 @@ _HEADING_LENGTH = 120
 
 
 class TurnStart(NamedTuple):
-    """Where a turn begins, and when (microseconds since 1970 UTC) if its heading has a time."""
+    """Where a turn begins, when (microseconds since 1970 UTC) if its head has a time, who speaks, where words begin."""
 
     start: int
     at: int | None
+    label: str = ""
+    words: int = 0
 
 
 class ChunkSpan(NamedTuple):
@@ -69,34 +72,57 @@ def turns(text: str) -> Iterator[TurnStart]:
     If the text has headings like those of our own transcripts, only those count; else line starts such as `User:`,
     `**Assistant:**` or `### user`.
     """
-    marks = _our_marks(text)
-    if not any(name == "" for _, name, _ in marks):
-        marks = _their_marks(text)
-    fence = ""
-    for start, ticks, rest in marks:
-        if ticks:
+    ours = _our_marks(text)
+    fence = spoken = ""
+    after: TurnStart | None = None
+    for start, ticks, rest in ours or _their_marks(text):
+        if after is not None and after.start <= start:
+            if after.start < start or ticks:
+                yield after
+            after = None
+        if not isinstance(rest, TurnStart):
             fence = _fence_after(fence, ticks, rest)
         elif not fence:
-            time = _TIME.search(rest) if "·" in rest else None
-            yield TurnStart(start, parse_instant(time[1]) if time else None)
+            yield rest
+            if ours and speaker_of(rest.label) == "tool":
+                after = _after_tool(text, rest, spoken)
+            else:
+                spoken = rest.label
+    if after is not None and after.start < len(text):
+        yield after
+
+
+def _after_tool(text: str, tool: TurnStart, speaker: str) -> TurnStart | None:
+    """Returns where the speaker before a tool goes on without a head: what the tool gave back is indented."""
+    line = _MARGIN.search(text, tool.words)
+    return tool._replace(start=line.end(), words=line.end(), label=speaker) if line and speaker else None
+
+
+def speaker_at(begun: Sequence[TurnStart], place: int) -> str:
+    """Returns who speaks at a place of a text with these `turns`, as they are shown (`User`); "" if unknown."""
+    number = bisect_right(begun, place, key=lambda turn: turn.start)
+    return begun[number - 1].label if number else ""
 
 
 class _LineMark(NamedTuple):
-    """Something at the beginning of a line: a fence (`ticks`, and what follows them) or a turn's heading."""
+    """Something at the beginning of a line: a fence (`ticks`, and what follows them) or a turn."""
 
     start: int
     ticks: str
-    rest: str
+    rest: str | TurnStart
 
 
 def _our_marks(text: str) -> list[_LineMark]:
-    """Finds our headings, and fences if there are such headings; searches for a fixed part of them, which is fast."""
+    """Finds our heads, and fences if there are such heads; searches for a fixed part of them, which is fast."""
     found = []
-    for match in chain(_OUR_FIRST.finditer(text, 0, _OPENING), _OUR_HEADING.finditer(text)):
+    opening = OUR_HEAD.match(text)
+    for match in chain([opening] if opening else (), _OUR_HEADING.finditer(text)):
         start = match.start() + match[0].startswith("\n")
         # A compaction's divider belongs to its turn.
         divided = text.startswith("***\n\n", start - 5) and text[start - 6 : start - 5] in ("", "\n")
-        found.append(_LineMark(start - 5 if divided and start >= 5 else start, "", match[0]))
+        start = start - 5 if divided and start >= 5 else start
+        turn = TurnStart(start, parse_instant(match["at"]), head_label(match), match.end())
+        found.append(_LineMark(start, "", turn))
     if not found:
         return []
     for sign in ("```", "~~~"):
@@ -107,7 +133,7 @@ def _our_marks(text: str) -> list[_LineMark]:
             if fence is not None:
                 found.append(_LineMark(line, fence[1], fence[2]))
             place = text.find(sign, fence.end() if fence is not None else place + 1)
-    return sorted(found)
+    return sorted(found, key=lambda mark: mark.start)
 
 
 def _their_marks(text: str) -> list[_LineMark]:
@@ -115,10 +141,18 @@ def _their_marks(text: str) -> list[_LineMark]:
     opening = first_line.match(text)
     found = []
     for match in chain([opening] if opening else (), line.finditer(text)):
-        ticks, info = match.groups()
+        ticks, info = match[1], match[2]
         start = match.start() + (match is not opening)
-        found.append(_LineMark(start, ticks or "", info if ticks else match[0]))
+        time = _TIME.search(match[0]) if not ticks and "·" in match[0] else None
+        turn = TurnStart(start, parse_instant(time[1]) if time else None, "" if ticks else _label(match), match.end())
+        found.append(_LineMark(start, ticks or "", info if ticks else turn))
     return found
+
+
+def _label(turn: re.Match[str]) -> str:
+    if turn["named"]:
+        return tool_label(turn["named"].strip("`"))
+    return (turn["headed"] or turn["labelled"]).capitalize()
 
 
 def _fence_after(fence: str, ticks: str, info: str) -> str:
@@ -172,15 +206,19 @@ def times(begun: Iterable[TurnStart], cuts: Sequence[ChunkSpan]) -> Iterator[tup
         yield None if first is None or last is None else (first, last)
 
 
-def first_words(piece: str) -> str:
-    """Returns the first line of a piece that has words, flattened, without its speaker; empty if none has."""
+def first_words(piece: str, label: str = "") -> str:
+    """Returns the first line of a piece that has words, flattened; empty if none has.
+
+    `label` is who speaks at its beginning. Only a tool's words bear its name.
+    """
     for line in piece.split("\n", _LINES_SEEN)[:_LINES_SEEN]:
         line = line[:_LINE_SEEN]
-        turn = _TURN.match(line)
-        words = _LEAD.sub("", line[turn.end() :] if turn else line, 1)
+        if turn := _TURN.match(line):
+            label = head_label(turn) if turn["at"] else _label(turn)
+        words = _LEAD.sub("", line[turn.end() :].removeprefix(" · ") if turn else line, 1)
         if words.startswith(("```", "~~~")) or not any(map(str.isalnum, words)):
             continue
-        return flatten(words, LABEL_LENGTH)
+        return flatten(f"{label}: {words}" if label and speaker_of(label) == "tool" else words, LABEL_LENGTH)
     return ""
 
 

@@ -6,20 +6,27 @@ import re
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_heads import FORGED
 
-_FORGED = late(r"^([ ]{0,3})(?=#{1,6}[ \t]+(?:User|Assistant|Compaction)[ \t]*(?:·|#|\(live|$))", re.MULTILINE)
-# Characters that the sanitizer removes and that could hide a forged heading; LF and tab are kept.
+# Characters that the sanitizer removes; LF and tab are kept.
 CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 
 
 def words_of(text: str) -> str:
-    """Returns words as a turn shows them: they cannot forge one of our headings, and no fence is left open."""
-    if CONTROLS.search(text):
-        text = sanitize_transcript_v2(text)
-    text = _FORGED.sub(r"\1\\", text.strip("\n"))
-    fence = _open_fence(text)
+    """Returns words as a turn shows them: they cannot forge a head, and no fence is left open.
+
+    What the sanitizer will remove could hide a head, or close a fence. Else it is left to it, which counts.
+    """
+    clean = sanitize_transcript_v2(text)
+    text = (FORGED.sub(r"\1\\", clean) if FORGED.search(clean) else text).strip("\n")
+    fence = _open_fence(clean)
     return f"{text}\n{fence}" if fence else text
+
+
+def indented(text: str) -> str:
+    """Returns what a tool said as it stands below the tool's head."""
+    return "\n".join(f"  {line}" if line.strip() else "" for line in text.split("\n"))
 
 
 def _open_fence(text: str) -> str:

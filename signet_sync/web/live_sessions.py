@@ -10,6 +10,7 @@ from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.text.turn_heads import label_of, speaker_of
 from signet_sync.web.markdown import Prose
 
 _CHARACTERS = 64_000
@@ -28,7 +29,8 @@ class Running(NamedTuple):
 class RunningTurn(NamedTuple):
     """A turn of a running session."""
 
-    role: str
+    speaker: str
+    label: str
     at: str
     prose: Prose
     shortened: bool
@@ -70,6 +72,10 @@ def turns_of(database: Database, agent_id: str, of: Sequence[LiveSession]) -> li
         if room <= 0:
             break
         words = turn.content[:room]
-        found.append(RunningTurn(turn.role, turn.at, Prose(words), len(words) < len(turn.content)))
+        found.append(
+            RunningTurn(
+                speaker_of(turn.role), label_of(turn.role), turn.at, Prose(words), len(words) < len(turn.content)
+            )
+        )
         room -= max(len(words), 1)
     return found[::-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,13 +10,10 @@ from typing import NamedTuple
 
 from signet_sync.text import chunking
 from signet_sync.text.chunking import ChunkSpan
-from signet_sync.text.digest.lines import Speaker, is_ours, turn_of
+from signet_sync.text.turn_heads import speaker_of
 from signet_sync.web.markdown import Prose, open_fence
 
 PART = 8_000  # tokens: about ten screens
-
-_WORD = re.compile(r"[^\W\d_]+")
-_DIVIDER = "***\n\n"
 
 
 class TurnView(NamedTuple):
@@ -26,7 +22,7 @@ class TurnView(NamedTuple):
     `line` is that of its heading, 0 if it has none.
     """
 
-    speaker: Speaker
+    speaker: str
     label: str
     at: int | None
     line: int
@@ -42,7 +38,6 @@ class Script:
     first: int
     begun: tuple[chunking.TurnStart, ...]
     parts: tuple[ChunkSpan, ...]
-    ours: bool
 
     def line_at(self, place: int) -> int:
         """Returns the line that contains a position."""
@@ -64,7 +59,7 @@ class Script:
 def cut(text: str, first: int = 1, *, spoken: bool) -> Script:
     """Splits a text into parts; `spoken`: it is a conversation."""
     begun = tuple(chunking.turns(text)) if spoken else ()
-    return Script(text, first, begun, tuple(chunking.pieces(text, PART, begun)), spoken and is_ours(text))
+    return Script(text, first, begun, tuple(chunking.pieces(text, PART, begun)))
 
 
 def read(script: Script, part: int) -> list[TurnView]:
@@ -92,24 +87,12 @@ def _turns(script: Script, piece: ChunkSpan) -> Iterator[TurnView]:
 
 
 def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: int) -> TurnView:
-    """Returns a turn between two positions, without its heading."""
-    head = turn.start + len(_DIVIDER) * script.text.startswith(_DIVIDER, turn.start)
-    head_end = script.text.find("\n", head, head + 1_000)
-    opening = script.text[head : head_end if head_end >= 0 else min(end, head + 1_000)]
-    heading = turn_of(opening, ours=script.ours)
-    if heading is None:
-        return TurnView("other", "", turn.at, 0, begin > turn.start, Prose(script.text[begin:end], line))
-    speaker, said = heading
-    label = speaker.capitalize() if speaker != "other" else _role(opening)
+    """Returns a turn between two positions, without its head."""
+    speaker = speaker_of(turn.label)
     if begin > turn.start:
         fence = open_fence(script.text[turn.start : begin].split("\n"))
-        return TurnView(speaker, label, turn.at, 0, True, Prose(script.text[begin:end], line, fence))
-    # Words may follow the label on the same line.
-    body = head + len(opening) - len(said)
-    inner = line + script.text.count("\n", begin, body)
-    return TurnView(speaker, label, turn.at, 0 if said else inner, False, Prose(script.text[body:end], inner))
-
-
-def _role(opening: str) -> str:
-    found = _WORD.search(opening)
-    return found[0].capitalize() if found else ""
+        return TurnView(speaker, turn.label, turn.at, 0, True, Prose(script.text[begin:end], line, fence))
+    inner = line + script.text.count("\n", begin, turn.words)
+    said = script.text[turn.words : end].removeprefix(" · ")
+    # Words may follow the head on the same line.
+    return TurnView(speaker, turn.label, turn.at, 0 if said[:1] not in ("", "\n") else inner, False, Prose(said, inner))

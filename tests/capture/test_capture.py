@@ -107,8 +107,8 @@ def test_nothing_new_writes_nothing(desk, talk, vault):
 
 
 @pytest.mark.parametrize(("lines", "remark"), [
-    (b"", "the file is empty"), (b"\n\n", "the file is empty"),
-    (b"no json\n{torn", "not a transcript: none of 2 lines is a JSON object"),
+    (b"", "the file is empty"), (b"\n" * 3_000, "nothing but blank lines in it"),
+    (b"no json\n{torn", "not a transcript: no JSON object in 2 lines"),
     (b'{"type": "mode", "mode": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
     (b'{"type": "future-2027", "words": "x"}\n', "no conversation in it: 1 record of bookkeeping only"),
 ])  # fmt: skip
@@ -195,9 +195,12 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
         text = "\n".join(segments(vault))
         for number, (_, kind, _) in enumerate(steps):
             word = {
-                "u": f"Said {number}.", "a": f"Answered {number}.", "c": f"`Bash` run {number}", "r": f"got {number}",
+                "u": f"Said {number}.", "a": f"Answered {number}.", "c": f"`run {number}`", "r": f"got {number}",
             }  # fmt: skip
-            assert [line.strip(" -") for line in text.splitlines()].count(word[kind]) == 1, (word[kind], text)
+            assert [line.rpartition(" · ")[2].strip() for line in text.splitlines()].count(word[kind]) == 1, (
+                word[kind],
+                text,
+            )
 
 
 RAW = "<analysis>\nHm.\n</analysis>\n\n<summary>\nLantern bounds its retries.\n\n\nNext: log them.\n</summary>"

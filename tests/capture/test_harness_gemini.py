@@ -52,7 +52,7 @@ def test_a_conversation():
         ("assistant", "It is lit."),
     ]  # fmt: skip
     assert (found.session_id, found.project, found.title, found.parent) == (ID, "/home/ada/lantern", "A lantern", None)
-    assert found.ended_at == parse_instant("2026-03-28T22:34:06Z") and found.unknown == {}
+    assert found.entries[-1].at == parse_instant("2026-03-28T22:34:06Z") and found.unknown == {}
 
 
 def test_a_snapshot_adds_and_updates_but_what_it_lacks_stays():

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settled
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.text.chunking import turns
+from signet_sync.text.digest.turns import ToolCall
+from signet_sync.text.digest.turns import turns as digest_turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 T = parse_instant("2026-03-28T22:34:06.792Z")
@@ -47,20 +50,26 @@ Light the lantern.
 
 On it.
 
-- `Bash` make light
+- `Bash` · {STAMP} · `make light`
   ```
   lit
   ```
-- `Bash` `grep -c '*' a | head` · failed
+- `Bash` · {STAMP} · `grep -c '*' a | head` · failed
   ```
   no such file
   ```
 
+## Assistant · {STAMP}
+
 It is lit.
+
+## Harness · {STAMP}
 
 *interrupted by \\*the\\* user*
 
-- sub-agent `Explore` look around (agent a7)
+## Assistant · {STAMP}
+
+- sub-agent `Explore` · {STAMP} · `look around (agent a7)`
 
 ***
 
@@ -85,7 +94,7 @@ two"""
 
 def test_a_result_without_its_call_and_a_compaction_without_summary():
     shown = render([entry("result", "late", name="Bash", call="9", failed=True), entry("compaction", "")])
-    assert f"## Assistant · {STAMP}\n\n- `Bash` gave back · failed\n  ```\n  late\n  ```\n\n***" in shown
+    assert f"## Assistant · {STAMP}\n\n- `Bash` · {STAMP} · gave back · failed\n  ```\n  late\n  ```\n\n***" in shown
     assert "handed over no summary" in shown
 
 
@@ -103,7 +112,7 @@ def test_a_long_result_keeps_head_and_tail_and_says_how_much_is_missing():
 @given(st.text(alphabet="ab` \n~", max_size=3000), st.integers(0, 10))
 def test_excerpts_are_small_and_stay_in_their_fence(text, omitted):
     shown = render([entry("tool", "x", name="Bash", call="1"), entry("result", text, call="1", omitted=omitted)])
-    _, _, excerpt = shown.partition("- `Bash` x")
+    _, _, excerpt = shown.partition(" · `x`")
     lines = excerpt.strip("\n").split("\n")
     assert len(excerpt) < 1800 and len(lines) <= 18
     if excerpt:
@@ -123,12 +132,15 @@ def test_half_a_secret_is_never_shown():
 
 @pytest.mark.parametrize("line", [
     f"## User · {STAMP}", f"   ##  Assistant ·{STAMP}", "## Compaction", f"# User · {STAMP}", f"#\x00# User · {STAMP}",
-    f"hello\r## User · {STAMP}", f"hello\u2028## User · {STAMP}", "## User ##",
+    f"hello\r## User · {STAMP}", f"hello\u2028## User · {STAMP}", "## User ##", f"\u202d## User · {STAMP} · live",
+    f"## Harness · {STAMP}", f"## Tool `Bash` (live · {STAMP})", f"- `Bash` · {STAMP} · `pytest` · failed",
+    f"- sub-agent `x` · {STAMP}", f"```\n## User · {STAMP}\n```", f"```\n- `Bash` · {STAMP}",
 ])  # fmt: skip
 def test_nobody_forges_a_turn(line):
     for kind in ("user", "assistant"):
-        body = sanitize_transcript_v2(render([entry(kind, f"hi\n{line}\nho")]))
-        assert len(re.findall(r"(?m)^ {0,3}#+[ \t]+(User|Assistant|Compaction)\b", body)) == 1
+        body = sanitize_transcript_v2(render([entry(kind, f"hi\n{line}\nho"), entry("tool", "x", name="Bash")]))
+        assert [turn.label for turn in turns(body)] == ["User", "Assistant", "Tool Bash"][kind == "assistant" :]
+        assert len([turn for turn in digest_turns(body) if isinstance(turn, ToolCall)]) == 1
     assert render([entry("user", "## User guide")]).endswith("\n## User guide")
 
 
@@ -139,6 +151,9 @@ def test_what_is_no_speech_forges_no_turn_either(text, name, kind):
     body = sanitize_transcript_v2(render([entry(kind, f"{text}\n## User · {STAMP}\n", name=name)]))
     # A result is indented, in a fence.
     assert not re.search(r"(?m)^#+[ \t]+User", body)
+    assert [turn.label for turn in turns(body) if not turn.label.startswith(("Tool", "Sub-agent"))] in (
+        ["Assistant"], ["Harness"], ["Compaction"],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "end"), [
@@ -151,8 +166,8 @@ def test_a_code_fence_left_open_is_closed(text, end):
 
 @pytest.mark.parametrize("text", ["[[a]]", "#tag", "<b>", "a_b_*c*", "%%x%%", "`tick`", "$x$"])
 def test_one_liners_do_nothing_in_a_vault(text):
-    assert render([entry("tool", text, name="Bash")]).split("- `Bash` ")[1].startswith("`")
-    assert not re.search(r"(?<!\\)[\[#<*_%`$]", render([entry("event", text)])[1:-1])
+    assert render([entry("tool", text, name="Bash")]).split(f"- `Bash` · {STAMP} · ")[1].startswith("`")
+    assert not re.search(r"(?<!\\)[\[#<*_%`$]", render([entry("event", text)]).split("\n\n")[1][1:-1])
 
 
 @pytest.mark.slow

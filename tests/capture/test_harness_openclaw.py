@@ -54,7 +54,7 @@ def test_a_session_with_a_tool():
     assert (conversation.harness, conversation.session_id, conversation.project) == (
         "openclaw", "0b7e", "/home/u/lantern",
     )  # fmt: skip
-    assert (conversation.started_at, conversation.ended_at) == (parse_instant(at(1)), parse_instant(at(4)))
+    assert (conversation.entries[0].at, conversation.entries[-1].at) == (parse_instant(at(1)), parse_instant(at(4)))
     assert conversation.turns == 3 and not conversation.damaged and not conversation.unknown
 
 

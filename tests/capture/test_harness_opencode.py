@@ -60,7 +60,7 @@ def test_a_session_with_a_tool():
     assert (conversation.session_id, conversation.project, conversation.title) == (
         "ses_1", "/home/u/lantern", "Lamp oil",
     )  # fmt: skip
-    assert (conversation.started_at, conversation.ended_at) == (2_000_000, 4_000_000)
+    assert (conversation.entries[0].at, conversation.entries[-1].at) == (2_000_000, 4_000_000)
     assert not conversation.unknown and not conversation.damaged and not conversation.parent
 
 

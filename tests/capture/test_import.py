@@ -102,17 +102,126 @@ def test_a_path_is_a_file_a_folder_or_in_the_home_folder(vault, home, tmp_path):
 
 def test_some_failed(vault, home):
     made = talks(store(home), 4)
-    made[1].path.write_text(made[1].path.read_text().replace("2026-", "9998-"))
+    import_(vault, "claude-code", made[1].path)
+    assert vault.call("remove", made[1].session, "--yes", "--reason", "wrong").code == 0
+    made[1].exchange(9)
     made[2].path.write_text("no json\n")
     for talk in made:
         talk.idle()
     done = import_(vault, "claude-code", code=1)
     assert done["sessions"] == 2
-    assert len(done["failed"]) == 1 and made[1].path.name in done["failed"][0] and "future" in done["failed"][0]
+    assert len(done["failed"]) == 1 and made[1].path.name in done["failed"][0] and "removed" in done["failed"][0]
     assert [entry["path"] for entry in done["nothing"]] == [str(made[2].path)]
     assert import_(vault, "claude-code")["failed"] == []
     text = vault.call("import", "claude-code", "--again")
     assert text.code == 1 and "failed" in text.err
+
+
+def test_every_file_is_taken_or_named_with_its_reason(vault, home):
+    """What has been read says again why nothing of it is kept."""
+    folder = store(home)
+    (talk,) = talks(folder, 1)
+    (folder / "link.jsonl").symlink_to(talk.path)
+    names = {"empty.jsonl": b"", "blank.jsonl": b" \n" * 1500, "notes.md": b"x", "x/subagents/agent-1.jsonl": b"{}\n"}
+    names |= {"other.jsonl": b'{"type": "mode"}\n'}
+    for name, content in names.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        os.utime(folder / name, (1.7e9, 1.7e9))
+    reasons = {
+        "link.jsonl": "it is a link", "empty.jsonl": "the file is empty",
+        "blank.jsonl": "nothing but blank lines in it",
+        "notes.md": "no transcript by its name", "agent-1.jsonl": "a sub-agent's file: it is part of another session",
+        "other.jsonl": "no conversation in it: 1 record of bookkeeping only",
+    }  # fmt: skip
+    for _ in range(2):
+        told = {Path(one["path"]).name: one["reason"] for one in import_(vault, "claude-code")["nothing"]}
+        assert {name: told[name] for name in reasons} == reasons and set(told) <= {*reasons, talk.path.name}
+    shown = vault.call("import", "claude-code").out
+    assert all(f"{name}\n" in shown or f"{name}: " in shown for name in reasons)
+    assert all(reason.partition(":")[0] in shown for reason in reasons.values()) and talk.path.name not in shown
+
+
+@pytest.mark.parametrize(("harness", "records", "day", "project"), [
+    ("codex", [
+        {"id": "0a1b2c3d-0000-4000-8000-00000000c0de", "timestamp": "2025-09-10T18:58:38.331Z", "instructions": None},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text":
+         "<environment_context>\n  <cwd>/home/u/x</cwd>\n</environment_context>"}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Why zebrafish?"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "For stripes."}]},
+     ], "2025-09-10", "/home/u/x"),
+    ("codex", [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text":
+         "<environment_context>\nCurrent working directory: /home/u/x\nx\n</environment_context>"}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Why zebrafish?"}]},
+     ], "2025-08-01", "/home/u/x"),
+    ("claude-code", [
+        {"type": "user", "uuid": "1", "sessionId": "s-1", "cwd": "/home/u/x", "message": {"content": "Why zebrafish?"}},
+     ], "2026-03-20", "/home/u/x"),
+    ("gemini", [
+        {"sessionId": "s-1", "startTime": "2025-10-01T10:00:00.000Z", "directories": ["/home/u/x"]},
+        {"id": "1", "type": "user", "content": "Why zebrafish?"},
+     ], "2025-10-01", "/home/u/x"),
+    ("openclaw", [
+        {"type": "session", "id": "s-1", "timestamp": "2025-11-01T10:00:00.000Z", "cwd": "/home/u/x"},
+        {"type": "message", "message": {"role": "user", "content": "Why zebrafish?"}},
+     ], "2025-11-01", "/home/u/x"),
+])  # fmt: skip
+def test_records_without_times_are_of_the_header_else_the_name_else_the_file(
+    vault, tmp_path, harness, records, day, project
+):
+    named = {"codex": "rollout-2025-08-01T10-00-00-12345678-0000-4000-8000-000000000000"}
+    path = tmp_path / f"{named.get(harness, 's-1')}.jsonl"
+
+    def write(*more):
+        path.write_text("".join(f"{json.dumps(record)}\n" for record in (*records, *more)))
+        os.utime(path, (1_774_000_000 + 86_400 * len(more), 1_774_000_000 + 86_400 * len(more)))
+
+    write()
+    assert import_(vault, harness, path)["sessions"] == 1
+    (manifest,) = written(vault, "manifest")
+    head = fields(vault, manifest)
+    assert (head["captured_at"][:10], head["project"]) == (day, project)
+    # It grows, and the file's time with it: only what is new is written.
+    write(records[-1] | {"uuid": "2", "id": "2"} | {"type": records[-1]["type"]})
+    import_(vault, harness, path)
+    assert sum(text.count("zebrafish") for text in segments(vault)) <= 2
+    write(records[-1] | {"uuid": "2", "id": "2"} | {"type": records[-1]["type"]})
+    assert import_(vault, harness, path, "--again")["segments"] == []
+    sound(vault)
+
+
+def test_a_record_that_is_dated_ahead_is_left_out_of_the_order(vault, home):
+    (talk,) = talks(store(home), 1)
+    talk.user("Does the zebrafish swim?", 50)
+    talk.user("And the heron?", 60)
+    lines = talk.path.read_text().replace("2026-03-20T10:00:50", "2199-03-20T10:00:50")
+    assert "2199" in lines
+    talk.path.write_text(lines)
+    talk.idle()
+    done = import_(vault, "claude-code")
+    assert (done["sessions"], done["failed"]) == (1, []) and vault.hits("zebrafish")
+    (path,) = written(vault, "transcript")
+    assert fields(vault, path)["ended_at"].startswith("2026-03-20T10:01:00")
+    sound(vault)
+
+
+@pytest.mark.parametrize("ending", ["reset", "deleted"])
+def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home, ending):
+    folder = home / ".openclaw/agents/main/sessions"
+    folder.mkdir(parents=True)
+    path = folder / "857e1708-0000-4000-8000-000000000000.jsonl"
+    path.write_text(spoken("openclaw", path.stem, "/home/u/x"))
+    os.utime(path, (1.7e9, 1.7e9))
+    assert import_(vault, "openclaw")["sessions"] == 1
+    path.rename(f"{path}.{ending}.2026-03-28T10-00-00.000Z")
+    other = folder / f"{'9' * 8}{path.name[8:]}.{ending}.2026-03-29T10-00-00.000Z"
+    other.write_text(spoken("openclaw", f"{'9' * 8}{path.stem[8:]}", "/home/u/x"))
+    os.utime(other, (1.7e9, 1.7e9))
+    done = import_(vault, "openclaw")
+    assert (done["transcripts"], done["sessions"]) == (2, 1)
+    assert import_(vault, "openclaw", other, "--again")["segments"] == []
+    sound(vault)
 
 
 def test_whose_they_are(vault, home):

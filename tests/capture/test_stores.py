@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from signet_sync.capture.harnesses.jsonl import TOO_LONG
 from signet_sync.capture.stores import files as stores_files
 from signet_sync.capture.stores.transcripts import HARNESSES, installed, lines, opencode_session, sources
 from signet_sync.errors import HarnessError, UsageError
@@ -191,12 +192,12 @@ def test_lines_are_the_same_whatever_the_chunks(home, monkeypatch, chunk):
 
 
 @pytest.mark.parametrize("tail", [b"\nafter\n", b""])
-def test_a_line_beyond_the_limit_is_passed_over(home, monkeypatch, tail):
+def test_a_line_beyond_the_limit_is_damage(home, monkeypatch, tail):
     monkeypatch.setattr(stores_files, "LINE_LIMIT", 1000)
     monkeypatch.setattr(stores_files, "CHUNK", 64)
     path = home / "x.jsonl"
     path.write_bytes(b"before\n" + b"x" * 5000 + tail)
-    assert list(lines(str(path))) == [b"before\n", *([b"after\n"] if tail else [])]
+    assert list(lines(str(path))) == [b"before\n", TOO_LONG, *([b"after\n"] if tail else [])]
 
 
 def test_a_large_file_never_stands_in_memory(home):

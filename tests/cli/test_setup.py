@@ -78,7 +78,7 @@ def test_a_dry_run_says_all_of_it_and_writes_nothing(machine: Path) -> None:
     before = tree(machine)
     answer = call("setup", "--dry-run")
     assert answer.code == 0, answer
-    for words in ("would create", "would connect claude-code", "import 1 past session (claude-code 1)", "nothing was"):
+    for words in ("would create", "would connect claude-code", "import 1 transcript (claude-code 1)", "nothing was"):
         assert words in answer.out
     assert tree(machine) == before and not Path(os.environ["SIGNET_STATE"]).exists()
 
@@ -226,7 +226,7 @@ def test_from_an_empty_home_to_the_first_context(machine: Path) -> None:
     code, shown, answers = answered("   ", "setup")
     assert code == 0, shown
     assert answers <= 3 and "Traceback" not in shown
-    assert "Connect claude-code?" in shown and "Import 1 past session" in shown and "next:" in shown
+    assert "Connect claude-code?" in shown and "Import 1 transcript" in shown and "next:" in shown
     vault = Vault(machine / ".agents")
 
     settings = json.loads((machine / ".claude/settings.json").read_text())

@@ -21,8 +21,8 @@ The price rounding in cart.py is wrong: 2.675 becomes 2.67.
 
 ## Assistant · 2026-03-28T09:20:00.000Z
 
-- `Edit` /home/ada/code/lantern/cart.py
-- `Bash` pytest -q
+- `Edit` · 2026-03-28T22:34:06.792Z · /home/ada/code/lantern/cart.py
+- `Bash` · 2026-03-28T22:34:06.792Z · pytest -q
   ```
   12 passed
   ```
@@ -42,7 +42,7 @@ Please also export the invoices as CSV.
 
 ## Assistant · 2026-03-28T11:20:00.000Z
 
-- `Write` /home/ada/code/lantern/export.py
+- `Write` · 2026-03-28T22:34:06.792Z · /home/ada/code/lantern/export.py
 
 The new command in export.py writes invoices as CSV with one row per line item.
 """

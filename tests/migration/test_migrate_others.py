@@ -103,11 +103,11 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(
     place = SOURCES["openclaw-memory"].lay(tmp_path / "theirs")
     add, written = memories.store, list[str]()
 
-    def cut_off(*given: Any) -> Any:
+    def cut_off(*given: Any, **options: Any) -> Any:
         if len(written) == 3:
             raise KeyboardInterrupt
         written.append(given[1].id)
-        return add(*given)
+        return add(*given, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(writer, "BATCH", 2)
@@ -182,6 +182,51 @@ def test_no_row_of_a_table_and_no_list_of_hashtags_is_a_memory(vault: Vault, tmp
     found = {one.text for one in remembered(vault)}
     assert {"note: The lamp smokes #ops", "Tags: The wick is short"} <= found
     assert [text for text in found if "ashtags" in text or "|" in text or "#a" in text or "#blocked" in text] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("- Trimmed the wick", 1), ("The lamp smokes at dusk.", 1), ("- **Lamp:** smokes at dusk", 1),
+        ("- **Lit** the [lamp](https://x.example/y) at dusk", 1), ("ランプは煙を出します", 1),
+        ("**The lamp smokes at dusk.**", 1),
+        ("**Relevant Hashtags**", 0), ("Relevant Hashtags:\n#lamp #wick", 0), ("**Relevant Hashtags**\n#lamp #wick", 0),
+        ("- Relevant Hashtags: lamp, wick, oil", 0), ("- **Session ID**: 5e551001-0000-4000-8000-000000000001", 0),
+        ("- Which lamp smokes at dusk?", 0), ("- [What the lamp does](https://x.example/the-lamp-at-dusk)", 0),
+        ("![The lamp at dusk](a/b/c.png)", 0), ("```\nlight the lamp now\n```", 0), ("- wick", 0),
+        ("- https://x.example/the-lamp-at-dusk", 0), ("### What the lamp does at dusk", 0),
+        ("user: please light the lamp now\n\nassistant: The lamp is lit now.\n\nIt burns well.", 0),
+    ],
+)  # fmt: skip
+def test_of_openclaws_notes_only_what_they_state_comes(vault: Vault, tmp_path: Path, said: str, stated: int) -> None:
+    claw = _folder(tmp_path / "claw")
+    (claw / "memory").mkdir()
+    (claw / "memory/2026-03-01.md").write_text(f"# Day\n\n## Blockers\n\n{said}\n\n## End\n\n- Nothing more happened\n")
+    done = migrate(vault, "openclaw-memory", claw)
+    assert counted(done, "brought") == stated + 1
+    assert counted(done, "brought") + counted(done, "left") == counted(done, "rows")
+
+
+def test_a_memory_costs_the_same_however_many_come(vault: Vault, tmp_path: Path) -> None:
+    """Statements of SQL for so many memories in several batches, and for four times as many."""
+
+    def cost(name: str, count: int) -> int:
+        claw = _folder(tmp_path / name)
+        (claw / "MEMORY.md").write_text("".join(f"- The {name} lamp {n} smokes at dusk\n" for n in range(count)))
+        calls, real = [0], Database.execute
+
+        def execute(self: Database, *given: Any) -> Any:
+            calls[0] += 1
+            return real(self, *given)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Database, "execute", execute)
+            patch.setattr(writer, "BATCH", 50)
+            assert counted(migrate(vault, "openclaw-memory", claw), "brought") == count
+        return calls[0]
+
+    few = cost("north", 100)
+    assert cost("south", 400) <= 4.4 * few
 
 
 def test_a_table_without_bars_at_its_ends_is_left(vault: Vault, tmp_path: Path) -> None:
@@ -425,9 +470,9 @@ def test_any_markdown_is_read(text: str) -> None:
 )
 def test_no_word_of_a_note_is_lost(lines: list[tuple[str, str]]) -> None:
     body = "\n".join(mark + word for mark, word in lines)
-    assert sorted(word for piece in openclaw_memory.pieces(body) for word in piece.split() if word.isalpha()) == sorted(
-        word for _, word in lines
-    )
+    assert sorted(
+        word for piece in openclaw_memory.pieces(body) for word in piece.whole.split() if word.isalpha()
+    ) == sorted(word for _, word in lines)
 
 
 ROWS = st.lists(

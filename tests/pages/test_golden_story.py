@@ -104,7 +104,7 @@ STORY: tuple[tuple[int, str, str, str, Said], ...] = (
 def document(number: int, hour: str, harness: str, project: str, said: Said) -> Mapping[str, Any]:
     """The input of `session end`."""
     shown = {
-        "u": "## User · {}\n\n{}", "a": "## Assistant · {}\n\n{}", "e": "## Assistant · {}\n\n- `Edit` {}",
+        "u": "## User · {}\n\n{}", "a": "## Assistant · {}\n\n{}", "e": "- `Edit` · {} · `{}`",
     }  # fmt: skip
     turns = [shown[kind].format(f"{hour}:{5 + minute:02d}:00.000Z", text) for minute, (kind, text) in enumerate(said)]
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -36,9 +37,10 @@ from signet_sync.recall.rank import (
     weights,
     why,
 )
-from signet_sync.recall.snippets import LONGEST_TURN, SNIPPET, label_with_snippet, speaker
+from signet_sync.recall.snippets import LONGEST_TURN, SNIPPET, label_with_snippet, snippet
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
+from signet_sync.text.chunking import speaker_at, turns
 from signet_sync.text.word_forms import folded, inflections, stem_of
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
@@ -173,12 +175,12 @@ def test_a_text_full_of_the_words_is_looked_through_in_time_that_grows_with_it()
 
 def test_who_said_it():
     text = "## User · 2026-03-28T10:00:00.000Z\n\nWhy?\n\n## Assistant · 2026-03-28T10:00:05.000Z\n\nBecause.\n"
-    assert speaker(text, text.index("Why")) == "User"
-    assert speaker(text, text.index("Because")) == "Assistant"
-    theirs = "User: why does it wait?\nAssistant: for the broker"
-    assert speaker(theirs, theirs.index("wait")) == "User"
-    assert speaker(theirs, theirs.index("broker")) == "Assistant"
-    assert speaker("no turns here", 3) == ""
+    theirs = "User: why does it wait?\nAssistant: for the broker\nTool: none is up"
+    for talk, said in ((text, "Why?"), (text, "Because."), (theirs, "wait"), (theirs, "broker"), (theirs, "none")):
+        who = {"Why?": "User", "wait": "User", "none": "Tool"}.get(said, "Assistant")
+        assert speaker_at(list(turns(talk)), talk.index(said)) == who
+        assert re.match(f"{who}: .*{re.escape(said)}", snippet(talk, "", said.strip("?."), spoken=True))
+    assert speaker_at(list(turns("no turns here")), 3) == ""
 
 
 def turns_of(*said):
@@ -188,8 +190,8 @@ def turns_of(*said):
 
 def shown_of(query, content):
     asked = read(query)
-    found = best_turns(content, PassageFinder(asked.terms, [1.0] * len(asked.terms)))
-    return [turn.text.partition("\n\n")[2].strip() for turn in found]
+    found = best_turns(content, list(turns(content)), PassageFinder(asked.terms, [1.0] * len(asked.terms)))
+    return [turn.text.strip() for turn in found]
 
 
 def test_of_a_transcript_the_best_turns_are_shown_in_their_order():

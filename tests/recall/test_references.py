@@ -25,7 +25,7 @@ from signet_sync.sync.store.bodies import text_of
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "vaults" / "signet-small"
 HANDLE = re.compile(r" (\^(?:m-[a-z2-7]{12}|[a-z]-[a-z2-7]{6}))$")
-_PLAIN = re.compile(r"\[The [^\n]*\]$")
+_PLAIN = re.compile(r"\[The [^\n]*\]$|\A\[\w+ goes on\]\n\n")
 
 
 def lines_of(page: str) -> list[str]:
@@ -52,7 +52,7 @@ def has_transcript(database: Database, agent: str, token: str | None, session: s
 
 
 def shown(text: str) -> str:
-    """What is shown of an artifact, without the notice that there is more."""
+    """What is shown of an artifact, without the notices that there is more."""
     return _PLAIN.sub("", text).rstrip("\n").removesuffix("…")
 
 

@@ -44,11 +44,11 @@ Look at **src/queue.py**, then [[{before}|the session before]].
 
 ## Assistant · 2026-03-28T09:00:05.000Z
 
-- `Read` `src/queue.py`
+- `Read` · 2026-03-28T22:34:06.792Z · `src/queue.py`
   ```
   def retry(): ...
   ```
-- `Bash` `pytest -q` · failed
+- `Bash` · 2026-03-28T22:34:06.792Z · `pytest -q` · failed
   ```
   1 failed
   ```
@@ -77,7 +77,8 @@ def fill(vault: Vault) -> None:
     vault.put(made.transcript(**when, body="\n\n".join([*turns, "User: " + "x" * 70_000])))
     evil: dict[str, Any] = {"session_id": EVIL, "project": f"/home/{HOSTILE}", "harness": HOSTILE}
     said = f"{HOSTILE}\n\n- {HOSTILE}\n\n| {HOSTILE} |\n|---|\n| {HOSTILE} |\n\n> {HOSTILE}\n\n"
-    ours = f"## User · 2026-03-19T09:00:00.000Z\n\n{said}- `Bash` `{HOSTILE}`\n  ```\n  {HOSTILE}\n  ```\n"
+    at = "2026-03-19T09:00:00.000Z"
+    ours = f"## User · {at}\n\n{said}- `Bash` · {at} · `{HOSTILE}`\n  ```\n  {HOSTILE}\n  ```\n"
     body = f"# {said}## Decisions\n\n- We decided {HOSTILE} in src/queue.py.\n\n```{HOSTILE}\n{HOSTILE}\n"
     evil["captured_at"] = "2026-03-19T10:00:00.000Z"
     sentence = f"In lantern {HOSTILE} bounded the retry loop of src/queue.py so that it ends at last here."
@@ -239,10 +240,11 @@ def test_a_session_is_read_segment_by_segment(vault: Vault, browser: TestClient)
 
 def test_turns_tools_and_code_are_told_apart(vault: Vault) -> None:
     transcript = opened(vault, RESUMED).data["shown"][-1]
-    user, assistant = transcript.turns
-    assert (user.label, assistant.label) == ("User", "Assistant")
-    shown = html_of(assistant.prose)
-    assert [tag in shown for tag in ("<code>Read</code>", "<code>Bash</code>", "<ul>", "<pre")] == [True] * 4
+    labels = [turn.label for turn in transcript.turns]
+    assert labels == ["User", "Assistant", "Tool Read", "Tool Bash", "Assistant"]
+    _, _, _, bash, assistant = transcript.turns
+    assert "<code>pytest -q</code>" in html_of(bash.prose) and "1 failed" in html_of(bash.prose)
+    assert "<ol>" in html_of(assistant.prose)
 
 
 def test_a_line_of_evidence_is_where_the_link_leads(vault: Vault, browser: TestClient) -> None:
@@ -425,7 +427,8 @@ def test_no_line_keeps_the_reader_busy() -> None:
 
 PIECES = [
     "word", "# ", "- ", "1. ", "> ", "```", "~~~", "| a | b", "|---|---|", "**", "*", "_", "`", "[[", "]]", "[", "](x)",
-    "!", "\\", "***", "  ", "\n", "\n\n", "User: ", "## User · 2026-03-28T09:00:00.000Z\n", "- `Bash` `ls`",
+    "!", "\\", "***", "  ", "\n", "\n\n", "User: ", "## User · 2026-03-28T09:00:00.000Z\n",
+    "- `Bash` · 2026-03-28T09:00:00.000Z · `ls`",
 ]  # fmt: skip
 
 

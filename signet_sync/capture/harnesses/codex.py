@@ -68,6 +68,8 @@ _SHELL = Tags("command", "result")
 # The header that the harness puts above a command's output for the model.
 _OUTPUT_HEAD = late(r"(?=Chunk ID: |Exit code: |Wall time: |Process )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
 _EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
+# What the first versions say of their folder, in the user's name.
+_FOLDER = late(r"\A\s*<environment_context>\s*(?:<cwd>|Current working directory: )([^<\n]+)")
 _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 
 
@@ -90,7 +92,7 @@ class _CodexReader:
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
         self.session_id = self.title = self.project = self.origin = ""
-        self.began = NO_TIME
+        self.began = self.begins = NO_TIME
         self.parent: str | None = None
         self.headless = False
 
@@ -126,6 +128,7 @@ class _CodexReader:
         self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
         self.project = text_of(meta.get("cwd")) or self.project
         self.headless = meta.get("source") in ("exec", "mcp")
+        self.begins = time_of(meta.get("timestamp"))
         origin = mapping_of(meta.get("source"))
         if "subagent" in origin or meta.get("thread_source") == "subagent":
             spawn = mapping_of(mapping_of(origin.get("subagent")).get("thread_spawn"))
@@ -154,6 +157,10 @@ class _CodexReader:
         if role == "assistant":
             found = [TranscriptEntry("assistant", at, text) for text in [joined(_texts(item.get("content")))] if text]
         elif role == "user":
+            if not self.project and (
+                folder := next(filter(None, map(_FOLDER.search, _texts(item.get("content")))), None)
+            ):
+                self.project = folder[1].strip()
             found = list(_words(_own_texts(item), at))
         else:
             return
@@ -256,6 +263,7 @@ class _CodexReader:
             unknown=self.unknown,
             title=self.title,
             parent=self.parent,
+            begins=self.begins,
         )
         until = self.began + FORK_US if self.origin else NO_TIME
         return replace(found, origin=self.origin, copied_until=until, headless=self.headless)

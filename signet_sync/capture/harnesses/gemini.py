@@ -11,6 +11,7 @@ from typing import Any
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
+    NO_TIME,
     UNNAMED,
     Conversation,
     TranscriptEntry,
@@ -98,6 +99,7 @@ class _GeminiReader:
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
         self.session_id = self.title = self.project = ""
+        self.begins = NO_TIME
         self.seen = 0
         self.parent: str | None = None
 
@@ -117,6 +119,7 @@ class _GeminiReader:
         """Applies metadata and perhaps a snapshot of messages, which adds and updates but removes none."""
         self.session_id = self.session_id or text_of(values.get("sessionId"))
         self.title = one_line(text_of(values.get("summary"))) or self.title
+        self.begins = max(self.begins, time_of(values.get("startTime")))
         self.project = self.project or next((d for d in items_of(values.get("directories")) if text_of(d)), "")
         if values.get("kind") == "subagent":
             self.parent = text_of(values.get("parentSessionId")) or UNNAMED
@@ -223,6 +226,7 @@ class _GeminiReader:
             unknown=self.unknown,
             title=self.title,
             parent=self.parent,
+            begins=self.begins,
         )
 
     def _entries(self, message: _Message) -> Iterator[TranscriptEntry]:

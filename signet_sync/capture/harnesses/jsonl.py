@@ -6,24 +6,30 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+# What a line is replaced by that is longer than 64 MiB.
+TOO_LONG = b"(too long)\n"
+
 
 class JsonLines:
     """Iterating yields the objects, line by line, and counts what could not be read.
 
     `read` counts the objects; `damaged` counts the lines without one (no JSON, nested too deep, another kind of value),
     except the last line: that sets `torn`, because a running session may be in the middle of writing it. Invalid UTF-8
-    becomes U+FFFD. No input raises.
+    becomes U+FFFD. `blank` counts the lines without a character, `too_long` those that were too long to read. No input
+    raises.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._lines = lines
-        self.read = self.damaged = 0
+        self.read = self.damaged = self.blank = self.too_long = 0
         self.torn = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for line in self._lines:
             if line.isspace() or not line:
+                self.blank += 1
                 continue
+            self.too_long += line == TOO_LONG
             record = parsed(line)
             self.damaged += self.torn
             self.torn = record is None

@@ -6,51 +6,55 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from signet_sync.capture.harnesses.records import TranscriptEntry
+from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
 from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.turn_words import CONTROLS, words_of
+from signet_sync.text.turn_heads import HEAD, tool_name
+from signet_sync.text.turn_words import CONTROLS, indented, words_of
 
 # How much of a tool's result is shown; of a longer result the beginning and the end.
 HEAD_LINES, TAIL_LINES = 10, 5
 HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
-_SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction"}
-# Text that Markdown and Obsidian leave as it is: it cannot become emphasis, tag, link, comment or HTML.
-_PLAIN = late(r"[\w ./:=@,+()-]*", re.ASCII)
+_SPEAKERS = {"user": "User", "assistant": "Assistant", "event": "Harness", "compaction": "Compaction"}
+_REPEATED = ("user", "compaction")  # each turn of them has its own head
+_ITEMS = ("tool", "subagent", "result")
 _SPECIAL = late(r"([\\*_`\[\]<>#~|%$=])")
 _TICKS = late("`+")
-_FIRST_HEADING = late(rf"^## (?:{'|'.join(_SPEAKERS.values())}) · (\S+)$", re.MULTILINE)
+_FIRST_HEAD = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 
 
 def render(entries: Sequence[TranscriptEntry]) -> str:
     """Renders the entries as Markdown, unsanitized except for results that had to be cut.
 
-    A heading `## User · <time>` opens each turn of the user and each run of turns of the assistant; words are kept as
-    they are. Tool calls and sub-agents are list items, with their results below them if these are among the entries,
-    else below an item of their own. A line of a turn that looks like one of our headings gets a backslash, and a code
-    fence that a turn leaves open is closed.
+    Each turn has a head (`text.turn_heads`), but turns of the assistant or of the harness that follow each other have
+    one. The words are kept as they are, except for lines that look like heads and code fences that are left open. Calls
+    of tools and sub-agents have their results below them if these are among the entries, else results have a head.
     """
     answers, answered = _answers(entries)
     blocks: list[str] = []
-    speaker, in_list = "", False
+    speaker = ""
     for place, entry in enumerate(entries):
         if place in answered:
             continue
-        heading = _heading(entry, speaker)
-        speaker = _speaker(entry) or speaker
-        if heading:
-            blocks.append(heading)
-        item = entry.kind in ("tool", "subagent", "result")
-        text = _item(entry, answers.get(place, ())) if item else _block(entry)
-        if item and in_list and not heading:
-            blocks[-1] += "\n" + text
-        elif text:
-            blocks.append(text)
-        in_list = item
+        if entry.kind in _ITEMS:
+            text = _item(entry, answers.get(place, ()))
+            if speaker == "tool":
+                blocks[-1] += "\n" + text
+            else:
+                # Else it would stand in the person's section.
+                blocks += [text] if speaker == "assistant" else [_heading("assistant", entry.at), text]
+            speaker = "tool"
+            continue
+        text = _block(entry)
+        if text or entry.kind in _REPEATED:
+            if entry.kind in _REPEATED or entry.kind != speaker:
+                blocks.append(_heading(entry.kind, entry.at))
+            blocks += [text] if text else []
+            speaker = entry.kind
     return "\n\n".join(blocks)
 
 
@@ -83,20 +87,10 @@ def behind(entries: Sequence[TranscriptEntry], text: str) -> tuple[TranscriptEnt
 # ── turns ──
 
 
-def _speaker(entry: TranscriptEntry) -> str:
-    if entry.kind == "event":
-        return ""
-    return _SPEAKERS.get(entry.kind, "Assistant")
-
-
-def _heading(entry: TranscriptEntry, speaker: str) -> str:
-    """Returns the heading before an entry, if any: each turn of the user has one, and each change of speaker."""
-    own = _speaker(entry)
-    if not own or (own == speaker and entry.kind not in ("user", "compaction")):
-        return ""
+def _heading(kind: EntryKind, at: int) -> str:
     # Asterisks, not dashes: dashes would turn the line above into a heading, or start frontmatter.
-    divider = "***\n\n" if entry.kind == "compaction" else ""
-    return f"{divider}## {own} · {iso(entry.at)}"
+    divider = "***\n\n" if kind == "compaction" else ""
+    return f"{divider}## {_SPEAKERS[kind]} · {iso(at)}"
 
 
 def _block(entry: TranscriptEntry) -> str:
@@ -137,13 +131,11 @@ def _item(entry: TranscriptEntry, results: Iterable[TranscriptEntry]) -> str:
 
 
 def _call_line(entry: TranscriptEntry) -> str:
-    name = _code(entry.name or "tool")
+    agent = "sub-agent " if entry.kind == "subagent" else ""
+    head = f"- {agent}`{tool_name(entry.name)}` · {iso(entry.at)}"
     if entry.kind == "result":
-        return f"- {name} gave back"
-    text = " ".join(entry.text.split())
-    if entry.kind == "subagent":
-        return f"- sub-agent {name} {_escaped(text)}".rstrip()
-    return f"- {name} {text if _PLAIN.fullmatch(text) else _code(text)}".rstrip()
+        return f"{head} · gave back"
+    return f"{head} · {_code(entry.text)}" if entry.text.strip() else head
 
 
 def _excerpt(result: TranscriptEntry) -> str:
@@ -153,12 +145,12 @@ def _excerpt(result: TranscriptEntry) -> str:
         return ""
     longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
-    return "\n".join(f"  {line}" if line.strip() else "" for line in (fence, *lines, fence))
+    return indented("\n".join((fence, *lines, fence)))
 
 
 def _shown_lines(result: TranscriptEntry) -> list[str]:
     text = result.text
-    if CONTROLS.search(text):
+    if CONTROLS.search(text) or "`" in text:  # what the sanitizer will remove could hide a fence
         text = sanitize_transcript_v2(text)
     text = text.strip("\n")
     if not text.strip():
@@ -200,8 +192,8 @@ class _Body:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        opening = _FIRST_HEADING.search(text)
-        opened = parse_instant(opening[1]) if opening else None
+        opening = _FIRST_HEAD.search(text)
+        opened = parse_instant(opening["at"]) if opening else None
         self.opened = (opened or 0) // 1000
         self._places: dict[str, list[int]] = {}
         at = 0
@@ -258,6 +250,6 @@ def _look(entry: TranscriptEntry) -> str:
         return _item(entry, ())
     if entry.kind in ("tool", "subagent"):
         return _call_line(entry)
-    if entry.kind in ("user", "compaction"):
-        return f"{_heading(entry, '')}\n\n{_block(entry)}"
+    if entry.kind in _REPEATED:
+        return f"{_heading(entry.kind, entry.at)}\n\n{_block(entry)}"
     return _block(entry)

@@ -63,6 +63,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
         source=source,
         unknown=reading.unknown,
         title=reading.title,
+        begins=time_of(header.get("timestamp")),
     )
     return replace(found, headless=bool(prompts) and all(text.lstrip().startswith(_BY_CLOCK) for text in prompts))
 

@@ -51,6 +51,7 @@ def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conve
         unknown=reading.unknown,
         title="" if title.startswith(_TITLE_OF_OPENCODE) else title,
         parent=text_of(session.get("parent_id")) or None,
+        begins=_time(session, "time_created"),
     )
     return found if messages else replace(found, remark="the session holds no messages")
 

@@ -22,7 +22,7 @@ class TranscriptEntry:
     """One event of a session, from one record of its transcript.
 
     `at` is microseconds since 1970 UTC and never decreases: if a record's time does (or is missing), the time of the
-    record before is used; 0 if no record has one. `text` is unsanitized: Markdown of a user or assistant, one line
+    record before is used; 0 if nothing tells one. `text` is unsanitized: Markdown of a user or assistant, one line
     about a tool call, a tool's result (of a long one the beginning and the end), one line about an event, the summary
     of a compaction (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or
     sub-agent, or what triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the
@@ -44,7 +44,7 @@ class Conversation:
 
     `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
     it is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
-    `started_at` and `ended_at` are the times of the first and last entry, None if no record has a time. `unknown`
+    `times` are those of the entries as recorded, `begins` is the header's (`NO_TIME` if there is none). `unknown`
     counts records whose type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that
     the last line is incomplete (the session may still be writing it). `remark` explains to a person why there are no
     entries. `origin` is the session of which the file says that it is a fork, where the copied records have the time of
@@ -57,8 +57,8 @@ class Conversation:
     entries: tuple[TranscriptEntry, ...]
     title: str | None = None
     parent: str | None = None
-    started_at: int | None = None
-    ended_at: int | None = None
+    times: tuple[int, ...] = ()
+    begins: int = NO_TIME
     unknown: Mapping[str, int] = field(default_factory=dict)
     damaged: int = 0
     torn: bool = False
@@ -82,10 +82,13 @@ def time_of(value: object) -> int:
     return instant if instant is not None and instant >= 0 else NO_TIME
 
 
-def settled(entries: Iterable[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
-    """Returns the entries with times that never decrease: the latest so far; before the first known time, that time."""
+def settled(entries: Iterable[TranscriptEntry], begins: int = NO_TIME) -> tuple[TranscriptEntry, ...]:
+    """Returns the entries with times that never decrease: the latest so far; before the first known time, that time.
+
+    If none is known, all are of the time when the session began, else 0.
+    """
     found = tuple(entries)
-    latest = next((entry.at for entry in found if entry.at != NO_TIME), 0)
+    latest = next((entry.at for entry in found if entry.at != NO_TIME), max(begins, 0))
     placed = []
     for entry in found:
         latest = max(latest, entry.at)
@@ -103,23 +106,38 @@ def conversation(
     unknown: Mapping[str, int],
     title: str | None = None,
     parent: str | None = None,
+    begins: int = NO_TIME,
 ) -> Conversation:
     """Makes the conversation of unsettled entries that were read from a file."""
-    times = [entry.at for entry in entries if entry.at != NO_TIME]
     return Conversation(
         harness,
         session_id,
         project or None,
-        settled(entries),
+        settled(entries, begins),
         title=title or None,
         parent=parent,
-        started_at=times[0] if times else None,
-        ended_at=max(times, default=None),
+        times=tuple(entry.at for entry in entries),
+        begins=begins,
         unknown=unknown,
         damaged=source.damaged,
         torn=source.torn,
-        remark=_remark(len(entries), source.read, source.damaged + source.torn),
+        remark=_remark(len(entries), source),
     )
+
+
+def redated(found: Conversation, latest: int, begins: int) -> Conversation:
+    """Returns the conversation without the times after `latest`, which no clock can have shown yet.
+
+    A record without a time has that of the one before; if none has any, all are of the time when the session `begins`.
+    """
+    times = [at if at <= latest else NO_TIME for at in found.times]
+    unsettled = (replace(entry, at=at) for entry, at in zip(found.entries, times, strict=True))
+    return replace(found, times=tuple(times), entries=settled(unsettled, begins))
+
+
+def is_dated(found: Conversation) -> bool:
+    """Returns whether any record has a time."""
+    return any(at != NO_TIME for at in found.times)
 
 
 def count_unknown(unknown: dict[str, int], kind: object) -> None:
@@ -130,10 +148,15 @@ def count_unknown(unknown: dict[str, int], kind: object) -> None:
     unknown[name] = unknown.get(name, 0) + 1
 
 
-def _remark(entries: int, read: int, damaged: int) -> str:
+def _remark(entries: int, source: JsonLines) -> str:
     """Returns why a file gave no entries; empty if it gave some."""
     if entries:
         return ""
-    if read:
-        return f"no conversation in it: {read:,} {'record' if read == 1 else 'records'} of bookkeeping only"
-    return f"not a transcript: none of {damaged:,} lines is a JSON object" if damaged else "the file is empty"
+    if source.read:
+        return (
+            f"no conversation in it: {source.read:,} {'record' if source.read == 1 else 'records'} of bookkeeping only"
+        )
+    if damaged := source.damaged + source.torn:
+        why = f", {source.too_long:,} of them longer than 64 MiB" if source.too_long else ""
+        return f"not a transcript: no JSON object in {damaged:,} {'line' if damaged == 1 else 'lines'}{why}"
+    return "nothing but blank lines in it" if source.blank else "the file is empty"

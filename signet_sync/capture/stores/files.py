@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from signet_sync.capture.harnesses.jsonl import TOO_LONG
 from signet_sync.errors import HarnessError
 from signet_sync.formats.body import well_formed
 from signet_sync.formats.ids import MODEL_FOLDER
@@ -23,6 +24,8 @@ CHUNK = 1024 * 1024
 # A folder that a person names may be a tree; a deeper one is something else, or hostile.
 _DEPTH = 16
 # Sub-agents are part of their session: Claude Code's old files are next to it, newer ones in a folder of their own.
+# OpenClaw's names of transcripts that ended by a reset or were deleted there.
+ARCHIVED = re.compile(r"\.jsonl\.(?:reset|deleted)\.[0-9A-Za-z.:-]{1,40}$")
 _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
 
 
@@ -55,59 +58,85 @@ class TranscriptStore:
     """Where a harness keeps its transcripts.
 
     The harness is present if one of `homes` exists. In the first one, transcripts are in `folders` (which a person may
-    have linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `suffixes` are the
-    endings of a transcript's name, also in copies elsewhere.
+    have linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `ending` is that of a
+    transcript's name, also in copies elsewhere.
     """
 
     harness: str
     homes: tuple[str, ...]
     folders: tuple[str, ...]
-    depth: int
     pattern: re.Pattern[str]
-    suffixes: tuple[str, ...] = (".jsonl",)
+    ending: re.Pattern[str] = re.compile(r"\.jsonl$")
+    depth: int = _DEPTH
 
-    def found(self) -> list[TranscriptSource]:
-        """Returns the transcripts in the harness's own folder."""
-        return [
-            source
-            for folder in self.folders
-            for path, source in self._walk(os.path.realpath(os.path.join(self.homes[0], folder)), self.depth)
-            if self.pattern.fullmatch(f"{folder}/{path}" if folder else path)
-        ]
+    def files(self, where: str | None = None) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
+        """Returns the transcripts in the harness's own folder, or what a person names: a transcript or a folder.
 
-    def named(self, where: str) -> list[TranscriptSource]:
-        """Returns the transcript that a person names, or those in the folder. Raises `HarnessError`."""
-        # A link is followed because a person named it; links below it are not.
-        try:
-            where = os.path.realpath(os.path.expanduser(where))
-            status = os.stat(where)
-        except (OSError, ValueError) as error:
-            raise unreadable(where, error) from error
-        if stat.S_ISDIR(status.st_mode):
-            return [source for path, source in self._walk(where, _DEPTH) if path.endswith(self.suffixes)]
-        require_own_file(where, status)
-        return [self._source(where, status)]
-
-    def _walk(self, root: str, depth: int, below: str = "") -> Iterator[tuple[str, TranscriptSource]]:
-        """Yields regular files of the user below a folder with their paths in it; skips folders that cannot be read."""
-        try:
-            with os.scandir(os.path.join(root, below)) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
-            return
-        for entry in entries:
-            path = f"{below}/{entry.name}" if below else entry.name
+        And the other files there, each with the reason why it is none. Raises `HarnessError`.
+        """
+        if where is not None:
+            # A link is followed because a person named it; links below it are not.
             try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            if stat.S_ISDIR(status.st_mode) and depth > 0:
-                yield from self._walk(root, depth - 1, path)
-            elif path.endswith(self.suffixes) and not _PART_OF_ANOTHER.search(path) and _own_file(status):
-                yield path, self._source(os.path.join(root, path), status)
+                where = os.path.realpath(os.path.expanduser(where))
+                status = os.stat(where)
+            except (OSError, ValueError) as error:
+                raise unreadable(where, error) from error
+            if not stat.S_ISDIR(status.st_mode):
+                require_own_file(where, status)
+                return [self._source(where, status)], []
+            roots = [(where, "", _DEPTH)]
+        else:
+            roots = [(os.path.realpath(os.path.join(self.homes[0], one)), one, self.depth) for one in self.folders]
+        found: list[TranscriptSource] = []
+        left: list[tuple[str, str]] = []
+        for root, folder, depth in roots:
+            for path, seen in _walk(root, depth):
+                named = self.ending.search(path) if where else self.pattern.fullmatch(f"{folder}/{path}".lstrip("/"))
+                reason = seen if isinstance(seen, str) else _odd(path, seen) or ("" if named else _OTHER)
+                if not reason and not isinstance(seen, str):
+                    found.append(self._source(os.path.join(root, path), seen))
+                elif named or self.depth:  # a folder of other things is not told
+                    left.append((os.path.join(root, path), reason))
+        return found, left
 
     def _source(self, path: str, status: os.stat_result) -> TranscriptSource:
         return TranscriptSource(self.harness, path, "", status.st_size, storable(status.st_mtime_ns))
+
+
+_OTHER = "no transcript by its name"
+
+
+def _walk(root: str, depth: int, below: str = "") -> Iterator[tuple[str, os.stat_result | str]]:
+    """Yields the files below a folder, by their paths in it, with their status or why they cannot be examined."""
+    try:
+        with os.scandir(os.path.join(root, below)) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except OSError as error:
+        if below or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            yield below, "it cannot be read"
+        return
+    for entry in entries:
+        path = f"{below}/{entry.name}" if below else entry.name
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            yield path, "it cannot be read"
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            yield path, status
+        elif depth > 0:
+            yield from _walk(root, depth - 1, path)
+
+
+def _odd(path: str, status: os.stat_result) -> str:
+    """Returns why a file is never a session, whatever its name; empty if it may be one."""
+    if stat.S_ISLNK(status.st_mode):
+        return "it is a link"
+    if not stat.S_ISREG(status.st_mode):
+        return "it is not a regular file"
+    if not _own_file(status):
+        return "it belongs to another user"
+    return "a sub-agent's file: it is part of another session" if _PART_OF_ANOTHER.search(path) else ""
 
 
 def stores(environ: Mapping[str, str]) -> dict[str, TranscriptStore]:
@@ -126,31 +155,30 @@ def stores(environ: Mapping[str, str]) -> dict[str, TranscriptStore]:
                 "claude-code",
                 (place("CLAUDE_CONFIG_DIR", ".claude"),),
                 ("projects",),
-                1,
                 re.compile(r"projects/[^/]+/[^/]+\.jsonl"),
             ),
             TranscriptStore(
                 "codex",
                 (place("CODEX_HOME", ".codex"),),
                 ("sessions", "archived_sessions"),
-                _DEPTH,
                 re.compile(r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"),
             ),
             TranscriptStore(
                 "gemini",
                 (os.path.join(home, ".gemini"),),
                 ("tmp",),
-                2,
                 re.compile(r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"),
-                (".jsonl", ".json"),
+                re.compile(r"\.jsonl?$"),
             ),
-            TranscriptStore("opencode", (data, settings), ("",), 0, re.compile(r"opencode\.db"), (".db",)),
+            TranscriptStore(
+                "opencode", (data, settings), ("",), re.compile(r"opencode\.db"), re.compile(r"\.db$"), depth=0
+            ),
             TranscriptStore(
                 "openclaw",
                 (os.path.join(home, ".openclaw"),),
                 ("agents",),
-                2,
-                re.compile(r"agents/[^/]+/sessions/[^/]+\.jsonl"),
+                re.compile(rf"agents/[^/]+/sessions/[^/]+(?:\.jsonl|{ARCHIVED.pattern})"),
+                re.compile(rf"\.jsonl$|{ARCHIVED.pattern}"),
             ),
         )
     }
@@ -159,8 +187,8 @@ def stores(environ: Mapping[str, str]) -> dict[str, TranscriptStore]:
 def lines(source_path: str) -> Iterator[bytes]:
     """Yields the lines of a transcript with line feeds (a torn last line has none), without loading the whole file.
 
-    Lines longer than 64 MiB are skipped. Raises `HarnessError` (at the first line) if the file is missing, a link, not
-    regular, owned by another user, or unreadable.
+    Lines longer than 64 MiB are replaced (`TOO_LONG`). Raises `HarnessError` (at the first line) if the file is
+    missing, a link, not regular, owned by another user, or unreadable.
     """
     try:
         descriptor = os.open(source_path, READ)
@@ -193,12 +221,11 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
             else:
                 pieces.clear()
             if piece.endswith(b"\n"):
-                if gathered <= LINE_LIMIT:
-                    yield b"".join(pieces)
+                yield b"".join(pieces) if gathered <= LINE_LIMIT else TOO_LONG
                 pieces.clear()
                 gathered = 0
-    if pieces:
-        yield b"".join(pieces)
+    if gathered:
+        yield b"".join(pieces) if gathered <= LINE_LIMIT else TOO_LONG
 
 
 def _by_line_feed(chunk: bytes) -> list[bytes]:

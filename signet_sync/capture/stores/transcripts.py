@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
-from signet_sync.capture.stores.files import HARNESSES, TranscriptSource, TranscriptStore, lines, stores
+from signet_sync.capture.stores.files import ARCHIVED, HARNESSES, TranscriptSource, TranscriptStore, lines, stores
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.errors import UsageError
 
-__all__ = ("HARNESSES", "TranscriptSource", "homes", "installed", "lines", "opencode_session", "sources")
+__all__ = (
+    "HARNESSES",
+    "TranscriptSource",
+    "files",
+    "homes",
+    "installed",
+    "lines",
+    "opencode_session",
+    "renamed",
+    "sources",
+)
 
 
 def sources(
@@ -20,11 +31,31 @@ def sources(
     Files are skipped if they are links, not regular, owned by another user, or a sub-agent's. Raises `UsageError` for
     an unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
     """
-    store = _store(harness, environ)
-    found = store.found() if where is None else store.named(where)
+    yield from files(harness, environ, where)[0]
+
+
+def files(
+    harness: str, environ: Mapping[str, str] = os.environ, where: str | None = None
+) -> tuple[list[TranscriptSource], list[tuple[str, str]]]:
+    """Returns what `sources` yields, and the paths of other files there, each with the reason why it is left out."""
+    found, left = _store(harness, environ).files(where)
     if harness == "opencode":
         found = [row for file in found for row in opencode_sources(file.path)]
-    yield from sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id))
+    return sorted(found, key=lambda source: (source.mtime_ns, source.path, source.session_id)), left
+
+
+def renamed(harness: str, path: str) -> str:
+    """Returns where a transcript is that its harness renamed after a reset; its own path if it did not."""
+    if os.path.lexists(path) or harness != "openclaw":
+        return path
+    with suppress(OSError):
+        folder, name = os.path.split(path)
+        found = [one for one in os.listdir(folder) if one.startswith(f"{name}.") and ARCHIVED.search(one)]
+        # The times in their names sort.
+        return os.path.join(
+            folder, max(found, key=lambda one: one.rpartition(".jsonl.")[2].partition(".")[2], default=name)
+        )
+    return path
 
 
 def installed(environ: Mapping[str, str] = os.environ) -> list[str]:

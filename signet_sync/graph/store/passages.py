@@ -25,11 +25,26 @@ class TextExcerpt(NamedTuple):
 
 
 def excerpt(database: Database, path: str, start: int, end: int | None, limit: int) -> TextExcerpt:
-    """Returns the characters from `start` to `end` (None: the end of the content), at most `limit`."""
+    """Returns the characters from `start` to `end` (None: the end of the content), at most `limit`.
+
+    If they begin within a turn, a line before them names its speaker.
+    """
     text = text_at(database, path)
     stop = len(text) if end is None else min(end, len(text))
     piece = text[start : min(start + limit, stop)]
-    return TextExcerpt(path, piece, start + len(piece) >= stop)
+    whole = start + len(piece) >= stop
+    if start:
+        words = piece.lstrip("\n")
+        piece = _goes_on(text, start + len(piece) - len(words)) + words
+    return TextExcerpt(path, piece, whole)
+
+
+def _goes_on(text: str, start: int) -> str:
+    from signet_sync.text.chunking import speaker_at, turns  # slow import; most excerpts are of the beginning
+
+    begun = list(turns(text))
+    label = speaker_at(begun, start)
+    return f"[{label} goes on]\n\n" if label and all(turn.start != start for turn in begun) else ""
 
 
 def node_text(database: Database, node: GraphNode, limit: int) -> TextExcerpt:

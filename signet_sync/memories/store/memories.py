@@ -37,11 +37,11 @@ class Memory(NamedTuple):
     concepts: tuple[str, ...] | None = None
 
 
-def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, bool]:
+def store(database: Database, memory: Memory, origin: Origin, *, indexed: bool = True) -> tuple[Memory, bool]:
     """Stores a memory from a session or a person; returns the stored row, and whether it is new.
 
-    For equal content, tags and sources are added to the existing row, and a private one stays private. In the caller's
-    transaction.
+    For equal content, tags and sources are added to the existing row, and a private one stays private. One that is not
+    `indexed` is found only after `index`. In the caller's transaction.
     """
     before = get(database, memory.agent_id, memory.id)
     row = memory if before is None else _merged(before, memory)
@@ -57,8 +57,14 @@ def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, b
         (memory.agent_id, memory.id, *origin, memory.created_at),
     )
     forget_marks_of(database, [(memory.agent_id, memory.id)])
-    line_index.put(database, [_line(row)])
+    if indexed:
+        index(database, [row])
     return row, before is None
+
+
+def index(database: Database, rows: Iterable[Memory]) -> None:
+    """Has `recall` find memories. In the caller's transaction."""
+    line_index.put(database, map(_line, rows))
 
 
 def _merged(before: Memory, more: Memory) -> Memory:

@@ -107,6 +107,6 @@ def _run(
     bindings.append(max(1, min(limit, 1000)))
     hits = []
     for path, found_kind, agent, token, key, ended_at, score, sentence in list(database.execute(sql, bindings)):
-        words = snippet(text_at(database, path), sentence, query)
+        words = snippet(text_at(database, path), sentence, query, spoken=found_kind == "transcript")
         hits.append(FoundArtifact(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
     return hits

@@ -187,12 +187,13 @@ def snippets(
         row_id = best.get((entry.session_token, entry.session_id))
         if row_id is None or read > _READ_IN_ALL:
             continue
-        for content, sentence in database.execute(
-            f"select substr({text_of()}, 1, ?), coalesce(memory_sentence, '') from memory_artifacts where id = ?",
+        for content, sentence, kind in database.execute(
+            f"select substr({text_of()}, 1, ?), coalesce(memory_sentence, ''), source_kind from memory_artifacts"
+            " where id = ?",
             (_READ, row_id),
         ):
             read += len(content)
-            pieces[entry.cursor] = snippet(content, sentence, query)
+            pieces[entry.cursor] = snippet(content, sentence, query, spoken=kind == "transcript")
     return pieces
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, note_of, turn_of
+from signet_sync.text.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, turn_of
 
 # The kept part of a message is its beginning, that of a call's output its end.
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 4_000, 12
-_HEADINGS = ("## User · ", "## Assistant · ", "## Compaction · ")
+_HEADINGS = ("## User · ", "## Assistant · ", "## Harness · ", "## Compaction · ")
 _INDENT = 8  # of a closing fence
 _BLANK = late(r"\n+")
 
@@ -110,8 +110,7 @@ class _Parser:
         if call is not None:
             self._close()
             self._call = call
-        elif self._ours and line[:1] in "*_" and line and note_of(line) is not None:
-            self._close()
+        elif self._ours and self._speaker == "harness" and self._call is None:
             if "interrupted" in line or "turn aborted" in line:
                 self.found.append(HarnessNote("interrupted"))
         elif self._call is None or (line.strip() and not line.startswith("  ")):
