@@ -444,6 +444,11 @@ def test_blocks_are_those_of_commonmark_and_lines_keep_their_numbers() -> None:
     assert '<p class="label">py</p>' in shown and "i &lt;b&gt;" in shown
 
 
+def test_an_escaped_sign_is_shown() -> None:
+    found = Prose(r"\*a\* \<b> \#c \=\=d\=\= \\e")
+    assert words_of(found).split() == ["*a*", "&lt;b&gt;", "#c", "==d==", "\\e"]
+
+
 @pytest.mark.parametrize("mark", ["> ", "- ", "1. "])
 def test_what_is_nested_too_deep_is_shown_as_it_stands(mark: str) -> None:
     found = Prose(f"{mark * 900}word\n\nword")
