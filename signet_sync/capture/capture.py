@@ -110,7 +110,8 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
     latest = max(found.times, default=0) if now_us is None else now_us + FUTURE_US
     if max(found.times, default=0) > latest or not is_dated(found):
         begins = (found.begins, _named_time(source.path), source.mtime_ns // 1000)
-        found = redated(found, latest, next((at for at in begins if 0 <= at <= latest), latest))
+        now_us = latest if now_us is None else now_us
+        found = redated(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
     found = _without_own_calls(found)
     if not found.session_id:
         return found
