@@ -7,6 +7,7 @@ import json
 import random
 import string
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from signet_sync.text.sanitizer import (
 )
 from signet_sync.text.secrets.engine import BY_HAND
 from signet_sync.text.secrets.providers import forms
+from signet_sync.text.sentences import flatten
 
 VAULTS = Path(__file__).resolve().parents[3] / "shared" / "vaults"
 # Every rule that stands in a mark: the table's, and those that are written out in code.
@@ -343,11 +345,11 @@ def test_the_counted_forms_say_the_same_and_count() -> None:
 
 def test_controls_go_and_separators_become_blanks() -> None:
     assert sanitize_transcript_v2("a\r\nb\rc\n\td") == "a\nb\nc\n\td"
-    assert sanitize_transcript_v2("a\x00b\x07c\x7fd\x9be\x1b[31mf") == "abcde[31mf"
+    assert sanitize_transcript_v2("a\x00b\x07c\x7fd\x9be\x1b[31mf") == "abcdef"
     assert sanitize_transcript_v2("a\vb\fc\x85d\u2028e\u2029f\x1cg") == "a b c d e f g"
     assert sanitize_transcript_v2("a\u202eb\u202ac\u2066d\u2069e") == "abcde"
     assert sanitize_transcript_v2("a\ud800b\udfff") == "a\ufffdb\ufffd"
-    assert sanitize_transcript_v2("\ufeffa\ud800") == "\ufeffa\ufffd"
+    assert sanitize_transcript_v2("\ufeffa\ud800") == "a\ufffd"
     assert sanitize_transcript_v2("naïve\u00a0—\u200d👍🏽 ") == "naïve\u00a0—\u200d👍🏽"
     assert sanitize_transcript_v2("gh\x00p_\u202e" + "a1" * 18) == "[REDACTED:github]"
 
@@ -364,6 +366,71 @@ def test_a_line_stays_a_line() -> None:
     assert sanitize_line("password:\nhunt" + "er22") == "password: [REDACTED:assignment]"
     secret = "gh" + "p_" + some(36)
     assert sanitize_line(f"x {secret[:25]}\n  {secret[25:]} y") == "x [REDACTED:github] y"
+
+
+# ── what a terminal, a file or a keyboard adds ──
+
+HIDDEN = (
+    "\u00ad\u034f\u115f\u1160\u180e\u200b\u200c\u200d\u2060\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0041\U000e0100\U000e01ef"
+)
+DRESSED: dict[str, Callable[[str], str]] = {
+    "coloured": lambda text: f"\x1b[1;36m{text}\x1b[0m",
+    "coloured within": lambda text: text[:-8] + "\x1b[4m" + text[-8:] + "\x1b[24m\x1b[K",
+    "a link of a terminal": lambda text: f"\x1b]8;;https://x.example/\x1b\\{text}\x1b]8;;\x07",
+    "coloured, as JSON holds it": lambda text: f"\\u001b[36m{text}\\u001b[0m",
+    "coloured, as a shell holds it": lambda text: f"\\x1b[36m{text}\\x1b[0m \\033[1m{text}\\033[0m \\e[1m{text}\\e[m",
+    "coloured, as `cat -v` shows it": lambda text: f"^[[36m{text}^[[0m",
+    "coloured, JSON in JSON": lambda text: json.dumps(json.dumps({"out": f"\x1b[36m{text}\x1b[0m"})),
+    "C1": lambda text: f"\x9b36m{text}\x9b0m",
+    **{f"U+{ord(c):04X} inside": lambda text, c=c: f"{text[:-9]}{c}{text[-9:]}" for c in HIDDEN},
+    "no-break space inside": lambda text: f"{text[:-9]}\u00a0{text[-9:]}",
+    "no-break space": lambda text: text.replace(" ", "\u00a0"),
+    "full width": lambda text: text.translate({ord(c): ord(c) + 0xFEE0 for c in ":="}),
+    "full width, all of it": lambda text: text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}),
+    "escaped twice": lambda text: json.dumps(json.dumps({"body": f"first\n{text}\nlast"})),
+    "wrapped at 80 columns": lambda text: wrapped(f"{'2026-03-29 the log of what was read: ':.<64} {text}", 80),
+    "numbered": lambda text: f"     7\t{text}\n     8\tPORT=1",
+    "numbered by an arrow": lambda text: f"   117→{text}\n   118→PORT=1",
+}
+
+
+def wrapped(text: str, width: int) -> str:
+    return "\n".join(text[at : at + width] for at in range(0, len(text), width))
+
+
+@pytest.mark.parametrize("dress", DRESSED, ids=DRESSED)
+def test_a_secret_is_found_in_every_dress(dress: str) -> None:
+    for text, secret in (
+        ("AK" + "IA6LZQURTXZCCZMF3H", ""),
+        ("DB_PASSWORD=x9Kq2Zp1LmRt5wX8", "x9Kq2Zp1LmRt5wX8"),
+        ("password: x9Kq2Zp1LmRt5wX8", "x9Kq2Zp1LmRt5wX8"),
+    ):
+        if dress == "no-break space" and " " not in text:
+            continue
+        clean = sanitize_transcript_v2(DRESSED[dress](text))
+        assert "[REDACTED:" in clean, (dress, text, clean)
+        left = unicodedata.normalize("NFKC", clean)
+        assert not any(piece in left for piece in ((secret or text)[:7], (secret or text)[-7:])), (dress, text, clean)
+
+
+def test_control_sequences_go_whole() -> None:
+    assert sanitize_transcript_v2("\x1b[1;31mred\x1b[0m \x1b]0;title\x07on \x1b(Bit\x1b[?25l") == "red on it"
+    assert (
+        sanitize_transcript_v2("\x1b]8;;https://x.example\x1b\\name\x1b]8;;\x1b\\ \x1bP1;2|q\x1b\\ \x9b31mred")
+        == "name  red"
+    )
+    assert sanitize_transcript_v2("\x1b]never closed, so it stays") == "never closed, so it stays"
+    # The text of a program is no sequence.
+    assert sanitize_transcript_v2('RED = "\\x1b[31m"') == 'RED = "\\x1b[31m"'
+
+
+def test_what_nobody_sees_goes_and_what_joins_letters_stays() -> None:
+    for c in HIDDEN:
+        assert sanitize_transcript_v2(f"to{c}day") == "today"
+        assert flatten(f"to{c}day ⚠{c}") == "today ⚠"
+    family, persian = "👩\u200d👧", "می\u200cخواهم"
+    assert sanitize_transcript_v2(f"{family} {persian} ⚠\ufe0f") == f"{family} {persian} ⚠\ufe0f"
+    assert flatten(f"{family} {persian}") == f"{family} {persian}"
 
 
 FRAGMENTS = st.one_of(

@@ -64,7 +64,9 @@ _LEADS = (
 
 
 def _is_plain(text: str) -> bool:
-    """Returns whether nothing that leads to a secret is in a text."""
+    """Returns whether nothing that leads to a secret is in a text, and nothing that could hide one."""
+    if encoded.may_hide(text):
+        return False
     raw = text.encode("latin-1", "replace")
     low = raw.lower().decode("latin-1")
     if any(map(low.__contains__, _LEADS)):
@@ -104,6 +106,14 @@ def _escaped(searched: SearchedText) -> Iterator[SecretSpan]:
     return encoded.find_escaped(searched, _all)
 
 
+def _hidden(searched: SearchedText) -> Iterator[SecretSpan]:
+    return encoded.find_hidden(searched, _all)
+
+
+def _wrapped(searched: SearchedText) -> Iterator[SecretSpan]:
+    return encoded.find_wrapped(searched, _all)
+
+
 def _all(text: str) -> Iterator[SecretSpan]:
     searched = SearchedText(text)
     return (found for step in _STEPS for found in step(searched))
@@ -113,15 +123,17 @@ def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
     return encoded.find_percent(searched, _without_percent)
 
 
-# In this order: first what is known by its whole form, then what is known by a name, at last what is encoded; each with
-# the condition without which it finds nothing.
+# In this order: first what something cuts in two, then what is known by its whole form, what is known by a name, at last
+# what is encoded; each with the condition without which it finds nothing.
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
+    (_hidden, lambda searched: searched.may_hide),
+    (_wrapped, lambda searched: len(searched.text) > 80),
     (marked.find_blocks, lambda searched: "-----begin" in searched.low),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
     (documents.find, lambda searched: words(searched).names or "kind" in searched.low),
-    (_escaped, lambda searched: "\\" in searched.low),
+    (_escaped, lambda searched: "\\" in searched.low or "^[" in searched.low),
     (_percent, lambda searched: "%" in searched.low),
     (_base64, lambda searched: searched.has_encoded_run(40)),
 )
