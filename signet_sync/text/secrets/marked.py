@@ -288,25 +288,23 @@ _TOKEN_USER = SecretRule(
 )
 _COOKIE_JAR = SecretRule(
     "cookie",
-    late(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
+    late(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"),
     _cookie,
 )
 _COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs for which it sets a password, and how.
 _OPTIONS = {
     "p": (
-        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)"
-        r"[ ]login\b[^|;&]*"
-        r"|\bsshpass|\bmongo\w*\b[^|;&]*"
-        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*"
-        r"|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
+        r"(?:mysql|mariadb)\w*|(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)[ ]login|sshpass"
+        r"|mongo\w*|cqlsh|sqlcmd|bcp|7za?|(?:un)?zip|mosquitto_\w+|rdesktop",
         r"[ ]-[pP][ ]?",
     ),
-    "a": (r"\bredis-cli\b[^|;&]*", r"[ ]-a[ ]"),
-    "w": (r"\bldap\w+\b[^|;&]*", r"[ ]-w[ ]?"),
-    "k": (r"\bopenssl\b[^|;&]*", r"[ ]-k[ ]"),
+    "a": (r"redis-cli", r"[ ]-a[ ]"),
+    "w": (r"ldap\w+", r"[ ]-w[ ]?"),
+    "k": (r"openssl", r"[ ]-k[ ]"),
 }
-_PROGRAMS = {letter: late(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
+_PROGRAMS = {letter: late(rf"\b(?:{programs})\b", re.I) for letter, (programs, _) in _OPTIONS.items()}
+_ENDS_COMMAND = late(r"[|;&\n]")
 _ARGUMENTS = {
     letter: SecretRule("option", late(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()
 }
@@ -457,7 +455,7 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
-    text = searched.text
+    text, read = searched.text, 0
     for word, place in words(searched).marks:
         # The names in our own marks lead to no rule.
         if text.startswith("[REDACTED:", place - 10):
@@ -465,7 +463,10 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         if word == "logins":
             found = _tried(text, place, _LOGIN_RULES)
         elif word == "commands":
+            if place < read:
+                continue
             command = _PLACED.pattern.search(text, max(0, place), place + 700)
+            read = command.end() if command else place + 100
             span = _option(command) if command else None
             found = SecretSpan(*span, "option") if span else None
         else:
@@ -478,11 +479,25 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             # What a rule has taken is not read again.
             if mark.start() >= done:
                 back, rules = groups[mark.lastgroup or ""]
+                if rules is _URLS and not _may_be_login(searched, mark.end()):
+                    continue
                 if found := _tried(text, max(0, mark.start() - back), rules):
                     done = found.end
                     yield found
     if " -" in searched.low:
         yield from _options(searched)
+
+
+def _may_be_login(searched: SearchedText, place: int) -> bool:
+    """Returns whether what follows `://` may be a login or a webhook: most addresses are neither."""
+    text = searched.text
+    at = text.find("@", place, place + 400)
+    if at >= 0 and text.find("://", place, at) < 0:
+        return True
+    return _HOOK_HOST.match(searched.low, place) is not None
+
+
+_HOOK_HOST = late(r"[\w.-]{0,30}(?:slack|discord|discordapp|office|zapier|googleapis)\.com/")
 
 
 def _tried(text: str, place: int, rules: tuple[SecretRule, ...]) -> SecretSpan | None:
@@ -497,12 +512,12 @@ def _tried(text: str, place: int, rules: tuple[SecretRule, ...]) -> SecretSpan |
 def _options(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values of programs' options."""
     text, low, done = searched.text, searched.low, 0
+    programs = _Programs(text)
     for place in searched.places(" -"):
         if place < done or low.startswith(" ", place + 2):
             continue
-        if (low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)) and (
-            found := _tried(text, place, (_LONG_OPTION,))
-        ):
+        is_long = low.startswith("-", place + 2) or low[place + 2 : place + 4].isalpha()
+        if is_long and (found := _tried(text, place, (_LONG_OPTION,))):
             done = found.end
             yield found
             continue
@@ -511,13 +526,31 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         ):
             continue
         letter = text[place + 2 : place + 3].lower()
-        found = _given(text, place, letter)
+        found = _given(text, place, letter, programs)
         if found:
             done = found.end
             yield found
 
 
-def _given(text: str, place: int, letter: str) -> SecretSpan | None:
+class _Programs:
+    """Knows the program before an option; what was read for one option is not read again for the next."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.read: dict[str, tuple[int, re.Match[str] | None]] = {}
+
+    def before(self, place: int, letter: str) -> re.Match[str] | None:
+        """Returns the nearest program whose option it may be, within the command and 200 characters."""
+        done, found = self.read.get(letter, (0, None))
+        for found in _PROGRAMS[letter].finditer(self.text, max(done, place - 200), place):
+            pass
+        self.read[letter] = place, found
+        if found is None or found.end() < place - 200 or _ENDS_COMMAND.search(self.text, found.end(), place):
+            return None
+        return found
+
+
+def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpan | None:
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
     if (
@@ -544,8 +577,7 @@ def _given(text: str, place: int, letter: str) -> SecretSpan | None:
     if (letter == "-" and text.startswith("password-stdin", place + 3)) or letter == "s":
         at = max(head.rfind(feed) for feed in _FEEDS)
         return _tried(text, place - len(head) + at, (_FED,)) if at >= 0 else None
-    programs = _PROGRAMS.get(letter)
-    if programs and (program := programs.search(head)):
+    if letter in _PROGRAMS and (program := programs.before(place, letter)):
         # There a word after a space is a database.
         if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
             return None

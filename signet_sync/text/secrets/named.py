@@ -111,7 +111,6 @@ _BLOCK = late(
 )
 
 # Beginnings of lines that consist of one `name=value`.
-_REST_OF_LINE = late(r"[^\n\\]{0,1024}")
 _LINE_HEADS = late(
     r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}"
     r"(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
@@ -126,10 +125,12 @@ _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", 
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values under secrets' names."""
-    text = searched.text
-    for name in words(searched).names:
-        found = _value_of(searched, name)
+    text, done = searched.text, 0
+    for name in sorted(words(searched).names):
+        # A name within a value is a part of it.
+        found = _value_of(searched, name) if name.start >= max(done, searched.refused) else None
         if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
+            done = found[1]
             yield SecretSpan(*found, RULE)
     for place in words(searched).uses:
         found = _used(text, place)
@@ -139,10 +140,15 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
 
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
     """Returns whether the value repeats the name: `CHALLENGE_PASSWORD = "challengePassword"`."""
+    if span[1] - span[0] > _LONGEST_NAME:
+        return False
     value = _plain(text[slice(*span)])
     return _plain(text[name.start : name.end]).endswith(value) or (
         value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
     )
+
+
+_LONGEST_NAME = 80
 
 
 def _plain(word: str) -> str:
@@ -219,7 +225,7 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
     start = blanks.end() if blanks else at
     if marked := _TAG.match(text, start):
         start = marked.end()
-    where, pattern = _where(text, name, link, start)
+    where, pattern = _where(searched, name, link, start)
     value = pattern.match(text, start)
     if value is None:
         return None
@@ -243,11 +249,20 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
         return None
     if pattern is _ARGUMENT and (text[end : end + 1] in ("(", "[", "}") or "[" in trimmed):
         return None
-    return (start, start + len(trimmed)) if fits(trimmed, proof, where) else None
+    if fits(trimmed, proof, where):
+        return start, start + len(trimmed)
+    if len(trimmed) > _LONG:
+        searched.refused = end
+    return None
 
 
-def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
+# Names within so long a value, which is none, are not looked at.
+_LONG = 200
+
+
+def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
     """Returns how a value without quotes is written, and the pattern that reads it."""
+    text = searched.text
     before = text[max(0, name.start - 1) : name.start]
     separator = (link["sep"] or "").strip()[:1]
     if link["pair"]:
@@ -263,8 +278,7 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     escaped = head.rfind("\\n")
     line = max(head.rfind("\n") + 1, escaped + 2 if escaped >= 0 else 0)
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
-    rest = _REST_OF_LINE.match(text, start)
-    last = rest[0].rstrip()[-1:] if rest else ""
+    last = searched.last_of_line(start)
     if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
         return Where.LINE, _ARGUMENT
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
@@ -404,9 +418,12 @@ def _cell(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | None
 def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
     start, end = block.span(1)
     start += len(block["indent"])
-    lines = text[start:end].split()
+    lines = text[start:end].split(maxsplit=_WORDS_OF_BLOCK)[:_WORDS_OF_BLOCK]
     sure = len(lines) == 1
     return (start, end) if any(fits(line, proof, Where.LINE if sure else Where.FIELD) for line in lines) else None
+
+
+_WORDS_OF_BLOCK = 16
 
 
 def _names_pair(text: str, name: Name) -> bool:

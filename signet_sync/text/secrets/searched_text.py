@@ -77,6 +77,8 @@ class SearchedText:
         self.low = self.bytes.lower().decode("latin-1")
         self.is_short = len(text) < SHORT
         self.words: Any = None
+        self._rest = (0, 0, "")
+        self.refused = 0
 
     @property
     def may_hide(self) -> bool:
@@ -103,6 +105,18 @@ class SearchedText:
             else:
                 return iter(())
         return pattern.finditer(self.low)
+
+    def last_of_line(self, at: int) -> str:
+        """Returns the last character, no blank, of what is left of a line (or up to a backslash); read once a line."""
+        start, end, last = self._rest
+        if not start <= at < end:
+            end = at + 1024
+            for mark in "\n\\":
+                found = self.text.find(mark, at, end)
+                end = found if found >= 0 else end
+            last = self.text[at:end].rstrip()[-1:]
+            self._rest = at, end, last
+        return last
 
     def runs(self, least: int) -> Iterator[tuple[int, int]]:
         """Yields the runs of at least so many letters, digits, `_` and `-`."""
