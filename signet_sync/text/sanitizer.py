@@ -29,6 +29,7 @@ from signet_sync.text.secrets.providers import table_digest
 from signet_sync.text.secrets.searched_text import SEQUENCES
 
 __all__ = [
+    "SANITIZER_RULES",
     "SANITIZER_VERSION",
     "extent",
     "redact",
@@ -41,16 +42,19 @@ __all__ = [
     "suspects",
 ]
 
-SANITIZER_VERSION = "sanitize_transcript_v2"
+# What a transcript says in `sanitizer_version`: Signet refuses every other value. The version of our rules is in
+# `sanitizer_rules`.
+SANITIZER_VERSION = "sanitize_transcript_v1"
+SANITIZER_RULES = "v2"
 
 
 def sanitizer_stamp() -> str:
-    """Identifies the sanitizer that made a text: its version and the digest of its table of tokens.
+    """Identifies the sanitizer that made a text: the version of its rules and the digest of its tables.
 
     Derived text with another stamp is derived again. For released versions the version would be enough; the digest also
-    covers each change of the table.
+    covers each change of the tables.
     """
-    return f"{SANITIZER_VERSION} {table_digest()}"
+    return f"{SANITIZER_RULES} {table_digest()}"
 
 
 # ── control characters ──

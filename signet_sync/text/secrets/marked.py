@@ -288,7 +288,9 @@ _TOKEN_USER = SecretRule(
 )
 _COOKIE_JAR = SecretRule(
     "cookie",
-    late(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"),
+    late(
+        r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"
+    ),
     _cookie,
 )
 _COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
@@ -542,8 +544,8 @@ class _Programs:
     def before(self, place: int, letter: str) -> re.Match[str] | None:
         """Returns the nearest program whose option it may be, within the command and 200 characters."""
         done, found = self.read.get(letter, (0, None))
-        for found in _PROGRAMS[letter].finditer(self.text, max(done, place - 200), place):
-            pass
+        nearer = list(_PROGRAMS[letter].finditer(self.text, max(done, place - 200), place))
+        found = nearer[-1] if nearer else found
         self.read[letter] = place, found
         if found is None or found.end() < place - 200 or _ENDS_COMMAND.search(self.text, found.end(), place):
             return None
