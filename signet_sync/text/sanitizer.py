@@ -71,7 +71,8 @@ _REPLACED = {**dict.fromkeys((*range(9), *range(11, 32), *range(127, 160))), **{
 _SEQUENCES = late(SEQUENCES)
 
 
-def _has_controls(text: str) -> bool:
+def has_controls(text: str) -> bool:
+    """Returns whether `without_controls` could change a text."""
     if text.isascii():
         # Thirty searches for one character are five times as fast as one search for thirty.
         return any(map(text.__contains__, _ASCII_CONTROLS))
@@ -86,7 +87,7 @@ def _has_controls(text: str) -> bool:
 
 def without_controls(text: str) -> str:
     """Converts newlines to LF; removes control sequences and characters, what nobody sees, lone surrogates."""
-    if not _has_controls(text):
+    if not has_controls(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text or "\x9b" in text:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
 
 _FORGED = late(r"^([ ]{0,3})(?=#{1,6}[ \t]+(?:User|Assistant|Compaction)[ \t]*(?:·|#|\(live|$))", re.MULTILINE)
-# Characters that the sanitizer removes and that could hide a forged heading; LF and tab are kept.
-CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 
 
 def words_of(text: str) -> str:
     """Returns words as a turn shows them: they cannot forge one of our headings, and no fence is left open."""
-    if CONTROLS.search(text):
+    if has_controls(text):  # they could hide a forged heading
         text = sanitize_transcript_v2(text)
     text = _FORGED.sub(r"\1\\", text.strip("\n"))
     fence = _open_fence(text)

@@ -16,7 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import sampled
 
+from signet_sync.cli.main import _json
+from signet_sync.entities.documents import escaping
 from signet_sync.formats.body import normalize
+from signet_sync.formats.paths import display
 from signet_sync.text.sanitizer import (
     SANITIZER_VERSION,
     redact,
@@ -30,6 +33,8 @@ from signet_sync.text.sanitizer import (
 from signet_sync.text.secrets.engine import BY_HAND
 from signet_sync.text.secrets.providers import forms
 from signet_sync.text.sentences import flatten
+from signet_sync.text.turn_words import words_of
+from signet_sync.web.formatting import seen
 
 VAULTS = Path(__file__).resolve().parents[3] / "shared" / "vaults"
 # Every rule that stands in a mark: the table's, and those that are written out in code.
@@ -411,6 +416,24 @@ def test_a_secret_is_found_in_every_dress(dress: str) -> None:
         assert "[REDACTED:" in clean, (dress, text, clean)
         left = unicodedata.normalize("NFKC", clean)
         assert not any(piece in left for piece in ((secret or text)[:7], (secret or text)[-7:])), (dress, text, clean)
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        sanitize_transcript_v2,
+        sanitize_line,
+        flatten,
+        words_of,
+        display,
+        seen,
+        escaping._clean,
+        lambda text: _json(text).decode(),
+    ],
+)
+def test_whatever_shows_text_goes_by_one_list_of_what_nobody_sees(show: Callable[[str], str]) -> None:
+    shown = show("a" + "b".join(c for c in HIDDEN if c not in "\u200c\u200d\ufe0f") + "z")
+    assert not any(c in shown for c in HIDDEN)
 
 
 def test_control_sequences_go_whole() -> None:

@@ -10,8 +10,8 @@ from signet_sync.capture.harnesses.records import TranscriptEntry
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
-from signet_sync.text.sanitizer import sanitize_transcript_v2
-from signet_sync.text.turn_words import CONTROLS, words_of
+from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
+from signet_sync.text.turn_words import words_of
 
 # How much of a tool's result is shown; of a longer result the beginning and the end.
 HEAD_LINES, TAIL_LINES = 10, 5
@@ -151,7 +151,7 @@ def _excerpt(result: TranscriptEntry) -> str:
 
 def _shown_lines(result: TranscriptEntry) -> list[str]:
     text = result.text
-    if CONTROLS.search(text):
+    if has_controls(text):
         text = sanitize_transcript_v2(text)
     text = text.strip("\n")
     if not text.strip():
