@@ -87,6 +87,7 @@ class Proof(IntEnum):
     PASSWORD = auto()  # an unambiguous name of a password: anything that is no placeholder
     SECRET = auto()  # a name without other meanings: `client_secret`, `api_key`, `access_token`
     TOKEN = auto()  # a word with other meanings: `token`, `auth`, `secret`
+    ODD = auto()  # a name that goes on: `password_secure`
     KEY = auto()  # `key`, which may mean anything
 
 
@@ -291,6 +292,8 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
         if " " in value:
             return is_password(value, where)
         return is_token(value, where, words=True)
+    if proof is Proof.ODD:
+        return (where in _SURE and is_phrase(value)) or is_token(value, where, least=8 if is_mixed(value) else 10)
     if proof is Proof.TOKEN:
         return is_token(value, where, least=8 if is_mixed(value) else 10)
     return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
