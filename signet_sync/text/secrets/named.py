@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.labels import listed
 from signet_sync.text.secrets.names import Name, words
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import (
@@ -43,33 +44,37 @@ _LINK = late(
       |(?:for|fürs?|von|vom|of|der|des)[ ](?:["'][^"'\n]{1,120}["']|[^\n:=]{1,80}+(?=[:=]|\Z)))?
     [ \t]{0,8}
     (?:
-      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
+      (?P<block>(?:[ \t]{0,4}[:=][ \t]{0,4})?\{[^{}]{0,240}?\b(?:default|value)["']?[ \t]*[:=][ \t]*  # Terraform
+        |[ \t]*\n[ ]{1,8}[^\n]{0,200}?\binput_value=)                                             # pydantic
+      |(?P<inside>\((?:default[:=])?(?=[^\s()"'`]{6,64}\)))
+      |(?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
         (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
         |(?:str|string|String)[ \t]{0,4}:?=(?!=))
       |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?      # name: PASSWORD, value:
         (?i:(?:parameter)?(?:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
-      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→|›|»|…|[–—-](?=[ ])|[?](?=[ ])|::(?=\S+[ \t]*(?:\n|\Z)))
+      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→|›|»|…|[–—-](?=[ ])|[?](?=[ ])|:{2,3}=|::(?=\S+[ \t]*(?:\n|\Z))|\.=)
         (?:[*_]{1,2}(?=[\s`]))?(?:[ ][…›](?=[ ]))?)
       |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
       |(?P<default>,[^()\n]{0,120}?\bdefault[ \t]*=[ \t]*)
-      |(?P<block>\{(?:\s|\\n)[^{}]{0,240}?\bdefault[ \t]*=[ \t]*)
       |(?P<listed>(?:</(?:b|strong|code)>)?(?:</key>(?:\s|\\n){0,40}<(?:string|data)>
         |</(?:td|th|dt)>(?:\s|\\n){0,40}<(?:td|dd)(?:[ ][^<>\n]{0,60})?>(?:<code>)?))
       |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
-      |(?P<item>(?<=["'`])[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
+      |(?P<item>(?:(?<=["'`\s])|(?<=[A-Z]))[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
       |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
       |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
     )""",
     re.X,
 )
+_IS, _FOR, _PARTICLES = ("|".join(listed(section)) for section in ("is", "for", "particle"))
 _SAID = late(
-    r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]
-      |(?:for|fürs?|von|vom|of|der|des|dem|you|we|dafür|dazu|here|hier)\b
-      [ \t](?:(?!(?:is|was|ist|war|lautet|hei(?:ß|ss)t)\b)[^\s.,:;]{1,32}[ \t]){0,5})?
+    rf"""["'`*_]{{0,3}}(?:[ \t]{{0,3}}(?P<particle>{_PARTICLES})[ \t]{{0,3}}:?[ \t]{{0,3}}
+    |(?:[ \t]{{1,4}}|[ \t]?\n[ \t>|]{{0,8}})(?:\([^()\n]{{1,40}}\)[ \t]
+      |(?:{_FOR}|dem|you|we|dafür|dazu|here|hier)\b
+      [ \t](?:(?!(?:is|was|ist|war|lautet|hei(?:ß|ss)t|{_IS})\b)[^\s.,:;]{{1,32}}[ \t]){{0,5}})?
     (?:(?P<names>lautet|hei(?:ß|ss)t|hieß|reads)|(?P<sets>to|auf)
-      |(?:is|was|are|ist|war|wird|=|equals|(?:(?:should|must|will|can|would|has|could)[ ])?be(?:en)?))
+      |(?:is|was|are|ist|war|wird|=|equals|{_IS}|(?:(?:should|must|will|can|would|has|could)[ ])?be(?:en)?))
     (?:[ \t](?:now|jetzt|nun|still|just|simply|früher|once|currently|aktuell|always|been|called))?
-    (?P<reset>[ \t](?:re)?set[ \t]to|[ \t]changed[ \t]to)?(?P<colon>:)?[ \t]{1,4}""",
+    (?P<reset>[ \t](?:re)?set[ \t]to|[ \t]changed[ \t]to)?(?P<colon>:)?(?:[ \t]{{1,4}}|[ \t]?\n[ \t>|]{{0,8}}))(?:«[ ]?)?""",
     re.X,
 )
 _SPACED = late(r"""["'`]?[ \t]{1,8}""")
@@ -79,6 +84,7 @@ _WRAPPED = late(
       (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)
         |[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
         [ \t]*["'][\w.:-]{1,60}["'][ \t]*,[ \t]*(?:default[ \t]*=|fallback[ \t]*=)?))
+      |\s{0,8}string\(\d{1,5}\)                                # var_dump of PHP
       |(?P<made>(?:new[ ])?(?i:[\w.:&]{0,24}
         (?:secretstr|secret|string|str|bytes|bytearray|from|of|valueof|tochararray|literal|some|b64decode|cstr)!?)\()
     )[ \t]*(?=[rbfuRBFU@]?["'`])""",
@@ -96,7 +102,7 @@ _ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{
 _BARE = late(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
 _LINE = late(r"""[^\s"'`\\<]{1,1024}""")
 _PIECE = late(r"""[^\s"'`\\<>;]{1,1024}""")
-_TEXT = late(r"[^<>\n]{1,1024}(?=</|<!\[|&lt;/)")
+_TEXT = late(r"\s{0,40}[^<>\n]{1,1024}\s{0,40}(?=</|<!\[|&lt;/)")
 _CDATA = late(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,1024})\]\]>")
 _LINE_ENDS = late(
     r"[ \t]*(?:,?[ \t]*(?:[#;][^\n]*|//[^\n]*|\\n.*)?(?:\n|\\r|\\n|\Z))|[ \t]+[A-Za-z][\w.-]{1,40}(?:=|[ ]?:[ ])"
@@ -181,7 +187,8 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         if quoted is None:
             return None
         value = text[slice(*quoted)]
-        is_argument = text[max(0, name.start - 3) : name.start].rstrip("\"'`\\#.")[-1:] in ("(", "")
+        before = text[max(0, name.start - 4) : name.start].rstrip(" \"'`\\#.")
+        is_argument = before[-1:] in ("(", "") or text[name.start : name.end].isupper()
         sure = proof in (Proof.PASSWORD, Proof.SECRET) and (
             is_argument if how == "item" else _SETS.match(text, name.start)
         )
@@ -196,6 +203,11 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         how = "default"
     if how == "pair" and (block := _BLOCK.match(text, at)):
         return _block(text, proof, block)
+    if how == "inside":
+        end = text.find(")", at)
+        value = text[at:end]
+        sure = proof is Proof.PASSWORD and (is_mixed(value) or not value.isalnum()) and cannot_be_word(value)
+        return (at, end) if sure and fits(value, proof, Where.CODE) else None
     if how in ("set", "default", "block"):
         quoted = _quoted(text, at)
         return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
@@ -558,11 +570,16 @@ _SAYS_OF_IT = late(
 )
 
 
+_ASCII_RUN = late(r"[!-~]{4,128}(?=[\u2e80-\ud7ff])")
+
+
 def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[int, int] | None:
     value = _LINE.match(text, at)
     if value is None:
         return None
-    said = value[0].rstrip(".,:;)!?]}“”«‘‹")
+    # Where no blanks are between words, a word of another script ends it.
+    run = _ASCII_RUN.match(text, at)
+    said = run[0] if run else value[0].rstrip(".,:;)!?]}“”»«‘‹")
     quoted = said[:1] in "„“”»«‚›" and len(value[0]) > len(said)
     while said[:1] and said[0] in _OPEN_QUOTES:
         said = said[1:]
@@ -574,8 +591,8 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
         return at, end
     if proof > Proof.SECRET or is_placeholder(said):
         return None
-    named = verb["names"] or verb["colon"]
-    if named and not _LINE_ENDS.match(text, end) and not _CLAUSE_ENDS.match(text, end):
+    named = verb["names"] or verb["colon"] or (verb["particle"] and run)
+    if named and not run and not _LINE_ENDS.match(text, end) and not _CLAUSE_ENDS.match(text, end):
         named = None
     if quoted or named or (verb["reset"] and _CLAUSE_ENDS.match(text, end)):
         return (at, end) if not is_compound(said) and fits(said, proof, Where.GIVEN) else None

@@ -34,7 +34,7 @@ SEQUENCES = (
 )
 
 # What stands for a character of ASCII: its full-width form, other spaces, other quotes.
-WIDE = "\uff01-\uff5e\u3000\xa0\u2000-\u200a\u202f\u201c-\u201f\u300c-\u300f"
+WIDE = "\uff01-\uff5e\u3000\xa0\u2000-\u200a\u202f\u201c-\u201f\u3001\u3002\u300c-\u300f"
 _WIDE = late(f"[{WIDE}]")
 _NARROW = {
     **{0xFF01 + n: 0x21 + n for n in range(94)},
@@ -42,6 +42,7 @@ _NARROW = {
         map(ord, "\u3000\xa0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"), " "
     ),
     **dict.fromkeys(map(ord, "“”„‟「」『』"), '"'),
+    **{ord("。"): ".", ord("、"): ","},
 }
 # The number of a line, as `cat -n` and the tools of agents print it.
 _NUMBER = late(r"(?:(?<=\n)|\A)[ ]{0,7}[0-9]{1,7}[\t→]")

@@ -67,7 +67,7 @@ _CODE = late(
 # Numbers, dates, versions, hosts with ports, digests that name their algorithm, sizes.
 _NUMBERS = late(
     r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:=].*"
-    r"|0x[0-9a-f]+|\d+(?:px|em|ms|kb|mb|gb)",
+    r"|0x[0-9a-f]{1,40}|\d+(?:px|em|ms|kb|mb|gb)",
     re.I,
 )
 _WORDS = late(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
@@ -178,9 +178,9 @@ def is_password(value: str, where: Where) -> bool:
     if len(value) < 4 or is_placeholder(value):
         return False
     if " " in value:
-        # A label, unless one of its words cannot be part of one.
-        return where is Where.QUOTED and any(
-            len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")
+        # A label, unless one of its words cannot be part of one, or all are words of a dictionary.
+        return where is Where.QUOTED and (
+            any(len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")) or is_diceware(value)
         )
     if value.isalpha() and _typed(value) and _OWN_WORD.search(value):
         return False
@@ -307,6 +307,27 @@ _COMPOUND = late(
     r"|(?:ed|ing|able|ible|ly|tion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant)$",
     re.I,
 )
+
+
+# What stands in a sentence or a message rather than in a list of words to choose from.
+_SENTENCE_WORD = late(
+    r"\b(?:[a-z]{1,3}|this|that|with|from|your|must|have|been|will|does|when|what|were|they|them|then|than|into|only|also|more"
+    r"|least|most|each|here|there|where|which|please|should|would|could|cannot|between|before|after|again|about|least|already"
+    r"|[a-z]+(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ers|ors))\b"
+)
+
+
+def is_diceware(value: str) -> bool:
+    """Returns whether a value is four plain words or more, as of a list to draw from: «correct horse battery staple»."""
+    parts = value.split(" ")
+    return (
+        3 < len(parts) < 9
+        and value.replace(" ", "").isalpha()
+        and value.islower()
+        and value.isascii()
+        and all(3 < len(part) < 10 and not is_vocabulary(part) for part in parts)
+        and _SENTENCE_WORD.search(value) is None
+    )
 
 
 def is_compound(value: str) -> bool:
