@@ -147,8 +147,10 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     ],
     "kubernetes": [
         ("apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  which: {}\n", coded("hunt" + "er2hunter2")),
+        ('{{"kty": "oct", "k": "{}"}}', some(43)),
         ('{{"kind": "Secret", "stringData": {{"which": "{}"}}}}', "letmein" + "please"),
     ],
+    "firebase": [("the server key {} of it", "AAAA" + some(7) + ":APA9" + "1b" + some(134))],
     "pgpass": [("db.example.com:5432:app:ada:{}", some(12))],
     "netrc": [
         ("machine h login ada password {}", "x9Kq2Zp1" + "LmRt5"),
@@ -159,6 +161,17 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
         ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
     ],
+    "printed": [
+        ("$ cat /run/secrets/db_password\n{}\n$ ", some(14)),
+        ("- `Bash` op read op://vault/db/password\n  ```\n  {}\n  ```", some(14)),
+        ("kubectl get secret db -o jsonpath='{{.data.password}}' | base64 -d\n{}\n", some(14)),
+    ],
+    "recovery": [
+        ("Recovery codes:\n{}", "a1b2c-" + "d3e4f\ng5h6i-" + "j7k8l\nm9n1o-" + "p2q3r"),
+        ("seed phrase: {}", "lantern orbit walrus marble cactus violin " + "harbor pepper glacier saddle falcon meadow"),
+    ],
+    "signature": [("https://x/y?X-Amz-Sig" + "nature={}", some(64, HEX))],
+    "facebook": [("app 123456789012345|{} is up", some(27))],
     "masked": [
         ("::add-mask::{}", "lantern" + "orbit"),
         ("##vso[task.setvariable variable=API_KEY]{}", some(24)),
@@ -193,6 +206,16 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("define('DB_PASSWORD', '{}');", "letmein" + "please"),
         ("Server=db;Password={};Encrypt=true", "x9Kq2Z,p1" + "LmRt5"),
         ('"--token", "{}"', some(32)),
+        ('"db_password": {{"sensitive": true, "type": "string", "value": "{}"}}', some(12)),
+        ('["password"]=>\n  string(12) "{}"', some(12)),
+        ("password\n  too short [type=string_too_short, input_value='{}', input_type=str]", some(12)),
+        ('curl_easy_setopt(curl, CURLOPT_PASSWORD, "{}");', "letmein" + "please"),
+        ("define( 'PASSWORD' , '{}' );", "letmein" + "please"),
+        ('if ("{}" == password) {{', some(14)),
+        ('my_password_secure = "{}"', some(14)),
+        ('password = "{}"', "lantern orbit " + "walrus marble"),
+        ("<clientToken>\n    {}\n</clientToken>", some(32)),
+        ("PRIVATE_KEY={}", "0x" + some(64, HEX)),
         ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
     ],
 }  # fmt: skip

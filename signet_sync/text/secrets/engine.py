@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from signet_sync.text.secrets import documents, encoded, marked, named, providers
+from signet_sync.text.secrets import documents, encoded, marked, named, names, providers
 from signet_sync.text.secrets.names import words
 from signet_sync.text.secrets.searched_text import SHORT, SearchedText, SecretSpan, has_run
+from signet_sync.text.secrets.values import cannot_be_word
 
 Step = Callable[[SearchedText], Iterator[SecretSpan]]
 
@@ -27,7 +28,7 @@ BY_HAND = frozenset(
     private-block private-block-base64 jwt jwt-base64 aws-pair azure-ad azure-marked azure-sas telegram ably ghost
     salesforce discord slack-hook discord-hook teams-hook zapier-hook google-chat-hook authorization cookie
     mailchimp new-relic maxmind rapidapi curl-user url-login option statement pgpass netrc login masked assignment
-    kubernetes percent-encoded base64
+    kubernetes percent-encoded base64 printed recovery signature facebook firebase
     """.split()
 )
 
@@ -49,7 +50,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
                 continue
             found = list(step(searched))
             if found:
-                text = _replaced(text, _apart(found), counts)
+                text = _again(_replaced(text, kept := _apart(found), counts), kept, text, counts)
                 searched = SearchedText(text)
                 changed = True
         if not changed:
@@ -60,6 +61,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 _LEADS = (
     "pass", "token", "key", "secret", "auth", " -", "%", "\\", "cred", "pw", "login", "cookie", "-----", "-u", "kind",
     "bearer ", "config ", "daten", "fied ", "kennwort", "contrase", "securestring", "~", "sig=", "connection(",
+    "334 ", "signature=", "kty", "cat ", "op read", "base64 -", "printenv", "recovery", "mnemonic", "openssl rand", "backup", "seed ",
 )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def _is_plain(text: str) -> bool:
         return False
     raw = text.encode("latin-1", "replace")
     low = raw.lower().decode("latin-1")
-    if any(map(low.__contains__, _LEADS)):
+    if any(map(low.__contains__, _LEADS)) or names.has_label(text, low):
         return False
     if ":" in low and ("://" in low or "432:" in low or "*:" in low or "mask::" in low or "#vso" in low):
         return False
@@ -132,12 +134,30 @@ _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
-    (documents.find, lambda searched: words(searched).names or "kind" in searched.low),
+    (documents.find, lambda searched: words(searched).names or "kind" in searched.low or "kty" in searched.low),
     (_escaped, lambda searched: "\\" in searched.low or "^[" in searched.low),
     (_percent, lambda searched: "%" in searched.low),
     (_base64, lambda searched: searched.has_encoded_run(40)),
 )
 _STEPS = tuple(step for step, _ in _NEEDS)
+
+
+# More different values than this are not looked for again.
+_MOST_AGAIN = 64
+
+
+def _again(text: str, found: list[SecretSpan], before: str, counts: dict[str, int]) -> str:
+    """Replaces what was found where it stands again without a name."""
+    known: dict[str, str] = {}
+    for start, end, rule in found[:_MOST_AGAIN]:
+        if 8 <= end - start <= 4096 and cannot_be_word(before[start:end]):
+            known.setdefault(before[start:end], rule)
+    for value, rule in known.items():
+        count = text.count(value)
+        if count:
+            counts[rule] = counts.get(rule, 0) + count
+            text = text.replace(value, f"[REDACTED:{rule}]")
+    return text
 
 
 def _apart(found: list[SecretSpan]) -> list[SecretSpan]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -20,10 +21,12 @@ from signet_sync.text.secrets.values import (
     decoded,
     fits,
     is_compound,
+    is_mixed,
     is_password,
     is_phrase,
     is_placeholder,
     is_token,
+    is_vocabulary,
 )
 
 Span = tuple[int, int]
@@ -172,7 +175,9 @@ def _whole(match: re.Match[str]) -> Span | None:
 _URLS = (
     SecretRule(
         "url-login",
-        late(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"),
+        late(
+            r"://(?:[\w.+-]{1,64}@[\w-]{1,64}[.][a-z]{2,8}|[^\s:/?#@\"'`<>\[\]]{0,128}):(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"
+        ),
         _login,
     ),
     SecretRule(
@@ -209,6 +214,41 @@ _URLS = (
         _whole,
     ),
 )
+
+
+def _smtp(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if decoded(match["secret"]).count(b"\0") == 2 else None
+
+
+_SMTP = SecretRule("authorization", late(r"(?i:auth[ ]plain)[ ]+(?P<secret>[A-Za-z0-9+/]{8,}={0,2})"), _smtp)
+_ASKED = SecretRule(
+    "authorization",
+    late(r"334[ ]UGFzc3dvcmQ6\s{1,4}(?:[CS<>]:?[ ]{0,2}|->[ ])?(?P<secret>[A-Za-z0-9+/]{4,}={0,2})"),
+    _whole,
+)
+_SIGNED = SecretRule("signature", late(r"[eE]=(?P<secret>[A-Fa-f0-9]{64})"), _whole)
+_MESSAGING = SecretRule("firebase", late(r"(?P<secret>AAAA[\w-]{7}:APA91b[\w-]{100,})"), _whole)
+_APP = SecretRule("facebook", late(r"\|(?P<secret>[\w-]{27,40})(?![\w-])"), _user_token)
+
+
+def _jar(match: re.Match[str]) -> Span | None:
+    value = match["secret"]
+    fit = (
+        is_token(value, Where.GIVEN, words=True)
+        if _LOGINS.search(match["name"])
+        else is_token(value, Where.CODE, least=10)
+    )
+    return match.span("secret") if fit else None
+
+
+# A line of cookies.txt: domain, subdomains, path, secure, expiry, name, value.
+_JAR = SecretRule(
+    "cookie",
+    late(
+        r"\t(?:TRUE|FALSE)\t[^\t\n]{1,200}\t(?:TRUE|FALSE)\t\d{1,12}\t(?P<name>[^\t\n]{1,128})\t(?P<secret>[^\t\n]{6,4096})"
+    ),
+    _jar,
+)
 _CLIENT_SECRET = SecretRule("azure-ad", _AZURE_AD, lambda match: match.span())
 _AZURE_SAS = SecretRule("azure-sas", late(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
 
@@ -240,7 +280,7 @@ _PASS_NAME = late(
     r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I
 )
 _TOKEN_NAME = late(
-    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token)|key"
+    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token|(?:oauth2[-_])?bearer)|key"
     r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
     re.I,
 )
@@ -438,11 +478,87 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple
         {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
     ),
     (("-u",), late(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
+    (("auth plain ",), late(r"h[ ]plain(?P<smtp>[ ])(?<=auth[ ]plain[ ])"), {"smtp": (11, (_SMTP,))}),
+    (("334 ugfzc3dvcmq6",), late(r"334[ ]ugfzc3dvcmq6(?P<asked>\s)"), {"asked": (0, (_ASKED,))}),
+    (("signature=",), late(r"e=(?P<signed>(?<=signature=)(?=[a-f0-9]{64}))"), {"signed": (0, (_SIGNED,))}),
+    ((":apa91b",), late(r":apa91b(?P<messaging>)"), {"messaging": (11, (_MESSAGING,))}),
+    (("|",), late(r"\|(?P<app>(?<=[0-9]{13}\|)(?=[\w-]{27}))"), {"app": (0, (_APP,))}),
+    (("\t",), late(r"\t(?P<jar>(?:true|false)\t)"), {"jar": (0, (_JAR,))}),
+    (
+        ("==", "!="),
+        late(r"[=!]==?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"),
+        {"compared": (0, ())},
+    ),
     (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
 )
+# A command that prints a secret, and what stands alone on the line below it.
+_PRINTERS = (
+    "cat ", "op read", "base64 -", "get-parameter", "get-secret-value", "terraform output", "kubectl get", "pass show",
+    "kv get", "versions access", "access-token", "auth token", "config:get", "printenv", "echo $", "keyvault secret",
+    "-password -", "secrets get", "bw get", "openssl rand",
+)  # fmt: skip
+_OF_SECRET = late(r"[^\n]{0,300}?(?:pass|pwd|secret|token|key|cred|openssl[ ]rand)[^\n]{0,300}")
+_PRINTED = late(
+    r"(?:\n[ \t]*(?:`{3,}[\w-]*|(?:Output|Result|stdout):?|))??(?:\n[ \t]*`{3,}[\w-]*)?\n[ \t>|⎿]*"
+    r"(?P<secret>[^\s\"'`<>{}\[\](),;][^\s\"'`<>]{5,500})[ \t]*(?=\n|\Z)"
+)
+
+
+def _printed(searched: SearchedText) -> Iterator[SecretSpan]:
+    """Yields values that stand alone below a command that names them: `cat /run/secrets/db_password`, `op read …`."""
+    low = searched.low
+    for literal in _PRINTERS:
+        for place in searched.places(literal) if literal in low else ():
+            start = low.rfind("\n", max(0, place - 200), place) + 1
+            line = _OF_SECRET.match(low, max(start, place - 200))
+            match = _PRINTED.match(searched.text, line.end()) if line and line.end() > place else None
+            value = match["secret"] if match else ""
+            if (
+                match
+                and (cannot_be_word(value) or is_phrase(value) or _NUMBERED.fullmatch(value) or is_mixed(value))
+                and value[-1] not in ":%"
+                and "[REDACTED:" not in value
+                and is_password(value, Where.GIVEN)
+            ):
+                yield SecretSpan(*match.span("secret"), "printed")
+
+
+def _compared(text: str, place: int) -> SecretSpan | None:
+    """Returns the literal before a comparison: `if "x" == password`."""
+    head = text[max(0, place - 220) : place].rstrip()
+    begin = head.rfind(head[-1], 0, -1) if head[-1:] in ('"', "'", "`") else -1
+    value = head[begin + 1 : -1]
+    if begin < 0 or "\n" in value or not is_password(value, Where.QUOTED) or is_vocabulary(value):
+        return None
+    end = place - (min(place, 220) - len(head)) - 1
+    return SecretSpan(end - len(value), end, "assignment")
+
+
+# Lists of codes and words that open an account for whoever has them.
+_CODES = late(
+    r"(?:recovery|backup|scratch|seed|mnemonic)[ _-]?(?:codes?|phrases?|words|seed)?\b[^\n]{0,40}?"
+    r"(?:[:=][ \t\"'\[(]{0,4}|\n(?:[ \t]*`{3,}\w*)?[ \t>]*\n?){1,2}(?P<secret>"
+    r"(?:[ \t>]{0,8}(?:(?:[-*•]|\d{1,2}[.):])[ ])?(?:[a-z0-9]{4,12}(?:-[a-z0-9]{4,12}){1,5}|(?=[a-z]*\d)[a-z0-9]{8,12}|\d{4}[ ]\d{4})"
+    r"(?:[ \t,;|]{1,8}|\n|\Z|(?=[\"'\])]))){2,40}|(?:[a-z]{3,8}[ ,]{1,2}){11}(?:(?:[a-z]{3,8}[ ,]{1,2}){3}){0,4}[a-z]{3,8}(?![ ]?[a-z]))"
+)
+
+
+def _codes(searched: SearchedText) -> Iterator[SecretSpan]:
+    """Yields lists of recovery codes, and seed phrases: whoever has them has the account."""
+    for literal in ("recovery", "backup", "scratch", "seed ", "mnemonic"):
+        for place in searched.places(literal) if literal in searched.low else ():
+            match = _CODES.match(searched.low, place)
+            if match and (any(map(str.isdigit, match["secret"])) or _STOPS.search(match["secret"]) is None):
+                start = match.start("secret")
+                yield SecretSpan(start, start + len(match["secret"].rstrip(" \t\n,;|")), "recovery")
+
+
+_STOPS = late(r"\b(?:the|and|are|you|for|with|that|this|from|not|must|have|been|when|your)\b")
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
 _BLOCK_MARK = late(r"-----begin")
+_BLOCK_END = late(r"-----end[ +a-z0-9]{0,40}private[ +]key")
+_TAIL_LINE = late(r"[ \t>+|]{0,8}[A-Za-z0-9+/]{8,76}={0,2}[ \t]*")
 _LETTERS = frozenset("puawkbs-")
 
 
@@ -453,6 +569,16 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
         if mark.start() >= done and (found := _tried(searched.text, mark.start(), (_BLOCK,))):
             done = found.end
             yield found
+    for mark in searched.matches(_BLOCK_END, ("-----end",)):
+        # Its beginning was cut off.
+        if mark.start() >= done:
+            text = searched.text
+            lines = text[max(done, mark.start() - 8000) : mark.start()].split("\n")
+            tail = list(takewhile(_TAIL_LINE.fullmatch, reversed(lines[:-1])))
+            if tail:
+                yield SecretSpan(
+                    mark.start() - sum(len(line) + 1 for line in tail) - len(lines[-1]), mark.start(), "private-block"
+                )
 
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
@@ -483,9 +609,12 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
                 back, rules = groups[mark.lastgroup or ""]
                 if rules is _URLS and not _may_be_login(searched, mark.end()):
                     continue
-                if found := _tried(text, max(0, mark.start() - back), rules):
+                place = max(0, mark.start() - back)
+                if found := _tried(text, place, rules) if rules else _compared(text, place):
                     done = found.end
                     yield found
+    yield from _printed(searched)
+    yield from _codes(searched)
     if " -" in searched.low:
         yield from _options(searched)
 

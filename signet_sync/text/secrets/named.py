@@ -187,8 +187,9 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         if quoted is None:
             return None
         value = text[slice(*quoted)]
-        before = text[max(0, name.start - 4) : name.start].rstrip(" \"'`\\#.")
-        is_argument = before[-1:] in ("(", "") or text[name.start : name.end].isupper()
+        before = text[max(0, name.start - 4) : name.start].rstrip("\"'`\\#.").rstrip(" ")
+        is_constant = how == "item" and text[name.start : name.end].isupper() and not value.isupper()
+        is_argument = before.endswith("(") or name.start < 4 or (is_constant and text[name.end] in ", ")
         sure = proof in (Proof.PASSWORD, Proof.SECRET) and (
             is_argument if how == "item" else _SETS.match(text, name.start)
         )
@@ -585,6 +586,8 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
         said = said[1:]
         at += 1
     end = at + len(said)
+    if said[:1] in ("{", "["):
+        return None
     if cannot_be_word(said) or (
         is_phrase(said) and (not verb["sets"] or _ASKED_TO_SET.search(text[max(0, at - 96) : at]))
     ):

@@ -156,7 +156,20 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
 
 _LATIN = late(r"[\x00-\xff]+")
 # Qualifying words, and what the secret is for: «contraseña maestra actual», «mot de passe de la base».
-_MORE = late(r"(?:[ ’'-]{1,2}[^\W\d_]{1,16}){1,5}?(?=[ \t]{0,4}(?:[:=(]|[–—-][ ])|[ ](?:%s)[ :])" % "|".join(listed("is")), re.I)
+_MORE = late(
+    r"(?:[ ’'-]{{1,2}}[^\W\d_]{{1,16}}){{1,5}}?(?=[ \t]{{0,4}}(?:[:=(]|[–—-][ ])|[ ](?:{})[ :])".format(
+        "|".join(listed("is"))
+    ),
+    re.I,
+)
+
+
+def has_label(text: str, low: str) -> bool:
+    """Returns whether a label of another language than English or German is in a text."""
+    proofs, others = _labels()
+    return any(map(low.__contains__, filter(_LATIN.fullmatch, proofs))) or (
+        not text.isascii() and others.search(text) is not None
+    )
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
@@ -229,7 +242,9 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
     if stem == "key":
         if word.endswith(listed("no key owners")):
             return None
-        if (word.endswith(listed("key owners")) and (word in listed("key owners") or len(word) > 5)) or word in vendors():
+        if (
+            word.endswith(listed("key owners")) and (word in listed("key owners") or len(word) > 5)
+        ) or word in vendors():
             return Proof.SECRET
         return Proof.KEY if joined or not word or searched.text[at : at + 1] == "K" else None
     if stem == "token":

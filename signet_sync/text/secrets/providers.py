@@ -17,7 +17,7 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, raw_table, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder
+from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder, looks_random
 
 _TABLE = "providers.txt"
 _LEAST_RUN = 16
@@ -305,6 +305,8 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
 
 
 _GIVEN_BY = frozenset(("=", ":"))
+
+
 def _token(text: str, start: int, end: int) -> SecretSpan | None:
     at, before = start, text[start - 1 : start]
     index = _index()
@@ -466,7 +468,11 @@ def _is_token(form: TokenForm, head: str, body: str) -> bool:
     if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
         return True
     if form.is_strict or len(head) > _SHORT:
-        return any(map(str.isdigit, body)) or form.rule in _LETTERS_ALONE
+        return (
+            any(map(str.isdigit, body))
+            or form.rule in _LETTERS_ALONE
+            or looks_random("".join(filter(str.isalpha, body)))
+        )
     return False
 
 

@@ -42,7 +42,8 @@ _NARROW = {
         map(ord, "\u3000\xa0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"), " "
     ),
     **dict.fromkeys(map(ord, "“”„‟「」『』"), '"'),
-    **{ord("。"): ".", ord("、"): ","},
+    ord("。"): ".",
+    ord("、"): ",",
 }
 # The number of a line, as `cat -n` and the tools of agents print it.
 _NUMBER = late(r"(?:(?<=\n)|\A)[ ]{0,7}[0-9]{1,7}[\t→]")

@@ -287,7 +287,9 @@ def is_key(value: str) -> bool:
 def fits(value: str, proof: Proof, where: Where) -> bool:
     """Returns whether a value may be the secret that its name indicates."""
     if proof is Proof.PASSWORD:
-        return is_password(value, where)
+        return is_password(value, where) or (
+            where in (Where.CODE, Where.FIELD) and "_" not in value and is_phrase(value)
+        )
     if proof is Proof.SECRET:
         if " " in value:
             return is_password(value, where)
