@@ -30,13 +30,18 @@ from signet_sync.text.sanitizer import (
     sanitize_transcript_v2,
     suspects,
 )
-from signet_sync.text.secrets.engine import BY_HAND
+from signet_sync.text.secrets import marked
 from signet_sync.text.secrets.providers import forms
 from signet_sync.text.sentences import flatten
 from signet_sync.text.turn_words import words_of
 from signet_sync.web.formatting import seen
 
 VAULTS = Path(__file__).resolve().parents[3] / "shared" / "vaults"
+# The rules that are no lines of a table, and those of the marks.
+BY_HAND = {rule.name for rules in marked._rules().values() for rule in rules} | set(
+    "private-block-base64 jwt jwt-base64 aws-pair azure-marked telegram ably ghost salesforce discord mailchimp new-relic"
+    " maxmind rapidapi assignment kubernetes percent-encoded base64 printed recovery".split()
+)
 # Every rule that stands in a mark: the table's, and those that are written out in code.
 RULES = sorted({form.rule for form in forms()} | BY_HAND)
 

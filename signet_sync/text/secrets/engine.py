@@ -22,16 +22,6 @@ from signet_sync.text.secrets.values import cannot_be_word
 
 Step = Callable[[SearchedText], Iterator[SecretSpan]]
 
-# The rules that are not lines of the table.
-BY_HAND = frozenset(
-    """
-    private-block private-block-base64 jwt jwt-base64 aws-pair azure-ad azure-marked azure-sas telegram ably ghost
-    salesforce discord slack-hook discord-hook teams-hook zapier-hook google-chat-hook authorization cookie
-    mailchimp new-relic maxmind rapidapi curl-user url-login option statement pgpass netrc login masked assignment
-    kubernetes percent-encoded base64 printed recovery signature facebook firebase
-    """.split()
-)
-
 
 def redact(text: str) -> tuple[str, dict[str, int]]:
     """Replaces every secret in a text by `[REDACTED:<rule>]`; also returns how often each rule did so.

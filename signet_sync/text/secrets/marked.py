@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.labels import raw_table
+from signet_sync.text.secrets.labels import listed, raw_table
 from signet_sync.text.secrets.names import words
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import (
@@ -290,11 +290,6 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple
     (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, ("variable",))}),
 )
 # A command that prints a secret, and what stands alone on the line below it.
-_PRINTERS = (
-    "cat ", "op read", "base64 -", "get-parameter", "get-secret-value", "terraform output", "kubectl get", "pass show",
-    "kv get", "versions access", "access-token", "auth token", "config:get", "printenv", "echo $", "keyvault secret",
-    "-password -", "secrets get", "bw get", "openssl rand",
-)  # fmt: skip
 _OF_SECRET = late(r"[^\n]{0,300}?(?:pass|pwd|secret|token|key|cred|openssl[ ]rand)[^\n]{0,300}")
 _PRINTED = late(
     r"(?:\n[ \t]*(?:`{3,}[\w-]*|(?:Output|Result|stdout):?|))??(?:\n[ \t]*`{3,}[\w-]*)?\n[ \t>|⎿]*"
@@ -305,7 +300,7 @@ _PRINTED = late(
 def _printed(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields values that stand alone below a command that names them: `cat /run/secrets/db_password`, `op read …`."""
     low = searched.low
-    for literal in _PRINTERS:
+    for literal in listed("printers"):
         for place in searched.places(literal) if literal in low else ():
             start = low.rfind("\n", max(0, place - 200), place) + 1
             line = _OF_SECRET.match(low, max(start, place - 200))

@@ -564,11 +564,7 @@ _OPEN_QUOTES = "(„“”»«‚‘›"
 _WORD_AND_NUMBER = late(r"[A-Za-z]{3,}[0-9]{1,4}")
 _ASKED_TO_SET = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
 # Endings of words that describe a password rather than being one.
-_SAYS_OF_IT = late(
-    r".*(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ial|ual|ic|al|thing|where|ence|ance"
-    r"|ers?|ors?|isch|lich|bar|los|haft|ig|iert|ung|pflichtig|text|word|sen|ten|ben|gen|den|hlt|cht|elt|ert)",
-    re.I,
-)
+_SAYS_OF_IT = late(rf".*(?:{'|'.join(listed('describing endings'))})", re.I)
 
 
 _ASCII_RUN = late(r"[!-~]{4,128}(?=[\u2e80-\ud7ff])")

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
+from signet_sync.text.secrets.labels import listed
 
 # ── stand-ins for a secret ──
 
@@ -34,23 +35,7 @@ _ANYWHERE = late(
     re.I,
 )
 # Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
-_VOCABULARY = late(
-    r"(?:passwords?|passwd|passphrase|passwort|pass|pwd|pw|word|phrase|secrets?|tokens?|keys?|api|access|auth|oauth2?"
-    r"|authorization|authentication|credentials?|creds?|private|public|client|user(?:name|s)?|names?|admin|root|login|account|id"
-    r"|master|session|cookie|bearer|basic|jwt|csrf|xsrf|refresh|encrypt(?:ed|ion)?|hash(?:ed)?|signing|signature|service|server|app"
-    r"|my|the|an?|some|any|this|is|of|to|in|for|and|or|with|no|new|old|current|own|same|here|default|value|val|text|string|str|data"
-    r"|bytes|bool(?:ean)?|int(?:eger)?|number|object|array|list|map|null|nil|none|true|false|void|empty|unset|missing|invalid|valid"
-    r"|wrong|bad|good|correct|incorrect|required|optional|hidden|plain|clear|raw|random|super|very|long|short|strong|weak|secure"
-    r"|test(?:ing|s|ed|er)?|tmp|temp|demo|foo(?:bar)?|bar|baz|qux|quux|spam|eggs|ham|some(?:thing|one)?|what(?:ever)?|hello|world"
-    r"|enter|type|field|input|prompt|confirm(?:ation|ed)?|repeat|verify|reset|forgot(?:ten)?|set|get|change|update|create|delete"
-    r"|file|path|url|uri|host|port|env|config|settings?|store|manager|provider|generator|reader|writer|parser|stream|prefix|suffix"
-    r"|identifier|keyword|constant|literal|operator|punctuation|comment|variable|function|method|class|type|tag|attribute|property"
-    r"|header|body|query|param(?:eter|s)?|form|json|xml|html|css|base64|hex|utf8?|ascii|sha\d*|md5|hmac|aes|rsa|local|remote|global"
-    r"|kennwort|contrase(?:n|ñ|\\xf1)a|contrasenya|senha|heslo|wachtwoord|has[lł]o|salasana|l[oö]senord|jelsz[oó]|parola|adgangskode"
-    r"|motdepasse|geheim|salt|nonce|iv|seed|pin|code|otp|db|database|sql|mysql|postgres(?:ql)?|redis|mongo|ssh|ftp|smtp|http|https"
-    r"|aws|gcp|azure|google|github|gitlab|slack|stripe|openai|anthropic|docker|npm|pypi|model|on|off|yes|always|never|auto)",
-    re.I,
-)
+_VOCABULARY = late(f"(?:{'|'.join(listed('vocabulary'))})", re.I)
 _CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _MAIL_ADDRESS = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
@@ -303,11 +288,7 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
 
 # Words that join others to one, and the endings of such words: `case-sensitive`, `out-of-date`, `auto-generated`.
 _COMPOUND = late(
-    r"(?:^|[-_])(?:of|to|the|in|by|up|and|or|not|on|at|for|with|as|is|be|non|pre|auto|self|re|un|per|multi|single|end|one"
-    r"|two|well|built|hard|case|time|read|write|user|based|only|like|free|safe|side|end|level|type|id|name|file|path|url"
-    r"|key|keys|value|values|token|tokens|string|password|passwords|secret|secrets|hash|code|list|set)(?=$|[-_])"
-    r"|(?:ed|ing|able|ible|ly|tion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant)$",
-    re.I,
+    rf"(?:^|[-_])(?:{'|'.join(listed('joining words'))})(?=$|[-_])|(?:{'|'.join(listed('endings'))})$", re.I
 )
 
 
