@@ -40,7 +40,7 @@ _LINK = late(
     r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
     (?:\[\d{0,4}\])?                                             # char password[32] =
     [ \t]{0,40}
-    (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|again|wiederholen|eingeben|bestätigen
+    (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|again|here|wiederholen|eingeben|bestätigen
       |(?:for|fürs?|von|vom|of|der|des)[ ](?:["'][^"'\n]{1,120}["']|[^\n:=]{1,80}+(?=[:=]|\Z)))?
     [ \t]{0,8}
     (?:
@@ -281,7 +281,7 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
     if link["pair"]:
         return Where.FIELD, _LINE
     tight = link["sep"] == "=" and start == link.end() == name.end + 1
-    if tight and name.proof is Proof.PASSWORD and before in ("?", "&"):
+    if tight and name.proof <= Proof.SECRET and before in ("?", "&"):
         return Where.LINE, _QUERY
     if before in ("?", "&"):
         return Where.CODE, _BARE

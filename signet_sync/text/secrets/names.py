@@ -27,13 +27,13 @@ _TAIL = r"(?:[_.-]?(?:\d{1,3}|val(?:ue)?|text|str(?:ing)?|plain(?:text)?|raw|bas
 # long enough, `is`, or after a space something with a digit or a mark in it.
 _VERBS = (
     r"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
-    r"|daf.r|dazu|should|must|will|can|has|again|eingeben|wiederholen|best.tigen|es|est|era|ser.|\xe9|\xe8|jest|de|del|della|du)"
+    r"|daf.r|dazu|should|must|will|can|has|again|here|eingeben|wiederholen|best.tigen|es|est|era|ser.|\xe9|\xe8|jest|de|del|della|du)"
 )
 _LEADS = (
     # More words follow: the sentence does not give a value.
     r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
     r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
-    r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ])?"
+    r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ]|!!?[a-z]{2,12}[ ])?"
     r"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
     r"|[>(\[|]|&gt;|</|[ ]?\?[ ]?(?:\?[ ]?)?[!-~]|,[ ]?[\"']|[ \t]*\n[ ]{1,8}[^\n]{0,200}?input_value=|[ \t]?\n[ \t>|]{0,8}(?:is|ist)[ ]|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
