@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.body import JS_BLANKS, js_trim
 from signet_sync.formats.filename import IMMUTABLE_KINDS
+from signet_sync.formats.invisible import CONTROLS, without_unseen
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.phrases import counted
 
@@ -19,10 +20,7 @@ LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code
 
 _JS_SPACE = late(f"[{JS_BLANKS}]+")
 _TERMINAL = (".", "!", "?")
-_CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-# Bidi overrides; and characters that are invisible to people but not to a model: zero-width spaces, invisible
-# operators, tag characters.
-_INVISIBLE = late("[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+_CONTROL = late(f"[{CONTROLS}\t\n]+")
 
 # Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are searched one by one here.
 _SIGNET_ISSUE = late(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
@@ -360,11 +358,11 @@ def shortened(text: str, width: int) -> str:
 def flatten(text: str, limit: int = 1000) -> str:
     """Makes text fit for one line that can forge no row, link or marker; elsewhere than on a page it is as it was said.
 
-    Control characters become spaces, bidi overrides and invisible characters are deleted, `[[ ]] <!-- -->` and what
-    else would be a link, an image, a footnote, struck or hidden are split, backticks become quotes.
+    Control characters become spaces, what nobody sees is deleted, `[[ ]] <!-- -->` and what else would be a link, an
+    image, a footnote, struck or hidden are split, backticks become quotes.
     """
-    if not text.isprintable():
-        text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
+    if not text.isprintable() or not text.isascii():
+        text = without_unseen(_CONTROL.sub(" ", text), on_a_page=True)
         text = text.encode("utf-8", "replace").decode("utf-8")
     if "[" in text or "]" in text:
         text = re.sub(r"\[(?=\[)", "[ ", text)

@@ -12,17 +12,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from signet_sync.formats.invisible import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escaped_character
 from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
 from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
 
-# C0 except tab and LF, DEL, C1, line and paragraph separators, controls of text direction, the invisible tag letters,
-# the byte order mark, lone surrogates. Joiners and plain direction marks are kept, because some languages need them.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
-)
+_UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
 _LARGER = ((60, "minute"), (60, "hour"), (24, "day"), (30, "month"), (12, "year"))
 
 
