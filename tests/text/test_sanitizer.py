@@ -552,6 +552,7 @@ FLOODS = [
         "kind: Secret\ndata:\n  a: b\n", "| password |\n|---|\n", "password: |\n  ", "<password>",
         "use a1b2c3 as token ", '\\"password\\": ', "mysql -p", "echo a | docker login --password-stdin ",
         "name: PASSWORD\n  value: ", "https://a1b2c3d4e5f6a7b8c9d0@", "password is ", "key = os.environ.get('a', ",
+        "-p ", " -b a=b", '"kty" ', "パスワードは", "pw:", "requirepass ",
         "a.b.c-d_e-f0", "\\u0041", "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
     ),
 ]  # fmt: skip

@@ -36,10 +36,14 @@ _MOST_ROWS = 2000
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the secrets that the structure of the text reveals."""
     yield from _kubernetes(searched)
+    done = 0
     for kind in searched.matches(_JWK, ('"kty', "'kty")):
+        if kind.start() < done:
+            continue
         start = max(searched.text.rfind("{", max(0, kind.start() - 4000), kind.start()), 0)
         end = searched.text.find("}", kind.end(), kind.end() + 4000)
-        yield from _given(searched.text, _JWK_PARTS, start, end if end >= 0 else kind.end() + 4000)
+        done = end if end >= 0 else kind.end() + 4000
+        yield from _given(searched.text, _JWK_PARTS, start, done)
     text, read = searched.text, (0, 0)
     for name in sorted(words(searched).names):
         # The rows of a table are read with its header.

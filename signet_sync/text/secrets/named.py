@@ -571,7 +571,7 @@ _ASCII_RUN = late(r"[!-~]{4,128}(?=[\u2e80-\ud7ff])")
 
 
 def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[int, int] | None:
-    value = _LINE.match(text, at)
+    value = _LINE.match(text, at, at + _LONG)
     if value is None:
         return None
     # Where no blanks are between words, a word of another script ends it.
