@@ -107,8 +107,9 @@ def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
     else:
         found = READERS[source.harness](transcripts.lines(source.path), file_name=os.path.basename(source.path))
-    latest = max(found.times, default=0) if now_us is None else now_us + FUTURE_US
-    if max(found.times, default=0) > latest or not is_dated(found):
+    last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)
+    latest = max(last, 0) if now_us is None else now_us + FUTURE_US
+    if last > latest or last == NO_TIME:
         begins = (found.begins, _named_time(source.path), source.mtime_ns // 1000)
         now_us = latest if now_us is None else now_us
         found = redated(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))

@@ -54,8 +54,7 @@ def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
     )
     if all(entry.kind == "user" for entry in entries):
         return None
-    times = tuple(entry.at for entry in entries)
-    return Conversation(job.harness, job.session_id, place.project or job.cwd, entries, times=times)
+    return Conversation(job.harness, job.session_id, place.project or job.cwd, entries)
 
 
 def update_live_turns(
