@@ -452,7 +452,7 @@ def test_a_secret_is_found_in_every_dress(dress: str) -> None:
         sanitize_transcript_v2,
         sanitize_line,
         flatten,
-        words_of,
+        lambda text: sanitize_transcript_v2(words_of(text)),
         display,
         seen,
         escaping._clean,
