@@ -588,7 +588,7 @@ class Corpus:
         files: dict[str, str] = {}
         for kind, body in (("summary", summary), ("transcript", _transcript(voice, foreign))):
             hashed: dict[str, Field] = {"content_sha256": body_hash(body), "hash_scope": "body-normalized-v1"}
-            last: dict[str, Field] = {"sanitizer_version": "sanitize_transcript_v2"} if kind == "transcript" else {}
+            last: dict[str, Field] = {"sanitizer_version": "sanitize_transcript_v1"} if kind == "transcript" else {}
             files[paths[kind]] = document({"kind": kind, **who, **lineage, **hashed, **verdict, **last}, body)
         files[paths["manifest"]] = _manifest(who, paths, captured)
         session: Session = {

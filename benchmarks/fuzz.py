@@ -129,7 +129,7 @@ def _fields(kind: str, body: str) -> dict[str, Any]:
     common |= {"content_sha256": body_sha256(normalize(body)), "hash_scope": HASH_SCOPE, "memory_sentence": sentence}
     common |= {"memory_sentence_version": "memory_sentence_v1", "memory_sentence_quality": "ok"}
     common |= {"memory_sentence_generated_at": _AT}
-    return common | ({"sanitizer_version": "sanitize_transcript_v2"} if kind == "transcript" else {})
+    return common | ({"sanitizer_version": "sanitize_transcript_v1"} if kind == "transcript" else {})
 
 
 def _path(kind: str) -> str:

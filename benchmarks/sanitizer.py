@@ -1,10 +1,11 @@
 """Whether the sanitizer finds secrets, leaves other text alone, and how fast it is.
 
-`python -m benchmarks.sanitizer` prints recall by class on made-up samples, false hits in texts that hold no secret and
-in the code and documentation that are installed on this machine, and the time on plain text beside one pass of a
-trivial pattern. `--list` names every sample that was missed and every hit as `path:line rule`, `--json` gives the
-figures, `--before FILE` prints those of an earlier run beside, `--speed` the MB/s from 1 to 64 MB instead
-(`--largest 16` for a quicker look).
+`python -m benchmarks.sanitizer` prints recall by class, by language and by *dress* (coloured, escaped, wrapped, with
+hidden characters, …) on made-up samples, false hits in texts that hold no secret and in the code and documentation that
+are installed on this machine, and the time on plain text beside one pass of a trivial pattern. `--list` names every
+sample that was missed and every hit as `path:line rule`, `--json` gives the figures, `--before FILE` prints those of an
+earlier run beside, `--speed` the MB/s from 1 to 64 MB and a megabyte of each rule's worst input instead (`--largest 16`
+for a quicker look).
 
 The samples are made by what providers publish about their tokens and by how configuration, logs and talk hold secrets,
 never by the table of rules: a prefix that the table has wrong is missed here. They are the same for a seed.
@@ -36,12 +37,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from signet_sync.text import sanitizer
+from signet_sync.text.secrets import providers
 
 MB = 1_000_000
 SIZES = (1, 4, 16, 64)
 
-# The one that the project uses, whatever its version.
-sanitize: Callable[[str], str] = getattr(sanitizer, sanitizer.SANITIZER_VERSION)
+sanitize: Callable[[str], str] = sanitizer.sanitize_transcript_v2
 
 # ── made-up secrets ──
 
@@ -906,6 +907,110 @@ https://github.com/lantern/orbit/blob/<H40>/src/token.py#L<D2>
 """
 
 
+# What a terminal, a file or a keyboard adds to a text.
+_WIDE = {ord(c): ord(c) + 0xFEE0 for c in ":="}
+
+
+def _inside(text: str, secret: str, added: str) -> str:
+    at = text.find(secret) + len(secret) // 2
+    return text[:at] + added + text[at:]
+
+
+DRESSES: dict[str, Callable[[str, str], str]] = {
+    "plain": lambda text, secret: text,
+    "coloured": lambda text, secret: text.replace(secret, f"\x1b[1;36m{secret}\x1b[0m"),
+    "coloured, spelt out": lambda text, secret: text.replace(secret, f"\\x1b[36m{secret}\\x1b[0m"),
+    "coloured, in JSON": lambda text, secret: json.dumps({"out": text.replace(secret, f"\x1b[36m{secret}\x1b[0m")}),
+    "escaped once": lambda text, secret: json.dumps({"out": f"first\n{text}\nlast"}),
+    "escaped twice": lambda text, secret: json.dumps(json.dumps({"out": f"first\n{text}\nlast"})),
+    "zero-width space inside": lambda text, secret: _inside(text, secret, "\u200b"),
+    "soft hyphen inside": lambda text, secret: _inside(text, secret, "\u00ad"),
+    "no-break space inside": lambda text, secret: _inside(text, secret, "\u00a0"),
+    "no-break spaces": lambda text, secret: text.replace(" ", "\u00a0"),
+    "full width": lambda text, secret: text.replace(secret, "\0").translate(_WIDE).replace("\0", secret),
+    "wrapped at 80 columns": lambda text, secret: _at_80_columns("." * (76 - text.find(secret) % 80) + " " + text),
+    "numbered by cat -n": lambda text, secret: "\n".join(
+        f"{n:6}\t{line}" for n, line in enumerate(text.split("\n"), 1)
+    ),
+}
+
+
+def _at_80_columns(text: str) -> str:
+    return "\n".join(text[at : at + 80] for at in range(0, len(text), 80))
+
+
+_ADDED = re.compile("\x1b\\[[0-9;]*m|\\\\+(?:x1b|u001b)\\[[0-9;]*m|[\u200b\u00ad\u00a0]")
+
+
+def _undressed(clean: str) -> str:
+    """What a reader sees of a secret: without colours and hidden characters, lines joined."""
+    return _ADDED.sub("", clean).replace("\\", "").replace("\n", "")
+
+
+def dressed(seed: int, part: int = 4) -> dict[str, Tally]:
+    """Recall by form: every fourth sample of one line, in every dress."""
+    found: dict[str, Tally] = {}
+    chosen = [each for each in samples(seed) if "\n" not in each.text and "\\" not in each.text][::part]
+    for sample in chosen:
+        for dress, put_on in DRESSES.items():
+            clean = sanitize(put_on(sample.text, sample.secret))
+            plain = sample._replace(text=_undressed(sample.text), secret=_undressed(sample.secret))
+            found.setdefault(dress, Tally()).add(plain, _undressed(clean))
+    return found
+
+
+# Labels as programs are translated, and what people write, in ten languages.
+_LANGUAGES = """
+de  Passwort|Neues Passwort|Kennwort|Master-Passwort  API-Schlüssel|Geheimer Schlüssel
+    das Passwort für die Datenbank lautet <S>
+    Mein API-Schlüssel ist <S>
+es  Contraseña|Nueva contraseña|Contraseña maestra  Clave API|Clave secreta
+    La contraseña es <S>.
+    la contraseña de la base de datos es <S>
+fr  Mot de passe|Nouveau mot de passe|Mot de passe maître  Clé d'API|Clé secrète
+    Le mot de passe est <S>.
+    le mot de passe de la base est « <S> »
+pt  Senha|Nova senha|Palavra-passe|Senha mestra  Chave API|Chave secreta
+    A senha é <S>.
+    a senha do banco de dados é <S>
+it  Password|Nuova password|Password principale  Chiave API|Chiave segreta
+    La password è <S>.
+    la password del database è <S>
+pl  Hasło|Nowe hasło|Hasło główne  Klucz API|Klucz prywatny
+    Hasło to <S>.
+    hasło do bazy danych: <S>
+ru  Пароль|Новый пароль|Мастер-пароль  Ключ API|Секретный ключ
+    Пароль — <S>.
+    пароль от базы данных: <S>
+ja  パスワード|新しいパスワード|マスターパスワード  APIキー|秘密鍵
+    パスワードは<S>です。
+    データベースのパスワードは「<S>」です
+zh  密码|新密码|密碼|口令  API 密钥|私钥
+    密码是<S>。
+    数据库密码为：<S>
+ko  비밀번호|새 비밀번호|암호  API 키|비밀 키
+    비밀번호는 <S> 입니다.
+    비밀번호는 <S>입니다
+"""
+_LABELLED = ("<L>: <S>", "<L>：<S>", "<L> = <S>", "<L>=<S>", "- **<L>:** `<S>`", "<L>:¶<S>", '<L>: "<S>"')
+
+
+def in_languages(seed: int) -> Iterator[Sample]:
+    """Labels and sentences of ten languages."""
+    dice = random.Random(seed)
+    for block in re.split(r"\n(?=\w)", _LANGUAGES.strip()):
+        head, *sentences = map(str.strip, block.split("\n"))
+        language, passwords, keys = head.split("  ")
+        for labels, kinds in ((passwords, ("strong", "short", "words with -")), (keys, ("strong", "40 hex"))):
+            for label, form, kind in itertools.product(labels.split("|"), _LABELLED, kinds):
+                secret = made(_VALUES[kind], dice)
+                text = form.replace("<L>", label).replace("<S>", secret).replace("¶", "\n")
+                yield Sample(f"language: {language}", kind, text, secret)
+        for sentence, kind in itertools.product(sentences, ("strong", "short")):
+            secret = made(_VALUES[kind], dice)
+            yield Sample(f"language: {language}", kind, sentence.replace("<S>", secret), secret)
+
+
 def _blocks(text: str) -> list[str]:
     return [line.replace("¶", "\n") for line in text.strip("\n").split("\n")]
 
@@ -1032,9 +1137,10 @@ def sampled(seed: int) -> Found:
     """What the sanitizer does to the made-up texts."""
     kinds: dict[str, Tally] = {}
     missed = []
-    for sample in samples(seed):
+    for sample in itertools.chain(samples(seed), in_languages(seed)):
         if not kinds.setdefault(sample.kind, Tally()).add(sample, sanitize(sample.text)):
             missed.append(sample)
+    kinds |= {f"dress: {dress}": tally for dress, tally in dressed(seed).items()}
     texts = list(negatives(seed + 1))
     false = [(text, " ".join(rules)) for text in texts if (rules := sanitizer.sanitize_counted(text)[1])]
     return Found(kinds, missed, len(texts), false)
@@ -1204,6 +1310,40 @@ DENSE = {
 }
 
 
+# What opens a rule, of each line of the tables and each mark by hand, as often as a text has room for it.
+_OPENS = """
+-p ¶ -p¶ --password¶ --token x¶ -u a:b¶ -b a=b¶mysql -p ¶echo a -s¶ -pass pass:a¶identified by 'abcd
+login a password ¶credentials: a/¶*:a:b:¶5432:a:b:¶\x1b[31m¶\\x1b[¶\u200b¶\u00a0a¶：¶password is ¶auth("a",
+key: ¶key=abcdefghijklmnopqrst¶<password>¶name: password¶password:¶for password ¶as token ¶use a as token ¶
+Cookie: a=b;¶::add-mask::¶requirepass ¶https://hooks.slack.com/¶x://a:b@¶Authorization: ¶"x" == password
+password(¶contraseña ¶пароль ¶パスワードは¶cat password ¶recovery codes: ¶AUTH PLAIN ¶334 UGFzc3dvcmQ6 ¶"kty" ¶
+-----END PRIVATE KEY-----¶
+"""
+
+
+def openings() -> dict[str, Callable[[int], str]]:
+    """Texts that begin a rule without end: of every form of the table, its head and all but its end; of every mark."""
+    dice = random.Random(4)
+    found = dict(HOSTILE)
+    letters = {
+        name: [c for c in _ALNUM + "-_" if re.match(f"[{chars}]", c)] for name, chars in providers.CLASSES.items()
+    }
+    for form in providers.forms():
+        whole = providers.PIECE.sub(lambda piece: "".join(dice.choices(letters[piece[1]], k=int(piece[2]))), form.found)
+        found |= {f"begun {form.form}": _repeated(whole[:24] + " "), f"cut {form.form}": _repeated(whole[:-2] + " ")}
+    return found | {piece: _repeated(piece) for piece in re.split("[¶\n]", _OPENS) if piece} | DENSE
+
+
+def worst(shown: int = 20) -> None:
+    """Prints the rules' worst inputs: a megabyte's time beside that of a plain transcript."""
+    plain = seconds(_PLAIN(MB)) / MB
+    rough = {name: seconds(make(MB // 20)) * 20 / MB for name, make in openings().items()}
+    print(f"\nA megabyte of what opens each of {len(rough)} rules, times a plain transcript ({plain * MB:.3f} s)")
+    for name in sorted(rough, key=rough.__getitem__, reverse=True)[:shown]:
+        print(f"  {name[:40]!r:44} {seconds(openings()[name](MB)) / MB / plain:6.1f}", flush=True)
+    print(f"  more than three times: {sum(took > 3 * plain for took in rough.values())}")
+
+
 def seconds(text: str) -> float:
     """Of processor time; the best of three where that is soon done."""
     best = float("inf")
@@ -1253,7 +1393,7 @@ def figures(seed: int) -> Figures:
     tallies = found.kinds.values()
     count = sum(others.rules.values())
     return Figures(
-        version=sanitizer.SANITIZER_VERSION,
+        version=sanitizer.SANITIZER_RULES,
         positives=sum(tally.count for tally in tallies),
         recall=100 * sum(tally.found for tally in tallies) / sum(tally.count for tally in tallies),
         classes={kind: (tally.count, tally.found, tally.others) for kind, tally in sorted(found.kinds.items())},
@@ -1306,6 +1446,7 @@ def speeds(largest: int) -> None:
     _table("Transcripts and files, MB/s", REALISTIC.items(), sizes)
     _table("Hostile: beginnings of rules, MB/s", HOSTILE.items(), ends)
     _table("Hostile: a secret every twenty bytes, MB/s", DENSE.items(), ends)
+    worst()
 
 
 def main() -> None:

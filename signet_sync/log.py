@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from signet_sync.formats.paths import display
 from signet_sync.storage.durable import private_folder
 
 if TYPE_CHECKING:
@@ -68,19 +69,13 @@ def _escaped(record: Record) -> None:
     """
     from signet_sync.text.sanitizer import redact  # slow import; most processes log nothing
 
-    lines = [_printable(record["message"])]
+    lines = [display(record["message"])]
     exception = record["exception"]
     if exception is not None:
         text = "".join(traceback.format_exception(exception.type, exception.value, exception.traceback))
-        lines += [_printable(line) for line in text.rstrip("\n").split("\n")]
+        lines += [display(line) for line in text.rstrip("\n").split("\n")]
         record["exception"] = None
     record["message"] = redact("\n    ".join(lines))[0]
-
-
-def _printable(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _is_journal(environ: Mapping[str, str]) -> bool:

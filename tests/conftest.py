@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import sys
+import time
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -156,3 +157,13 @@ def a_program_that_stays_as_it_is(monkeypatch):
 def impatient(monkeypatch):
     """What meets a reader or a writer of the database waits for it a moment, not for seconds."""
     monkeypatch.setattr(connection, "BUSY_MS", 100)
+
+
+@pytest.fixture
+def auckland(monkeypatch):
+    """A machine on which it is tomorrow for half of the UTC day."""
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -21,7 +21,7 @@ class SetupStepError(TypedDict):
 
 
 class SetupStep(TypedDict):
-    step: Literal["workspace", "hooks", "import", "index", "service"]
+    step: Literal["workspace", "exclude", "hooks", "import", "index", "service"]
     state: Literal["planned", "done", "present", "absent", "skipped", "failed"]
     text: str
     left: list[str]  # What stays to be done by hand.
@@ -168,6 +168,7 @@ class StatusCounts(TypedDict):
     tombstones: int
     violations: int
     invalid: int
+    tombstoned: int  # Files of removed sessions, which the next pass deletes.
 
 
 class StatusIntake(TypedDict):
@@ -681,6 +682,7 @@ EntityResolve = EntityCreate
 class Init(TypedDict):
     workspace: str
     made: list[str]
+    earlier: str | None
 
 
 Reindex = Demo
@@ -1161,10 +1163,11 @@ class SessionEnd(TypedDict):
     agent_id: str
     session_id: str  # The harness's id of the session.
     session_token: str  # The name of a session: the 16 characters by which its files are called.
+    # Paths; null, too, for a file that is gone when the request is repeated.
     summary: NotRequired[str | None]
     transcript: NotRequired[str | None]
     compaction: NotRequired[str | None]
-    manifest: str
+    manifest: str | None
     sentence: str  # What the session was about, in one line.
     sentence_quality: str
     idempotent_replay: bool

@@ -25,6 +25,7 @@ from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import signet_daemon
+from signet_sync.pages.memory_page import HINT
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import Settings
@@ -37,6 +38,7 @@ from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 
 _ENDING = 10.0  # seconds: a stopped agent ends within two, unless the machine is busy
+_WORKER = 60.0  # seconds: a hook's worker writes a session in a few, unless a model answers slowly
 _ATTEMPTS = 5
 
 
@@ -108,25 +110,28 @@ def eject(
     """Uninstalls from a workspace; with `keep_state` its state folder stays.
 
     Raises `AnotherAgent` while a `run` is active that no service of ours would stop, `Halted` while files are away,
-    `WorkspaceError`, `DatabaseError`, `OSError`. What was done until then stays done.
+    `WorkspaceError`, `DatabaseError`, `OSError`; whatever can be known beforehand is raised before anything is done.
     """
     require_root(root)
     folder = state_dir.locate(root)
     units = _services(root)
     if (running := _runs_by_itself(folder, units)) is not None:
         raise running
+    _raise_first(hooks_install.uninstall(root, _plugged(root), dry_run=True))
+    if not keep_state:
+        state_dir.require_own(folder, os.path.realpath(root))
+    _write_what_waits(root, settings, folder, database, now_us)
+    folder = state_dir.locate(root)  # that of a copy moves when it gets an id of its own
     done = Ejected()
     for unit in units:
         done.services.append(service.uninstall(name=unit.name))
-    done.hooks = hooks_install.uninstall(root, _plugged(root))
-    for outcome in done.hooks:
-        if outcome.error is not None:
-            raise outcome.error
     with _alone(folder, done) as locks:
-        if os.path.exists(database or folder.database):
-            with opened(root, settings, database=database) as workspace:
-                _last_pass(workspace, now_us)
+        done.hooks = hooks_install.uninstall(root, _plugged(root))
+        _raise_first(done.hooks)
+        hooks_install.remove_empty_folders(folder)
+        _write_what_waits(root, settings, folder, database, now_us)
         if os.path.isdir(folder.path):
+            locks.enter_context(state_dir.intake_lock(folder, _WORKER))
             locks.enter_context(state_dir.workspace_lock(folder))
         done.pages = [_rewrite(root, path) for path, _, _ in list(_pages(root))]
         if pid := signet_daemon.daemon_pid(root):
@@ -155,8 +160,15 @@ def _plugged(root: str) -> list[str]:
     return [each.harness for each in found if hooks_install.is_fed(each, root) or hooks_install.is_served(each, root)]
 
 
+def _raise_first(outcomes: list[hooks_install.HookOutcome]) -> None:
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+
+
 def _runs_by_itself(folder: state_dir.StateFolder, services: list[ServiceState]) -> AnotherAgent | None:
-    return _still_runs(folder) if not services and state_dir.run_lock_holder(folder) else None
+    served = any(unit.active for unit in services)
+    return _still_runs(folder) if not served and state_dir.run_lock_holder(folder) else None
 
 
 @contextmanager
@@ -185,6 +197,18 @@ def _still_runs(folder: state_dir.StateFolder, *by_hand: str) -> AnotherAgent:
 
 
 # ── the vault ──
+
+
+def _write_what_waits(
+    root: str, settings: Settings, folder: state_dir.StateFolder, database: str | None, now_us: int
+) -> None:
+    """Lets the worker of a hook end, and does what is left to do."""
+    if os.path.isdir(folder.path):
+        with state_dir.intake_lock(folder, _WORKER):
+            pass
+    if os.path.exists(database or folder.database):
+        with opened(root, settings, database=database) as workspace:
+            _last_pass(workspace, now_us)
 
 
 def _last_pass(workspace: Workspace, now_us: int) -> None:
@@ -217,12 +241,16 @@ def _heads(root: str) -> list[str]:
 def _pages(root: str) -> Iterator[tuple[str, bytes, bytes]]:
     """Yields the MEMORY.md pages with markers of ours, their present bytes and those without the markers.
 
-    Session log pages keep theirs: users do not write there, and the markers identify them later.
+    How a handle is opened is no longer true, and goes, too. Session log pages keep their markers: users do not write
+    there, and the markers identify them later.
     """
     for path in _heads(root):
         found = _read(root, path)
-        after = managed_block.without_marks(found.raw) if found is not None else b""
-        if found is not None and after != found.raw and found.raw.strip():
+        if found is None or not found.raw.strip():
+            continue
+        before, begin, block = found.raw.partition(managed_block.BEGIN)
+        after = managed_block.without_marks(before + begin + block.replace(f"{HINT}\n\n".encode(), b"", 1))
+        if after != found.raw:
             yield path, found.raw, after
 
 

@@ -32,6 +32,7 @@ class HookOutcome:
     """What was done (or would be) at one harness; with an `error` nothing was.
 
     `before` is its condition before, `events` are those that call us afterwards, `server` is our MCP server afterwards.
+    `folders` are those that were made for its files.
     """
 
     harness: str
@@ -40,6 +41,7 @@ class HookOutcome:
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
+    folders: tuple[str, ...] = ()
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -72,9 +74,10 @@ def install(
         before = harness.condition(program, environ)
         outcome = _carried_out(name, before, partial(harness.install, program, environ, flags), dry_run)
         if outcome.error is None and not dry_run:
+            made = set(outcome.folders)
             if before.events and not _same(_fed_root(before), root):
-                _note(state_dir.locate(_fed_root(before)), name, None)
-            _note(establish(root), name, now)
+                made |= _note(state_dir.locate(_fed_root(before)), name, None)
+            _note(establish(root), name, now, made)
         after = harness.condition(program, environ)
         left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
         plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
@@ -94,12 +97,20 @@ def uninstall(
         outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
-            for edit in outcome.plan.edits:
-                if edit.kind == "removed":
-                    files.remove_empty_folders(edit.path, harness.folder(environ))
             for fed in {root, _fed_root(before)} if before.events else {root}:
-                _note(state_dir.locate(fed), name, None)
+                folder = state_dir.locate(fed)
+                remove_empty_folders(folder, name)
+                _note(folder, name, None)
     return outcomes
+
+
+def remove_empty_folders(folder: state_dir.StateFolder, name: str | None = None) -> None:
+    """Removes the folders that were made for files of a harness (None: of all) and are empty; a person's stay."""
+    for each, entry in (state_dir.read_json(folder.harnesses) or {}).items():
+        if name in (each, None):
+            for path in sorted(_folders(entry), key=len, reverse=True):
+                with suppress(OSError, ValueError):  # it is not empty, or no path
+                    os.rmdir(path)
 
 
 def is_fed(condition: Condition, root: str) -> bool:
@@ -156,13 +167,15 @@ def feeds_a_folder(condition: Condition) -> bool:
 
 def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     """Makes the edits of a plan, again from the start if another program changed a file meanwhile."""
+    made: list[str] = []
     for _ in range(3):
         try:
             planned = plan()
             for edit in planned.edits:
                 if edit.kind != "unchanged" and not dry_run:
+                    made += files.missing_folders(edit.path) if edit.after is not None else []
                     files.apply(edit)
-            return HookOutcome(name, before, planned)
+            return HookOutcome(name, before, planned, folders=tuple(made))
         except SignetSyncError as error:
             outcome = HookOutcome(name, before, error=error)
             if not isinstance(error, files.Changed):
@@ -178,9 +191,22 @@ def _fed_root(condition: Condition) -> str:
     return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
 
 
-def _note(folder: state_dir.StateFolder, name: str, since: str | None) -> None:
-    """Records since when a harness feeds a workspace, unless it does already; with None that it does no longer."""
+def _note(folder: state_dir.StateFolder, name: str, since: str | None, made: Iterable[str] = ()) -> set[str]:
+    """Records since when a harness feeds a workspace, unless it does already, and which folders were made for it.
+
+    With None it does no longer. Returns the folders that were recorded before.
+    """
     known = state_dir.read_json(folder.harnesses) or {}
-    if isinstance(known.get(name), dict) == (since is None):
-        others = {other: entry for other, entry in known.items() if other != name}
-        state_dir.write_json(folder.harnesses, others if since is None else {**others, name: {"since": since}})
+    entry = known.pop(name, None)
+    if since is not None:
+        folders = sorted({*made, *_folders(entry)})
+        begun = entry.get("since", since) if isinstance(entry, dict) else since
+        known[name] = {"since": begun, **({"folders": folders} if folders else {})}
+    if since is not None or entry is not None:
+        state_dir.write_json(folder.harnesses, known)
+    return _folders(entry)
+
+
+def _folders(entry: object) -> set[str]:
+    found = entry.get("folders") if isinstance(entry, dict) else None
+    return {one for one in found if isinstance(one, str)} if isinstance(found, list) else set()

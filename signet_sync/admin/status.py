@@ -138,7 +138,8 @@ class _Index:
     """What the database reports; empty without one."""
 
     def __init__(self) -> None:
-        self.counts = dict.fromkeys(("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0)
+        kinds = ("artifacts", "sessions", "agents", "tombstones", "violations", "invalid", "tombstoned")
+        self.counts = dict.fromkeys(kinds, 0)
         self.violations: list[str] = []
         self.drifted = 0
         self.backlog = 0
@@ -186,6 +187,7 @@ def _count(database: Database, found: _Index) -> None:
             "tombstones": database.value("select count(*) from memory_artifact_tombstones"),
             "violations": verdicts.get("violation", 0),
             "invalid": verdicts.get("invalid", 0),
+            "tombstoned": verdicts.get("tombstoned", 0),
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
         found.drifted = database.value("select count(*) from garden_drift")

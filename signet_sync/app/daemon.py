@@ -21,7 +21,7 @@ from signet_sync import __version__, log
 from signet_sync.app import scheduler
 from signet_sync.app.heartbeat import Heartbeat
 from signet_sync.app.scheduler import Scheduler, backoff, short
-from signet_sync.app.upgrade import EXIT_CODE, Upgrade
+from signet_sync.app.upgrade import EXIT_CODE, Upgrade, load_all
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
 from signet_sync.host.sd_notify import Notifier
@@ -173,6 +173,8 @@ class Daemon:
         self.heartbeat.set_state("waiting: workspace")
         while not (self._stopping or os.path.isdir(self.options.root)):
             self._sleep(ROOT_POLL)
+        if not self._stopping:
+            logger.info("the workspace at {} is there", self.options.root)
 
     def _retry(self, step: Callable[[], _Result]) -> _Result | None:
         """Retries a step until it succeeds, or returns None when stopped; errors that waiting cannot fix are raised."""
@@ -207,10 +209,13 @@ class Daemon:
 
     def _loop(self, work: Scheduler) -> None:
         """Runs rounds until stopped or until another workspace is at the root; errors in a round do not end it."""
-        at_home = True
+        at_home, loaded = True, False
         while at_home and not self._stopping:
             try:
                 at_home = self._step(work)
+                if not loaded:  # only now: the first pass is not to wait for it
+                    load_all()
+                    loaded = True
                 self._failures = 0
             except Interrupted:
                 continue

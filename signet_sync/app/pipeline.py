@@ -43,5 +43,6 @@ MAINTENANCE = (
 PUBLISHERS = (
     "signet_sync.pages.stage:MemoryPages",
     "signet_sync.pages.stage:LogPages",
+    "signet_sync.pages.stage:WrittenCopies",
 )
 PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS)

@@ -39,6 +39,7 @@ from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.watcher import Hint, Watcher
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
 
 # Delay in seconds before the first change after a quiet time is answered; half-written files are read again later.
 LEAD = 0.02
@@ -112,7 +113,9 @@ class Scheduler:
         self._due: dict[str, float] = {name: time.monotonic() + BEAT for name in ("beat", "dream")} | {"full": 0.0}
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
-        self._agents: tuple[str, ...] = ()  # read by the first pass, which reports errors
+        # Both are read by the first pass, which reports errors.
+        self._agents: tuple[str, ...] = ()
+        self._problems: dict[str, str] | None = None
         self.record_crash()
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
@@ -366,7 +369,10 @@ class Scheduler:
         self._alive()
 
     def _run(self, request: Request) -> Outcome:
+        if self._problems is None:
+            self._problems = counts.open_problems(self.workspace.database)
         outcome = engine.run_pass(self.workspace, request)
+        self._log_changes(self._problems, request, outcome)
         self._remember_unsettled(request, outcome)
         change = outcome.change
         if change.paths or change.sources or change.derived:
@@ -385,6 +391,19 @@ class Scheduler:
         self.heartbeat.set_state(self.state())
         return outcome
 
+    def _log_changes(self, before: dict[str, str], request: Request, outcome: Outcome) -> None:
+        """Logs what is known now and was not before, by this pass or a command: how many files, and each problem."""
+        if outcome.change.paths:
+            removed = f", {len(outcome.tombstoned)} of removed sessions" if outcome.tombstoned else ""
+            logger.info("{} moved in the index{}", counted(len(outcome.change.paths), "file"), removed)
+        if outcome.full or request.paths:  # a verdict alone moves nothing in the index
+            self._problems = counts.open_problems(self.workspace.database)
+            for path in sorted(self._problems.keys() | before.keys()):
+                if (problem := self._problems.get(path)) is None:
+                    logger.info("{}: no longer {}", path, before[path])
+                elif problem != before.get(path):
+                    logger.warning("{}: {}", path, problem)
+
     def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:
         """Schedules another look at a path some time after it was first found unsettled, whatever passes run before."""
         due = time.monotonic() + max(self.workspace.settings.settle_seconds, 0.1)
@@ -400,6 +419,8 @@ class Scheduler:
             self._halted = True
             logger.error("halted: {}; nothing was dropped", outcome.cliff.message)
         elif outcome.full:
+            if self._halted:
+                logger.info("the files are back, or their removal was accepted: passes go on")
             self._halted = False
         elif self._halted:
             self.everything = True

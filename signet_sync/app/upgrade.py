@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
 
 import signet_sync
 
 # The agent's exit code for that: `EX_TEMPFAIL` of sysexits.h. systemd restarts on it (`RestartForceExitStatus=`),
 # launchd on every code but 0; both wait long enough for an installer to finish.
 EXIT_CODE = 75
+# Commands and what only they need: each is a process of its own, which is of one version anyway.
+_OF_COMMANDS = frozenset({"__main__", "admin", "cli", "embeddings", "fleet", "llm", "mcp_server", "migration", "web"})
 
 
 class Upgrade:
@@ -26,6 +31,16 @@ class Upgrade:
 def is_restarted(environ: Mapping[str, str]) -> bool:
     """Returns whether this process belongs to a service of systemd or launchd, whose units restart the agent."""
     return "NOTIFY_SOCKET" in environ or environ.get("XPC_SERVICE_NAME", "").startswith("dev.signet-sync.agent")
+
+
+def load_all() -> None:
+    """Imports every module that a pass may need: those on the disk may be of another version when it does."""
+    with suppress(ImportError):  # one is just being installed, or a library is missing
+        for top in pkgutil.iter_modules(signet_sync.__path__, "signet_sync."):
+            if top.name.partition(".")[2] not in _OF_COMMANDS:
+                package = import_module(top.name)
+                for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{top.name}."):
+                    import_module(module.name)
 
 
 def _signature() -> tuple[int, int, int, int] | None:

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from signet_sync.app.pipeline import PIPELINE
-from signet_sync.errors import DatabaseError, WorkspaceError
+from signet_sync.errors import DatabaseError, WorkspaceError, sentence_of
 from signet_sync.formats.paths import MEMORY, WORKSPACE_ID
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import clock, files, state_dir
 from signet_sync.storage.database.connection import note_damage
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync.workspace import Workspace, open_database
@@ -51,7 +51,19 @@ def open_workspace(
     events: list[str] = []
     own = place == folder.database
     opened_database = open_database(place, folder, own, events)
-    return Workspace(root, settings, folder, opened_database, touch_nothing, own, events, PIPELINE)
+    workspace = Workspace(root, settings, folder, opened_database, touch_nothing, own, events, PIPELINE)
+    if own and not touch_nothing and (other := state_dir.kept_under_path(folder, root)) is not None:
+        _take_over(workspace, other)
+    return workspace
+
+
+def _take_over(workspace: Workspace, other: state_dir.StateFolder) -> None:
+    from signet_sync.backup import operations  # slow import, needed for a workspace with two states only
+
+    try:
+        operations.take_over(workspace, other, clock.now_us())
+    except (WorkspaceError, DatabaseError, OSError) as error:
+        workspace.events.append(f"what was kept under the workspace's path is not merged yet: {sentence_of(error)}")
 
 
 def refuse_inside(root: str, place: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from signet_sync.backup import merge, row_form
 from signet_sync.backup.incoming import Incoming, drop_removed
 from signet_sync.backup.row_form import Places
-from signet_sync.errors import DatabaseError, UsageError
+from signet_sync.errors import AnotherAgent, DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.store import marks
 from signet_sync.graph.store.marks import Orphans
@@ -18,11 +18,11 @@ from signet_sync.sessions import live
 from signet_sync.sessions.store import live as live_store
 from signet_sync.storage import state_dir, user_files
 from signet_sync.storage.database import native_backup
-from signet_sync.storage.durable import private_folder
+from signet_sync.storage.durable import private_folder, sync_folder
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.workspace import Workspace, back_up, backups
+from signet_sync.sync.workspace import Workspace, back_up, backups, open_database
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +243,36 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int) -> Restore
         before = None  # an imported removal deleted it
     waiting = outcome.cliff.message if outcome.cliff is not None else outcome.held or "; ".join(outcome.trouble[:1])
     return RestoreResult(taken, before, waiting)
+
+
+def take_over(workspace: Workspace, other: state_dir.StateFolder, now_us: int) -> None:
+    """Merges a second state folder of the same workspace into its own, and deletes it.
+
+    Each step looks at what is there: a call after a kill does the rest. While an agent runs on the other folder it
+    stays. Raises `WorkspaceError`, `DatabaseError`, `OSError`.
+    """
+    own = workspace.state
+    with state_dir.workspace_held(own, 60.0):
+        if os.path.isdir(other.path):
+            try:
+                with state_dir.run_lock(other), state_dir.workspace_lock(other):
+                    _merge_folder(workspace, other, now_us)
+            except AnotherAgent:
+                return
+        state_dir.discard(other, os.path.realpath(workspace.root))
+
+
+def _merge_folder(workspace: Workspace, other: state_dir.StateFolder, now_us: int) -> None:
+    for place in (other.journal, other.live, other.injected, other.spool, os.path.join(other.spool, "bad")):
+        target = os.path.join(workspace.state.path, os.path.relpath(place, other.path))
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and not os.path.lexists(os.path.join(target, name)):
+                private_folder(target)
+                os.rename(path, os.path.join(target, name))
+        if os.path.isdir(target):
+            sync_folder(target)
+    if os.path.exists(other.database):
+        with closing(open_database(other.database, other, True, workspace.events)) as rows:
+            done = merge_rows(workspace, Incoming(rows, other.key), now_us)
+        workspace.events.append(f"{sum(done.rows.values())} rows kept under the workspace's path were merged")

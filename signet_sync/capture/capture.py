@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from signet_sync.capture import injections
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.markdown import render, since
+from signet_sync.capture.harnesses.markdown import behind, render, since
 from signet_sync.capture.harnesses.records import NO_TIME, Conversation, EntryKind, TranscriptEntry, is_dated, redated
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.hook import CUT, STARTS_AT_PROMPTS
@@ -23,13 +24,15 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.body import utf8
-from signet_sync.formats.ids import agent_for, is_session_id
+from signet_sync.formats.ids import agent_for, asks_model, in_model_folder, is_excluded, is_session_id
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.host.repository import Repository, resolve
+from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.copied_history import Exchange, HeldExchanges, exchanges_of
 from signet_sync.sessions.input import FUTURE_US, CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
 from signet_sync.sync.planner import Row
@@ -54,6 +57,9 @@ PROMPT_LEAD_US = 2 * SECOND
 _NAMED_TIME = late(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)(?:-(\d\d))?(?!\d)", re.ASCII)
 # A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
+COPIED = "copied history: all of it stands in another session, or was removed with it"
+EXCLUDED = "its project is left out of capture (`capture.exclude`)"
+OWN_CALL = "our own question to a model: it is no session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +98,40 @@ class CaptureResult:
 
 
 def read(source: TranscriptSource, now_us: int | None = None) -> Conversation:
-    """Reads a transcript in its harness's format, with the session id in our form. Raises `HarnessError`.
+    """Reads a transcript in its harness's format, with the session id in our form; without our questions to a model.
 
     Records dated after `now_us` count as undated. A session without dates is of its header's time, else of that in its
-    file's name, else of the file's own.
+    file's name, else of the file's own. Raises `HarnessError`.
     """
     if source.harness == opencode.NAME:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
     else:
         found = READERS[source.harness](transcripts.lines(source.path), file_name=os.path.basename(source.path))
-    latest = max(found.times, default=0) if now_us is None else now_us + FUTURE_US
-    if max(found.times, default=0) > latest or not is_dated(found):
+    last = max((entry.recorded_at for entry in found.entries), default=NO_TIME)
+    latest = max(last, 0) if now_us is None else now_us + FUTURE_US
+    if last > latest or last == NO_TIME:
         begins = (found.begins, _named_time(source.path), source.mtime_ns // 1000)
-        found = redated(found, latest, next((at for at in begins if 0 <= at <= latest), latest))
+        now_us = latest if now_us is None else now_us
+        found = redated(found, latest, next((at for at in begins if 0 <= at <= now_us), now_us))
+    found = _without_own_calls(found)
     if not found.session_id:
         return found
     named = session_name(found.session_id)
     if not is_session_id(named):  # blank id: the file name is used
         named = session_name(file_stem(source.path))
     return replace(found, session_id=named)
+
+
+def _without_own_calls(found: Conversation) -> Conversation:
+    """Drops what we asked a model, each question with all that follows up to the next one of a person."""
+    kept: list[TranscriptEntry] = []
+    ours = own_folder = in_model_folder(found.project)
+    for entry in found.entries:
+        if entry.kind == "user":
+            ours = own_folder or asks_model(entry.text)
+        if not ours:
+            kept.append(entry)
+    return found if len(kept) == len(found.entries) else replace(found, entries=tuple(kept), remark=OWN_CALL)
 
 
 def _named_time(path: str) -> int:
@@ -144,10 +165,15 @@ def capture(
     """
     conversation = rest or read(source, now_us)
     done = CaptureResult(source, conversation.session_id)
-    done.remark = _why_empty(conversation, prompt)
+    done.remark = EXCLUDED if is_left_out(workspace, conversation) else _why_empty(conversation, prompt)
     if not done.remark:
-        done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         done.repository = repository_of(conversation.project, reported)
+        places = views(conversation.project, done.repository) if conversation.project is not None else []
+        done.agent_id = agent_id or agent_for(places, environ, workspace.settings.agents_projects)
+        refuse_removed(workspace, done.agent_id, conversation.session_id, conversation.session_id)
+        conversation = without_copies(workspace, conversation, done.agent_id)
+        done.remark = _why_empty(conversation, prompt)
+    if not done.remark:
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
         if done.compactions and source.harness in STARTS_AT_PROMPTS:  # no event reports a compaction there
             with suppress(OSError):
@@ -158,6 +184,40 @@ def capture(
         seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
+
+
+def is_left_out(workspace: Workspace, conversation: Conversation) -> bool:
+    """Returns whether the settings leave the project of a conversation out of capture."""
+    return is_excluded(conversation.project, workspace.settings.capture_exclude, os.environ)
+
+
+def without_copies(workspace: Workspace, conversation: Conversation, agent_id: str) -> Conversation:
+    """Drops the exchanges with which a conversation begins and that another session holds, or a removed one held."""
+    entries = conversation.entries
+    places = [place for place, entry in enumerate(entries) if entry.kind == "user" and entry.text.strip()]
+
+    def exchanges() -> Iterator[tuple[Exchange, int, bool]]:
+        for place in places:
+            prompt = entries[place]
+            words = sanitize_transcript_v2(words_of(prompt.text))
+            turns = [SpokenTurn(prompt.kind, words, iso(prompt.at) if prompt.at > 0 else "")]
+            answer = next((one for one in islice(entries, place + 1, None) if one.kind != "event"), None)
+            if answer is not None:
+                turns.append(SpokenTurn(answer.kind, "", iso(answer.at)))
+            for one in exchanges_of(turns):
+                yield one, prompt.at, prompt.at <= conversation.copied_until
+
+    held = HeldExchanges(workspace.database, agent_id, conversation.session_id, conversation.origin)
+    copies, rest = held.copies(exchanges()), entries
+    if copies.number:
+        last, end = places[copies.number - 1], [*places, len(entries)][copies.number]
+        rest = (*behind(entries[last:end], copies.text), *entries[end:])
+    rest = tuple(
+        entry
+        for entry in rest
+        if entry.kind != "compaction" or not held.has_compaction(entry.at, sanitize_transcript_v2(entry.text))
+    )
+    return conversation if len(rest) == len(entries) else replace(conversation, entries=rest, remark=COPIED)
 
 
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
@@ -206,6 +266,8 @@ def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
 
 def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
     """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
+    if in_model_folder(conversation.project):
+        return OWN_CALL
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
     if not conversation.turns and not _last_words(conversation, (), prompt):
@@ -226,6 +288,8 @@ def _write(
     handed: Sequence[ReportedCompaction],
     prompt: Job | None,
 ) -> None:
+    if conversation.headless:
+        propose = None  # rules do for what nobody reads
     unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
     done.recorded = not unrecorded
     compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
@@ -257,7 +321,8 @@ def _write(
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
-        given = replace(_segment(conversation, chunk, text, moment, done, now_us), more=chunk is not chunks[-1])
+        given = _segment(conversation, chunk, text, moment, done, now_us)
+        given = replace(given, more=chunk is not chunks[-1], headless=conversation.headless)
         _add(done, sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
 
 

@@ -23,10 +23,19 @@ from contextlib import suppress
 
 from signet_sync.capture import spool
 from signet_sync.errors import SignetSyncError
-from signet_sync.formats.ids import GUARDS, TRIAL, agent_for, is_project, is_session_id
+from signet_sync.formats.ids import (
+    GUARDS,
+    TRIAL,
+    agent_for,
+    asks_model,
+    in_model_folder,
+    is_excluded,
+    is_project,
+    is_session_id,
+)
 from signet_sync.formats.paths import display
 from signet_sync.formats.scope import is_shared
-from signet_sync.host.repository import Repository, resolve
+from signet_sync.host.repository import Repository, resolve, views
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder, write_all
 from signet_sync.text.stored_names import session_name, session_value, storable_path
@@ -62,7 +71,11 @@ STARTS_AT_PROMPTS = ("gemini",)
 _IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a transcript's path may be missing
 
 BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
-_VARIABLES = ("SIGNET_AGENTS_PROJECTS", "SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS")
+_VARIABLES = (
+    *("SIGNET_AGENTS_PROJECTS", "SIGNET_CAPTURE_EXCLUDE"),
+    *("SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS"),
+)
+_SETTINGS = (b"projects", b"exclude", b"context")  # words in a file that sets one of these
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: some harnesses give their hooks only three
@@ -158,13 +171,18 @@ class _HookEvent:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
+        if in_model_folder(project) or asks_model(payload.get("prompt")):
+            return
         settings = _settings(self.root, self.folder)
-        agent = agent_for(project, os.environ, settings.get("agents_projects", ()))
+        rules = settings.get("agents_projects", ())
+        places = views(project, resolve(project)) if project is not None and rules else []
+        agent = agent_for(places, os.environ, rules)
         try:
             if event == "session-start" or name in PROMPTS:
                 self._print_context(name, agent, project, payload, settings)
         finally:
-            job = self._job(event, agent, project, payload)
+            excluded = is_excluded(project, settings.get("capture_exclude", ()), os.environ)
+            job = None if excluded else self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
@@ -420,7 +438,7 @@ def _settings(root: str, folder: locations.StateFolder) -> dict[str, Any]:
     """
     places = (locations.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
     given = any(name in os.environ for name in _VARIABLES)
-    if not given and not any(_mentions(place, words) for place in places for words in (b"projects", b"context")):
+    if not given and not any(_mentions(place, word) for place in places for word in _SETTINGS):
         return {}
     from signet_sync.settings import model  # for those who have such a setting
 

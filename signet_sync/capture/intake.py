@@ -90,6 +90,7 @@ def run_capture(
                     _sweep(workspace, done, now_us(), propose, environ)
                     sweep = False
                 _read_running_sessions(workspace, now_us())
+                _distil_running_sessions(workspace, now_us())
         except WorkspaceError as error:
             if error.code != "busy":
                 raise
@@ -99,7 +100,6 @@ def run_capture(
             rest(RECORD_WAIT)
         # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
-    _distil_running_sessions(workspace, now_us())
 
     def busy() -> bool:
         instant = now_us()

@@ -54,8 +54,7 @@ def rest_of(workspace: Workspace, job: Job) -> Conversation | None:
     )
     if all(entry.kind == "user" for entry in entries):
         return None
-    times = tuple(entry.at for entry in entries)
-    return Conversation(job.harness, job.session_id, place.project or job.cwd, entries, times=times)
+    return Conversation(job.harness, job.session_id, place.project or job.cwd, entries)
 
 
 def update_live_turns(
@@ -72,6 +71,9 @@ def update_live_turns(
     session_id = conversation.session_id if conversation is not None else ""
     if conversation is None or conversation.parent is not None or not session_id:
         return 0
+    if capture.is_left_out(workspace, conversation):
+        return 0
+    conversation = capture.without_copies(workspace, conversation, agent_id)
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
     turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
@@ -84,7 +86,7 @@ def update_live_turns(
             return 0
         new = live.mirror(database, agent_id, session_id, session_id, turns)
         if turns:
-            describe(workspace, agent_id, session_id, session_id, place)
+            describe(workspace, agent_id, session_id, session_id, place, headless=conversation.headless)
         return new
 
 

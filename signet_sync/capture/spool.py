@@ -55,6 +55,8 @@ _WRITING = 60.0  # seconds
 _BEGUN = "it ended its worker"
 _SUFFIX = ".json"
 _ANY = late(r".*", re.DOTALL)
+# Jobs as they were read last, by their files: those of running sessions lie there for hours, and are asked for often.
+_read_before: dict[str, Job] = {}
 _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
@@ -159,12 +161,18 @@ def jobs(folder: str, now_us: int | None = None) -> list[Job]:
     """Returns the jobs that are due, oldest first. Moves what is no job to `bad/`; skips what cannot be opened now."""
     now = time.time() if now_us is None else now_us / _SECOND
     found = []
+    known = dict(_read_before)
+    _read_before.clear()
     for name in _names(folder):
         if not name.endswith(_SUFFIX):
             continue
         path = os.path.join(folder, name)
         try:
-            job = _read(path)
+            job = known.get(path)
+            if job is None or not _unchanged(job):
+                job = _read(path)
+            _read_before[path] = job
+            job = Job(**vars(job))  # the caller may change its own
         except _Unusable as problem:
             _put_aside(path, str(problem))
             continue

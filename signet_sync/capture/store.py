@@ -89,6 +89,11 @@ def places(database: Database, agent_id: str, ids: Collection[str], token: str |
     return sorted({path for _, path, _ in _of(database, agent_id, ids, token)})
 
 
+def sources(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
+    """Returns harness, path and the harness's session id of the transcripts of sessions, as `places` finds them."""
+    return _of(database, agent_id, ids, token)
+
+
 def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
     """Hides where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
     for harness, path, session_id in _of(database, agent_id, ids, token):
@@ -123,6 +128,11 @@ def redact(database: Database) -> None:
 def forget_removed(database: Database) -> None:
     """Lets transcripts of removed sessions be read again after a removal was undone."""
     database.execute("delete from captures where outcome = ?", (REMOVED,))
+
+
+def forget_read(database: Database) -> None:
+    """Lets every transcript but those of removed sessions be read again. In the caller's transaction."""
+    database.execute("delete from captures where outcome <> ?", (REMOVED,))
 
 
 def _of(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:

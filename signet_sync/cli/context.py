@@ -12,9 +12,10 @@ from signet_sync.cli.parsing import Command
 from signet_sync.formats.handle import handle
 from signet_sync.formats.ids import require_agent
 from signet_sync.pages import operations as pages_operations
-from signet_sync.pages.sections import plain
+from signet_sync.pages.sections import inert
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
+from signet_sync.text.sentences import flatten
 
 _NOTHING = "no context yet: nothing is remembered, and there is no identity file in the workspace"
 _NOTHING_SHARED = (
@@ -64,15 +65,14 @@ def context(
         return _show_last(context, last)
     shared = scope == "shared"
     given = os.path.expanduser(project) if project else _working_directory()
-    is_path = given is None or os.path.isabs(given) or os.path.isdir(given)
     composed = (
         pages_operations.at_start(
             context.place(),
             context.agent,
             shared=shared,
             budget=budget,
-            project=os.path.abspath(given) if given and is_path else None,
-            called=None if is_path else given,
+            project=os.path.abspath(given) if given and (os.path.isabs(given) or os.path.isdir(given)) else None,
+            called=given if project and given and not os.path.isabs(given) else None,
             now=context.now_us,
         )
         if prompt is None
@@ -110,7 +110,7 @@ def _show_last(context: Context, session_id: str) -> int:
             click.echo(title)
         for line in lines:
             if line.text is not None:
-                click.echo(f"- {plain(line.text)} {handle(line.id)}")
+                click.echo(f"- {inert(flatten(line.text))} {handle(line.id)}")
         if gone := sum(line.text is None for line in lines):
             click.echo(f"[{counted(gone, 'line')} no longer exist]" if gone > 1 else "[1 line no longer exists]")
 

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import sys
 import textwrap
-from typing import Any
 
 import click
 
@@ -20,7 +19,10 @@ from signet_sync.formats.paths import display
 from signet_sync.integrity import report
 from signet_sync.settings.model import load
 from signet_sync.sync.engine import run_pass
+from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.request import Request
+from signet_sync.sync.store import counts
+from signet_sync.text.phrases import counted
 
 _QUESTION = "who approves migrations"
 _WORDS = "Priya counts in millimetres"
@@ -28,16 +30,16 @@ _WIDTH = 100
 
 
 @click.command(cls=Command)
-@click.argument("path", required=False, default="signet-demo")
+@click.argument("path", required=False)
 @yes_option
 @json_option
 @pass_context
-def demo(context: Context, path: str, yes: bool) -> int:
+def demo(context: Context, path: str | None, yes: bool) -> int:
     """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show what to try.
 
     An earlier demo in PATH is deleted with everything in it, after you agree.
     """
-    root = os.path.abspath(os.path.expanduser(path))
+    root = context.new_root(path or (None if context.workspace_flag else "signet-demo"))
     if sessions.is_demo(root):
         confirm(context, f"delete the earlier demo in {display(root)}, with everything in it?", yes=yes)
     sessions.make(root)
@@ -50,21 +52,23 @@ def demo(context: Context, path: str, yes: bool) -> int:
         sessions.mark(workspace.state)
         entities.make_entities(workspace, context.now_us)
         document = report.reindexed(workspace, outcome, context.now_us)
+        held = counts.sessions(workspace.database)
+    wrong = sum(document["counts"][verdict] for verdict in PROBLEMS)
 
     def show() -> None:
         with open(os.path.join(root, "MEMORY.md"), encoding="utf-8") as handle:
             page = handle.read()
-        _show_start(root, page, document)
-        _show_what_to_try(root, page)
+        _show_start(root, page, held, len(document["agents"]))
+        _show_what_to_try(root, page, wrong)
 
     context.answer(document, show)
     return 0
 
 
-def _show_start(root: str, page: str, document: dict[str, Any]) -> None:
+def _show_start(root: str, page: str, sessions: int, agents: int) -> None:
     """Prints what the page says of each project."""
-    sessions = sum(each["sessions_in_window"] for each in document["agents"].values())
-    click.secho(f"{os.path.relpath(root)}/ contains {sessions} made-up sessions of the last 30 days", bold=True)
+    where = os.path.relpath(root)
+    click.secho(f"{where}/ contains {sessions} made-up sessions of {counted(agents, 'agent')}", bold=True)
     click.echo("They were summarised on this machine, by rules, without a language model.")
     click.echo()
     click.secho("The next session would know, among other things:", bold=True)
@@ -73,7 +77,7 @@ def _show_start(root: str, page: str, document: dict[str, Any]) -> None:
         click.echo(textwrap.fill(line.replace("**", ""), width, initial_indent="  ", subsequent_indent="    "))
 
 
-def _show_what_to_try(root: str, page: str) -> None:
+def _show_what_to_try(root: str, page: str, wrong: int) -> None:
     place = os.path.relpath(root)
     command = shlex.join([*_program(), "--workspace", place])
     tried = {
@@ -81,7 +85,7 @@ def _show_what_to_try(root: str, page: str) -> None:
         "the sessions of a project; each ^handle leads further down": f"expand {_first_handle(page)}",
         "what a session of lantern gets at its start": "context --project /home/mira/code/lantern",
         "a statement to keep; recall finds it from now on": f"remember {_WORDS}",
-        "two files that were damaged on purpose": "check",
+        f"{counted(wrong, 'problem')}, made on purpose, and the copy of a sync service": "check",
     }
     click.echo()
     click.secho("Try:", bold=True)

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.recall.as_text import expanded_lines
 from signet_sync.recall.expand import expand as expanded
 from signet_sync.sync.read_only import count_ids, reading
 
 
 @click.command(cls=Command)
-@click.argument("handle")
+@click.argument("handle", type=OfWorkspace())
 @click.option(
     "--budget",
     type=click.IntRange(1, 1_000_000),

@@ -15,6 +15,7 @@ from signet_sync.cli.parsing import Command, Group, Moment, SharedOption
 from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.fleet.engines import Engine
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.text.phrases import counted, human
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
@@ -66,13 +67,13 @@ def fleet() -> None:
 def check(context: Context, targets: tuple[str, ...], engine: Engine) -> int:
     """Validate every file of many workspaces, as check does. Exit 1 if one has a problem or cannot be read."""
     from signet_sync.fleet import check as fleet_check  # with the pass, which other commands do not need
-    from signet_sync.integrity.check import BAD
+    from signet_sync.sync.index_records import PROBLEMS
 
     with progress_bar("checking", show=not context.as_json and not context.quiet) as advance:
         document = fleet_check.check(targets, engine, context.now_us, advance)
     if not document["counts"]["scanned"]:  # the folder may be the one above the workspaces
         context.say("warning: there is no artifact in memory/ of any of these workspaces")
-    ok = not document["unreachable"] and all(one["verdict"] not in BAD for one in document["problems"])
+    ok = not document["unreachable"] and all(one["verdict"] not in PROBLEMS for one in document["problems"])
     context.answer(document, partial(_show_check, document, ok=ok))
     return 0 if ok else 1
 
@@ -194,7 +195,7 @@ def _show_report(document: dict[str, Any]) -> None:
     rows = [("", *"sessions files bytes last secrets changed back unreadable invalid".split())]
     total = {"workspace": counted(document["workspaces"], "workspace"), "last_session": None, **document["counts"]}
     for one in (*document["by_workspace"], total):
-        last = (one["last_session"] or "")[:10]
+        last = local_day(one["last_session"] or "")
         wrong = [str(one[kind]) for kind in ("secret", "changed", "came-back", "unreadable", "invalid")]
         rows.append((one["workspace"], str(one["sessions"]), str(one["artifacts"]), human(one["bytes"]), last, *wrong))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -9,7 +9,7 @@ import click
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.parsing import Command, Group, refuse_unknown
 from signet_sync.formats.paths import display
-from signet_sync.formats.timestamps import SECOND, iso
+from signet_sync.formats.timestamps import SECOND, local_minute
 from signet_sync.history import forget as forgetting
 from signet_sync.history import operations as history_operations
 from signet_sync.history.log import CommitSummary
@@ -81,10 +81,9 @@ def _show(listed: CommitList) -> None:
 
 
 def _show_commit(commit: CommitSummary) -> None:
-    when = iso(commit.timestamp * SECOND)
     click.echo(
         click.style(commit.short_oid, fg="yellow")
-        + f"  {when[:10]} {when[11:16]}  {display(commit.subject)}  "
+        + f"  {local_minute(commit.timestamp * SECOND)}  {display(commit.subject)}  "
         + click.style(f"({display(commit.author)})", dim=True)
     )
 

@@ -73,7 +73,7 @@ def bring(
     settings = context.settings()
     if agent is None:
         # Raises for an invalid agent before anything is read.
-        agent_for(None, os.environ, settings.agents_projects)
+        agent_for((), os.environ, settings.agents_projects)
     elif AGENT_ID.fullmatch(agent) is None:
         raise UsageError(
             "--agent is not a valid agent id",
@@ -110,7 +110,7 @@ def waiting(context: Context, harness: str) -> tuple[int, int]:
     from signet_sync.storage.database.connection import Database
 
     idle = context.settings().capture_idle
-    sources = list(transcripts.sources(harness))
+    sources = [source for source in transcripts.sources(harness) if not source.is_model_call]
     if sources and os.path.exists(context.database_path()):
         database = Database(context.database_path(), readonly=True)
         try:

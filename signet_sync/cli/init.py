@@ -8,14 +8,18 @@ from dataclasses import fields
 
 import click
 
+from signet_sync.cli import main
 from signet_sync.cli.main import Context, json_option, pass_context
 from signet_sync.cli.model_hint import show_models
 from signet_sync.cli.parsing import Command
 from signet_sync.errors import WorkspaceError, reason
+from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import MEMORY, SETTINGS
 from signet_sync.settings.model import Settings, spec
 from signet_sync.storage import files
+from signet_sync.storage.locations import locate, read_id
 from signet_sync.storage.safe_paths import folder, require_root
+from signet_sync.text.phrases import counted
 
 _TEMPLATE_HEAD = """\
 # Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
@@ -29,17 +33,20 @@ _TEMPLATE_HEAD = """\
 @pass_context
 def init(context: Context, path: str | None) -> int:
     """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
-    root = os.path.abspath(os.path.expanduser(path)) if path else context.root
+    root = context.new_root(path)
     made = make(root)
+    earlier = follow(context, root, made)
 
     def show() -> None:
         click.echo(f"workspace {root}: " + ("created " + ", ".join(made) if made else "already exists"))
+        if earlier:
+            click.secho(f"  {earlier}", fg="yellow")
         show_models(root)
         click.echo("next:")
         for words in ("setup", "reindex"):
             click.echo(f"  {context.command_line(words, root)}")
 
-    context.answer({"workspace": root, "made": made}, show)
+    context.answer({"workspace": root, "made": made, "earlier": earlier or None}, show)
     return 0
 
 
@@ -65,6 +72,37 @@ def make(root: str) -> list[str]:
     except FileExistsError:
         pass
     return made
+
+
+def follow(context: Context, root: str, made: list[str]) -> str:
+    """Lets the index that is kept for this path follow a workspace made anew; returns what to say of the earlier one.
+
+    Neither an id nor an artifact: the workspace was deleted, and who makes it anew accepts that its files are gone. One
+    with an id may have lost memory/ alone, which is no decision of anybody's.
+    """
+    memory = os.path.join(root, MEMORY)
+    anew = read_id(os.path.realpath(root)) is None and not any(map(artifact_name, os.listdir(memory)))
+    database = context.chosen_database or locate(root).database
+    if not (anew or MEMORY in made) or not os.path.exists(database):
+        return ""
+    from signet_sync.capture import store as capture_store  # loads the pass, for a workspace that was here before
+    from signet_sync.sessions.store import results
+    from signet_sync.sync import engine
+    from signet_sync.sync.request import Request
+    from signet_sync.sync.store.counts import indexed_count
+
+    with main.open_to_write(root, context.settings(), database=context.chosen_database) as workspace:
+        gone = indexed_count(workspace.database)
+        outcome = engine.run_pass(workspace, Request(now_us=context.now_us, accept_removals=anew))
+        with workspace.database.transaction():
+            if outcome.cliff is None:  # what was there once may come again
+                capture_store.forget_read(workspace.database)
+                results.forget_answers(workspace.database)
+    if outcome.cliff is not None:
+        return f"{outcome.cliff.message}: {outcome.cliff.hint}"
+    left = f"its {counted(gone, 'file')} left the index, " if gone else ""
+    words = f"a workspace was here before: {left}memories and removals stay"
+    return f"{words} (to delete these, too: {context.command_line('eject', root)})"
 
 
 def template() -> str:

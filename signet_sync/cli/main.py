@@ -17,6 +17,7 @@ from signet_sync import __version__
 from signet_sync.cli.commands import COMMANDS, GROUPS
 from signet_sync.cli.parsing import Group, SharedOption, UnknownCommand, alike
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError, proposing
+from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, display
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage import state_dir
@@ -113,6 +114,13 @@ class Context:
     def root(self) -> str:
         """Returns the workspace root, absolute."""
         return locate_workspace(self.workspace_flag)
+
+    def new_root(self, path: str | None) -> str:
+        """Returns the root of a workspace to be made, from PATH or `--workspace`. Raises `UsageError` for two."""
+        root = locate_workspace(path or self.workspace_flag)
+        if path and self.workspace_flag and locate_workspace(self.workspace_flag) != root:
+            raise UsageError("PATH and --workspace name two folders", hint="give one of them")
+        return root
 
     def command_line(self, words: str, root: str | None = None) -> str:
         """Returns a command line that can be pasted into a shell; it names the workspace only if necessary."""
@@ -447,12 +455,12 @@ def emit(document: Any) -> None:
 
 
 # Characters that control a terminal or are invisible: written as exact escapes.
-_UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSAFE = re.compile(f"[\x7f-\x9f\u2028\u2029{UNSEEN}{JOINERS}{SELECTORS}]")
 
 
 def _json(document: Any, *, indent: int | None = None) -> bytes:
     text = json.dumps(document, ensure_ascii=False, indent=indent)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "backslashreplace")
+    return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text).encode("utf-8", "backslashreplace")
 
 
 def confirm(context: Context, question: str, *, yes: bool, listing: Callable[[], object] | None = None) -> None:

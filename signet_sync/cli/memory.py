@@ -18,8 +18,9 @@ from signet_sync.cli.main import (
     pass_context,
     show_redactions,
 )
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.paths import display, dream_page, head_page
+from signet_sync.formats.timestamps import local_day
 from signet_sync.sync.read_only import reading
 from signet_sync.text.memory import LONGEST, TYPES
 
@@ -69,7 +70,7 @@ file of a session, or a session (its summary). Without it, what is pinned is lis
 @click.option("--type", "kind", type=click.Choice(TYPES), default="note", show_default=True, help="Its kind.")
 @click.option("--tag", "tags", metavar="T", multiple=True, help="A word to find it by; can be repeated.")
 @click.option("--private", is_flag=True, help="Only for this agent: no shared context shows it.")
-@click.option("--session", metavar="SESSION", help="The session it comes from (default: none).")
+@click.option("--session", type=OfWorkspace(), metavar="SESSION", help="The session it comes from (default: none).")
 @agent_option
 @now_option
 @json_option
@@ -119,7 +120,7 @@ def forget(context: Context, memory: str) -> None:
 
 def _show_forgotten(context: Context, done: ForgetResult) -> None:
     gone = done.memory
-    what = f"{gone.type}, remembered {gone.created_at[:10]}" if gone is not None else "no row of it was left"
+    what = f"{gone.type}, remembered {local_day(gone.created_at)}" if gone is not None else "no row of it was left"
     click.echo(f"forgot ^{done.id} ({what})")
     if done.pending:
         click.secho("  some bytes of it cannot be deleted yet, every pass tries again", fg="yellow")
@@ -131,7 +132,7 @@ def _show_forgotten(context: Context, done: ForgetResult) -> None:
 
 
 @click.command(cls=Command, help=_PIN, short_help="Pin something to the top of MEMORY.md, or list what is pinned.")
-@click.argument("handle", required=False)
+@click.argument("handle", type=OfWorkspace(), required=False)
 @click.option("--remove", is_flag=True, help="Remove its pin.")
 @agent_option
 @now_option

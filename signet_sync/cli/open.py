@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.handle import HANDLE, LETTERS, in_words
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.as_text import session_lines
 from signet_sync.recall.open_session import describe, newest_paths, running
 from signet_sync.recall.store import session_list
@@ -22,7 +23,7 @@ _LISTED = 30
 
 
 @click.command("open", cls=Command)
-@click.argument("session", required=False)
+@click.argument("session", type=OfWorkspace(), required=False)
 @click.option(
     "--path",
     "wanted",
@@ -77,13 +78,14 @@ def _list(context: Context) -> int:
 
     def show() -> None:
         for one in found.entries:
-            click.echo(click.style(one.session_token, fg="yellow") + f"  {one.day}  {display(one.sentence)}")
+            about = f"  {local_day(one.membership_us)}  {display(one.sentence)}"
+            click.echo(click.style(one.session_token, fg="yellow") + about)
         if not (found.entries or left_out):
             context.say("no sessions yet")
         if found.more:
             context.say("older ones: signet-sync search finds sessions by their words")
         if left_out:
-            context.say(f"{left_out:,} more left out: no content (a few words only), a test, or a temporary folder")
+            context.say(f"{left_out:,} more left out: only a greeting, a test, or a temporary folder")
 
     context.answer(document, show)
     return 0

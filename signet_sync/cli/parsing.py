@@ -12,6 +12,7 @@ from signet_sync.cli.commands import ALIASES
 from signet_sync.errors import UsageError, proposing
 from signet_sync.formats.timestamps import parse_moment
 from signet_sync.storage.clock import now_us
+from signet_sync.storage.locations import in_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,6 +128,15 @@ class Command(_Described):
         refuse_unknown(ctx)
         return rest
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Calls the command; a path of the workspace is given to it as the workspace has it."""
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name or "")
+            if isinstance(parameter.type, OfWorkspace) and value:
+                several = [in_workspace(ctx.obj.root, one) for one in (value if parameter.nargs == -1 else [value])]
+                ctx.params[parameter.name or ""] = tuple(several) if parameter.nargs == -1 else several[0]
+        return super().invoke(ctx)
+
 
 class Group(_Described, click.Group):
     """A group of commands in the order in which they were added, each also called by its aliases."""
@@ -165,6 +175,10 @@ def alike(word: str, known: Sequence[str]) -> list[str]:
     from difflib import get_close_matches  # only for errors
 
     return get_close_matches(word, known, 3, 0.7)
+
+
+class OfWorkspace(click.types.StringParamType):
+    """What may be a path of the workspace, read when it is known which workspace that is (see `Command.invoke`)."""
 
 
 class Moment(click.types.StringParamType):

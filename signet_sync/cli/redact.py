@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.privacy import redact as redactions
 from signet_sync.privacy.redact import RedactResult
@@ -17,7 +17,7 @@ from signet_sync.text.sanitizer import sanitize_line
 
 
 @click.command(cls=Command)
-@click.argument("name", metavar="[SESSION|PATH]", required=False)
+@click.argument("name", type=OfWorkspace(), metavar="[SESSION|PATH]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every artifact of every agent.")
 @click.option("--reason", help="Why; kept with the file's seal.  [required to redact]")
 @click.option("--list", "listing", is_flag=True, help="List what was redacted: when, by which rules, why.")

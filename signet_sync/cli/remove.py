@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, head_page
 from signet_sync.text.phrases import counted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("session")
+@click.argument("session", type=OfWorkspace())
 @click.option("--reason", help="Why; recorded in the tombstone.  [required to remove]")
 @click.option("--dry-run", is_flag=True, help="List what would be removed.")
 @yes_option
@@ -62,13 +62,15 @@ def remove(
     machine), or let the harness's transcript be read again, and they are indexed. An id lifts the removal of that
     session, a key or name that of all its sessions.
     """
+    reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     if undo and (reason is not None or quoting is not None):
         raise click.UsageError("--undo cannot be combined with --reason or --quoting")
+    if not (undo or dry_run) and reason is None:
+        raise click.UsageError("--reason is required; it is recorded in the tombstone")
     from signet_sync.privacy import quotes  # slow imports, which the help has no use for
     from signet_sync.privacy import remove as removals
     from signet_sync.sync.read_only import require_index
 
-    reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     if dry_run:
         require_index(context.place())
     with context.opened(touch_nothing=dry_run) as workspace:
@@ -81,8 +83,7 @@ def remove(
         if dry_run:
             _preview(context, plans, quoted.places)
             return 0
-        if reason is None:
-            raise click.UsageError("--reason is required; it is recorded in the tombstone")
+        assert reason is not None
         if quoted.places and quoting is None:
             raise _quoted(quoted.places)
         _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)
@@ -114,7 +115,7 @@ def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[s
     def listing() -> None:
         _list(plans)
         for path in redacted:
-            click.echo(f"  passages of it are redacted in: {path}", err=True)
+            click.echo(f"  passages of it are redacted in: {path}")
 
     count = sum(len(plan.paths) for plan in plans)
     more = f", and redact passages in {counted(len(redacted), 'other file')}" if redacted else ""
@@ -124,9 +125,9 @@ def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[s
 def _list(plans: list[SessionRemoval]) -> None:
     for plan in plans:
         for ref in plan.sessions:
-            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
+            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True)
         for path in plan.paths:
-            click.echo(f"  {path}", err=True)
+            click.echo(f"  {path}")
 
 
 def _preview(context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str]) -> None:
@@ -222,8 +223,8 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
 def _show_removal(undo: Undo) -> None:
     tombstone = undo.tombstone
     title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
-    click.secho(title, bold=True, err=True)
+    click.secho(title, bold=True)
     for session_id in undo.session_ids:
-        click.echo(f"  session {display(session_id)}", err=True)
+        click.echo(f"  session {display(session_id)}")
     for path in tombstone.removed_paths:
-        click.echo(f"  {path}", err=True)
+        click.echo(f"  {path}")

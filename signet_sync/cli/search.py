@@ -6,6 +6,7 @@ import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, one_line, pass_context
 from signet_sync.cli.parsing import Command, Moment
+from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.store.search import search as search_artifacts
 from signet_sync.sync.read_only import count_artifacts, reading
 from signet_sync.sync.store import counts
@@ -34,7 +35,7 @@ def search(context: Context, query: tuple[str, ...], kind: str | None, limit: in
         if not hits:
             context.say("nothing found" if wrong is None else f"nothing found: {one_line(wrong)}")
         for hit in hits:
-            when = (hit.ended_at or "")[:10]
+            when = local_day(hit.ended_at or "")
             click.echo(click.style(hit.path, bold=True) + (f"  {when}" if when else ""))
             click.echo(f"  {hit.snippet}")
 

@@ -107,6 +107,8 @@ def take_spool(context: Context, sweep: bool) -> None:
     from signet_sync.capture import intake
     from signet_sync.history import operations as history_operations  # off by default
 
+    if os.path.isdir(context.root) and not os.path.isdir(context.state().path):
+        return  # the workspace was ejected since this was started
     settings, remarks = model.load(context.root, anyway=True)
     with open_to_write(context.root, settings, database=context.chosen_database) as workspace:
         log.set_up(settings.log_level, folder=workspace.state.logs, name="intake")

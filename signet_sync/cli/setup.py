@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from signet_sync.host import service as services
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.llm.installed import installed_models
 from signet_sync.pages.signet_daemon import daemon_pid
+from signet_sync.settings.user_settings import set_value
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.text.phrases import counted
 
@@ -51,6 +53,9 @@ class Step:
 @click.command(cls=Command)
 @click.option("--yes", is_flag=True, help="Do not ask: take the recommended answers.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
+@click.option(
+    "--exclude", multiple=True, metavar="GLOB", help="Projects to leave out (capture.exclude); may be repeated."
+)
 @click.option("--no-hooks", is_flag=True, help="Leave the settings of coding agents alone.")
 @click.option("--no-import", is_flag=True, help="Do not import past sessions.")
 @click.option("--no-index", is_flag=True, help="Do not index what the workspace contains.")
@@ -58,7 +63,14 @@ class Step:
 @json_option
 @pass_context
 def setup(
-    context: Context, yes: bool, dry_run: bool, no_hooks: bool, no_import: bool, no_index: bool, no_service: bool
+    context: Context,
+    yes: bool,
+    dry_run: bool,
+    exclude: tuple[str, ...],
+    no_hooks: bool,
+    no_import: bool,
+    no_index: bool,
+    no_service: bool,
 ) -> int:
     """Set everything up: the workspace, hooks of the coding agents found here, past sessions, index and service.
 
@@ -71,6 +83,7 @@ def setup(
         raise click.UsageError("setup asks questions: use --yes where none can be answered, or --dry-run to look")
     looks: tuple[tuple[str, Callable[[Context], Step], bool], ...] = (
         ("workspace", _workspace, False),
+        *([("exclude", partial(_exclude, globs=exclude), False)] if exclude else []),
         ("hooks", _hooks, no_hooks),
         ("import", _past, no_import),
         ("index", _index, no_index),
@@ -147,8 +160,9 @@ def _workspace(context: Context) -> Step:
     lacking = [path for path in (MEMORY, SETTINGS) if not os.path.lexists(os.path.join(root, path))]
 
     def act(step: Step) -> None:
-        init.make(root)
         step.text = root
+        if earlier := init.follow(context, root, init.make(root)):
+            step.left = (earlier,)
 
     if os.path.exists(root):
         require_root(root)
@@ -157,6 +171,17 @@ def _workspace(context: Context) -> Step:
     if not lacking:
         return Step("workspace", PRESENT, root)
     return Step("workspace", PLANNED, f"{'complete' if os.path.lexists(root) else 'create'} {root}", act)
+
+
+def _exclude(context: Context, globs: tuple[str, ...]) -> Step:
+    known = context.settings().capture_exclude
+    wanted = tuple(dict.fromkeys((*known, *globs)))
+    text = f"leave out of capture: {', '.join(wanted)}"
+
+    def act(step: Step) -> None:
+        set_value(context.root, "capture.exclude", json.dumps(wanted, ensure_ascii=False))
+
+    return Step("exclude", PRESENT, text) if wanted == known else Step("exclude", PLANNED, text, act)
 
 
 def _hooks(context: Context) -> Step:
@@ -229,7 +254,8 @@ def _past(context: Context) -> Step:
             message, hint = f"{len(wrong)} of {total} could not be read", context.command_line(f"import {name}")
             raise ConfigError(f"{message}, the first one: {text}", hint=f"{hint} tries again", code="import-failed")
 
-    return Step("import", PLANNED, f"import {total} ({each})", act, f"Import {total} ({each})?", left)
+    question = f"Import {total} ({each})?\n  to leave projects out: no, then {again} --exclude '~/private/*'\n "
+    return Step("import", PLANNED, f"import {total} ({each})", act, question, left)
 
 
 def _index(context: Context) -> Step:

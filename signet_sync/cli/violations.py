@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Group
+from signet_sync.cli.parsing import Group, OfWorkspace
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store.violations import AcceptedGone, Batch, accepted_gone, batches
 from signet_sync.text.phrases import counted
@@ -24,7 +24,7 @@ def violations() -> None:
 
 
 @violations.command("list")
-@click.argument("path", required=False)
+@click.argument("path", type=OfWorkspace(), required=False)
 @click.option("--accepted", is_flag=True, help="List accepted absences, which can still be restored from their seals.")
 @json_option
 @pass_context
@@ -126,7 +126,7 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--batch", metavar="ID", help="Those of one batch; list shows its id."),
         click.option("--vanished", is_flag=True, help="Those whose files disappeared."),
         click.option("--all", "everything", is_flag=True, help="Every open violation."),
-        click.argument("paths", metavar="[PATH|PATTERN]...", nargs=-1),
+        click.argument("paths", type=OfWorkspace(), metavar="[PATH|PATTERN]...", nargs=-1),
     ):
         decorated = decorate(decorated)
     return decorated

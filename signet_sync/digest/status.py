@@ -8,12 +8,11 @@ from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
 from signet_sync.digest.sentences import is_question, split, stems
-from signet_sync.digest.transcript import SpokenMessage
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
+from signet_sync.text.prompt import is_greeting
 
-_GREETING = 12  # stems of all that is said in a session that is only a greeting
 # An offer asks for nothing that is missing: the work is done without the answer.
 _OFFERS = late(
     r"\b(?:want|would you like|like) me to\b|\bshall i\b|\bshould i (?:also|commit|push|go ahead|proceed|continue)\b|\blet me know\b"
@@ -96,9 +95,6 @@ def _only_asked(turns: Sequence[Turn]) -> bool:
 
 
 def is_trivial(turns: Sequence[Turn]) -> bool:
-    """Returns whether there was only a greeting, answered by a greeting."""
-    if any(turn.worked for turn in turns):
-        return False
-    words = [turn.words.text for turn in turns[:20] if turn.words is not None]
-    answers = [step.text for turn in turns[:20] for step in turn.steps if isinstance(step, SpokenMessage)]
-    return sum(len(stems(text)) for text in words) <= 3 and sum(len(stems(text)) for text in answers) <= _GREETING
+    """Returns whether the person only greeted, and nothing was run."""
+    words = [turn.words.text for turn in turns if turn.words is not None]
+    return not any(turn.worked for turn in turns) and bool(words) and all(map(is_greeting, words))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.digest.outcome import Item, Kind, Outcome
-from signet_sync.digest.sentence import results_text
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import opening
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import escape, flatten
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
@@ -27,17 +26,16 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
 )  # fmt: skip
 
 
-def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
+def summary(found: Outcome, *, project: str | None, harness: str | None, headless: bool = False) -> str:
     """Returns Markdown about a session; empty if its transcript has no word. At most `LIMIT` characters.
 
     Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
     """
-    title = next(
-        filter(None, (_line(text, TITLE_LENGTH) for text in (found.request, results_text(found), found.opening))), ""
-    )
+    said = (found.request, *found.results[:1], found.opening)
+    title = next(filter(None, (_line(text, TITLE_LENGTH) for text in said)), "")
     if not title:
         return ""
-    sections = [f"# {title}", opening(project, harness, found.status)]
+    sections = [f"# {title}", opening(project, harness, found.status, headless=headless)]
     for name, lines in _sections(found, project):
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))
@@ -98,7 +96,7 @@ def _line(text: str, limit: int) -> str:
     if len(said) > limit:
         cut = said.rfind(" ", limit // 2, limit)
         said = said[: cut if cut > 0 else limit - 1].rstrip(" ,;:") + "…"
-    return said if any(c.isalnum() for c in said) else ""
+    return escape(said) if any(c.isalnum() for c in said) else ""
 
 
 def _first(lines: Sequence[str], share: int) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from typing import Literal, NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.turn_heads import HEAD, OUR_HEAD
+from signet_sync.text.turn_heads import HEAD, OUR_HEAD, TOOL_NAME
 
 # Meaningful lines are not longer, and rules read only this much of a line.
 LINE_LIMIT = 4_000
@@ -27,7 +27,9 @@ _ROLES: dict[str, Speaker] = {
 _OUR_ROLES: dict[str, Speaker] = {"User": "user", "Assistant": "assistant"}
 _ROLE = "|".join(_ROLES)
 _LABEL = late(rf"[ ]{{0,3}}(?:\*\*)?({_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
-_HEADING = late(rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE)
+_HEADING = late(
+    rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?(?:[ \t]+{TOOL_NAME})?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE
+)
 # A fence of backticks with more backticks behind it is inline code.
 _FENCE = late(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
 _CODE = late(r"(`+) ?([^`].*?) ?\1", re.DOTALL)

@@ -20,6 +20,7 @@ from signet_sync.formats.entity_paths import FILES, EntityPlace, File
 from signet_sync.storage import files
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve
+from signet_sync.text.sentences import escape
 
 _TRIES = 3
 _NAMES = 10  # of folders of one entity; more than one if it was copied
@@ -206,7 +207,7 @@ def _without(document: EntityDocument, place: EntityPlace, removed: _RemovedText
     if fields:
         after = edits.with_fields(after, fields)
     if removed.holds(after.lead):
-        after = replace(after, lead=f"# {after.title}\n\n")
+        after = replace(after, lead=f"# {escape(after.title)}\n\n")
     # By position: two sections may have the same name.
     after = replace(after, sections=tuple(_section(section, removed) for section in after.sections))
     try:

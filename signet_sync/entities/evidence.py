@@ -12,7 +12,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import flatten, page_line, unescape
 
 QUOTE_LENGTH = 160  # characters
 PART_LENGTH = 300  # characters of each part of a rationale
@@ -112,8 +112,8 @@ def item_text(evidence: Evidence) -> SafeText:
     Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace,
     `token-invalid` for an invalid token.
     """
-    quote = flatten(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
-    why = flatten(evidence.why)
+    quote = page_line(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
+    why = page_line(evidence.why)
     if not quote or not why:
         raise UsageError("evidence needs a quote and why it matters", hint='write "quote" — why', code="text-empty")
     parts = [f'"{quote}" — {why}']
@@ -136,7 +136,7 @@ def stands_in(quote: str, line: str) -> bool:
     """Checks whether a line contains a quote; ignores a final ellipsis, kinds of quotation marks and white space."""
 
     def bare(text: str) -> str:
-        return " ".join(flatten(text).replace('"', "'").split())
+        return " ".join(flatten(unescape(text)).replace('"', "'").split())
 
     return bare(quote).removesuffix("…").rstrip() in bare(line)
 

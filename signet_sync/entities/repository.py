@@ -44,7 +44,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import flatten, unescape
 
 BYTES = SIZE_LIMIT * 4  # of a file
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
@@ -351,7 +351,7 @@ def _line(core: Iterable[str]) -> str:
     """Describes an entity in one line: the first words of its first section that has any."""
     for text in core:
         for line in text.split("\n"):
-            said = flatten(_LINK.sub(r"\1", line).lstrip(_MARKUP), _NARROW)
+            said = flatten(_LINK.sub(r"\1", unescape(line)).lstrip(_MARKUP), _NARROW)
             if any(map(str.isalnum, said)):
                 return said
     return ""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from signet_sync.facts.wording import classified, is_statement
 from signet_sync.formats.fact import Aspect, Item
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import flatten, unescape
 
 ITEMS_PER_ARTIFACT = 400
 SECTION_LINES = 4_000
@@ -134,7 +134,7 @@ def _items(aspect: Aspect, text: str, line: int, *, done: bool) -> Iterator[Item
         raw = words[: 8 * ITEM_LENGTH]
         parts = _parted(raw, aspect) if raw.startswith("~~") else ((one, False) for one in _asked(raw))
         for said, struck in parts:
-            flat = flatten(said, ITEM_LENGTH)
+            flat = flatten(unescape(said), ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = _REMEMBER.sub("", flat[block.end() :] if block is not None else flat)
             kind, named = classified(aspect, shown) if not done else (aspect, shown)

@@ -74,7 +74,7 @@ def index_one(asked: IndexRequest) -> tuple[State | None, str]:
             # Before anything is read: what changes meanwhile is another listing for the next run.
             listing = listing_of(place.vault or place.name)
             # What rows are made by; what another stamp made is made again.
-            noise = settings.noise_projects, settings.noise_sessions
+            noise = settings.noise_projects, settings.noise_sessions, settings.noise_headless
             rules = (__version__, sanitizer_stamp(), digest_mark.VERSION, VERSION, noise, settings.max_file_bytes)
             stamp = sha256(repr((*rules, asked.bodies)).encode()).hexdigest()[:32]
             if asked.before is not None and (asked.before.listing, asked.before.stamp) == (listing, stamp):

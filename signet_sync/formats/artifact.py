@@ -127,12 +127,12 @@ class _FileModel(BaseModel):
         return found if any(found) else None
 
     def fields(self) -> dict[str, Any]:
-        """Returns the fields in model order as they are written; those of a repository only if there is one."""
+        """Returns the fields in model order as they are written; a repository's and the rules' only if there are."""
         absent = REPOSITORY_FIELDS if self.repository() is None else ()
         written = {
             name: value.text if isinstance(value, Instant) else list(value) if isinstance(value, tuple) else value
             for name, value in self.__dict__.items()
-            if name not in absent
+            if name not in absent and (value is not None or name != "sanitizer_rules")
         }
         return written if absent else {**written, "repository_path": written["repository_path"] or ""}
 
@@ -193,6 +193,7 @@ class Transcript(Content):
     """The sanitized words of a session or of one of its segments."""
 
     sanitizer_version: Text
+    sanitizer_rules: NullableText = None
 
 
 class Manifest(_OfSession):

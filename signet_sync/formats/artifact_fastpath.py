@@ -50,7 +50,8 @@ _CONTENT = (
 _FORMS = {
     "summary": rf'kind: "summary"\n{_IDENTITY}{_CONTENT}',
     "compaction": rf'kind: "compaction"\n{_IDENTITY}{_CONTENT}',
-    "transcript": rf'kind: "transcript"\n{_IDENTITY}{_CONTENT}\nsanitizer_version: {_TEXT}',
+    "transcript": rf'kind: "transcript"\n{_IDENTITY}{_CONTENT}\nsanitizer_version: {_TEXT}'
+    rf"(?:\nsanitizer_rules: {_NULLABLE})?",
     "manifest": rf'kind: "manifest"\n{_IDENTITY}summary_path: {_NULLABLE}\ntranscript_path: {_NULLABLE}\n'
     rf"compaction_path: {_NULLABLE}\nmemory_md_refs:((?:\n  - {_ITEM})*)\nupdated_at: {_TIME}\n"
     rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}{_REPOSITORY}',

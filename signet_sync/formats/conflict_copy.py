@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from signet_sync.formats.entity_paths import parse_ledger_page, parse_path
-from signet_sync.formats.filename import has_conflict_mark
+from signet_sync.formats.filename import is_copy_mark
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import page_agent
 
@@ -20,7 +20,7 @@ def original_of(path: str) -> str | None:
     """
     folder, slash, name = path.rpartition("/")
     match = _COPY.fullmatch(name) or _OF_SPEAKING.fullmatch(name)
-    if match is None or not has_conflict_mark(name.removesuffix(match[2])):
+    if match is None or not is_copy_mark(name[len(match[1]) : -len(match[2])]):
         return None
     original = f"{folder}{slash}{match[1]}{match[2]}"
     known = page_agent(original) or parse_path(original) or parse_ledger_page(original)

@@ -27,9 +27,15 @@ _NAMED = late(rb"(\d{4}-\d\d-\d\dT[^\s/|\[\]]{1,60}?--([a-z2-7]{16})--(?:summary
 _BEFORE_KIND = late(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
 _TOMBSTONE_COPY = late(rf"{AGENT}--([a-z2-7]{{16}})([^/]+)", re.ASCII | re.DOTALL)
 _CONFLICT_MARK = late(
-    r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b",
+    r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b|_conflict-\d"
+    # What Dropbox writes in brackets, in the language of the machine: Cyrillic, Japanese, Chinese, Korean at the end.
+    r"|\([^()]*(?:[ck]onfli[ck]?t|\u043a\u043e\u043d\u0444\u043b\u0438\u043a\u0442|\u7af6\u5408"
+    r"|[\u51b2\u885d]\u7a81|\ucda9\ub3cc)[^()]*\)",
     re.IGNORECASE | re.ASCII,
 )
+# OneDrive appends the computer's name.
+_COMPUTER = late(r"-(?:[A-Z][A-Z0-9-]{0,14}|[\w-]*Mac[\w-]*)", re.ASCII)
+_IN_ANY_CASE = late(rf"{_ARTIFACT.pattern}|{_TOMBSTONE.pattern}", re.ASCII | re.DOTALL | re.IGNORECASE)
 _COUNTED_COPY = late(r" \d{1,3}(?:\.md)?$", re.ASCII)
 _TEMPORARY = late(
     r"""\.tmp(?:$|[-.]) | ~$ | ^~\$ | ^\.\# | ^\#.*\#$ | \.sw[a-z]$ | ^4913$ | ^\.goutputstream- | ___jb_(?:tmp|old)___$
@@ -99,9 +105,15 @@ def has_conflict_mark(text: str) -> bool:
     return _CONFLICT_MARK.search(text) is not None or _COUNTED_COPY.search(text) is not None
 
 
+def is_copy_mark(text: str) -> bool:
+    """Returns whether a sync service or file manager put this between the stem of a name of ours and its ending."""
+    return has_conflict_mark(text) or _COMPUTER.fullmatch(text) is not None
+
+
 def ignored_code(name: str) -> str:
     """Returns why a name that is not ours is ignored: `temporary` precedes `conflict-copy` precedes `foreign-name`.
 
+    `case-clash`: it would be ours in other upper and lower case, which not every file system distinguishes.
     The placeholder of a file that is only in iCloud (`.name.icloud`) counts as a copy.
     """
     stem = name[:-3] if name.endswith(".md") else name
@@ -116,7 +128,12 @@ def ignored_code(name: str) -> str:
     copy = _COPY.fullmatch(name) or _TOMBSTONE_COPY.fullmatch(name)
     if copy is not None and name.endswith(".md") and copy[2] != ".md":
         return "conflict-copy"
-    return "foreign-name"
+    return "case-clash" if name != name.lower() and _clashes(name) else "foreign-name"
+
+
+def _clashes(name: str) -> bool:
+    ours = artifact_name(name) or tombstone_name(name)
+    return ours is None and _IN_ANY_CASE.fullmatch(name) is not None
 
 
 def carried_token(name: str) -> str | None:

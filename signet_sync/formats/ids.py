@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import js_trim, well_formed
@@ -12,11 +12,40 @@ from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 TRIAL = "signet-sync-doctor"
 # Any of these keeps hooks from doing anything: we started the harness ourselves, or a person wants them silent.
 GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
+# A program that we ask may be a harness and keep our question as a session. It runs in a folder of this name, and the
+# question has this line for programs that work elsewhere: by either such a session is recognised, and never captured.
+MODEL_FOLDER = "signet-sync-model-calls"
+MODEL_MARK = "[signet-sync asks a model this. It is no session to remember.]"
 
 
 def is_session_id(value: object) -> bool:
     """Returns whether this may be the id of a session: any text that is not blank, and that a row can hold."""
     return isinstance(value, str) and bool(js_trim(value)) and value == storable_text(value)
+
+
+def in_model_folder(project: str | None) -> bool:
+    """Returns whether a session worked in the folder of the programs that we ask."""
+    return project is not None and project.rstrip("/").rpartition("/")[2] == MODEL_FOLDER
+
+
+def asks_model(prompt: object) -> bool:
+    """Returns whether a prompt is our own question to a model; a mark within a line is a quotation."""
+    return isinstance(prompt, str) and MODEL_MARK in prompt and f"\n{MODEL_MARK}\n" in f"\n{prompt}\n"
+
+
+def is_excluded(project: str | None, patterns: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Returns whether a project is in a folder that one of the globs means (setting `capture.exclude`).
+
+    A glob with a slash is matched with the folder's path, one without with its name.
+    """
+    if not patterns or project is None or not project.startswith("/"):
+        return False
+    from fnmatch import fnmatchcase  # for those who have such a setting
+
+    parts = _parts(project)
+    folders = [(name, "/" + "/".join(parts[:number])) for number, name in enumerate(parts, 1)]
+    wanted = [(_expanded(one, environ).rstrip("/"), "/" in one or one == "~") for one in patterns]
+    return any(fnmatchcase(path if by_path else name, one) for name, path in folders for one, by_path in wanted)
 
 
 def is_project(value: object) -> bool:
@@ -29,26 +58,26 @@ def storable_text(text: str) -> str:
     return well_formed(text).replace("\0", "\ufffd")
 
 
-def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequence[str]) -> str:
+def agent_for(places: Iterable[str], environ: Mapping[str, str], projects: Sequence[str]) -> str:
     """Returns the agent of a harness session.
 
     It is `SIGNET_AGENT_ID`, else the agent of the longest folder in `projects` (`PATH=AGENT`, setting
-    `agents.projects`) that contains the project, else `default`. Raises `UsageError` (`agent-invalid`) if the chosen
-    text is no agent's name: another agent's memory must not be used instead.
+    `agents.projects`) that contains one of the paths of the session's folder, else `default`. Raises `UsageError`
+    (`agent-invalid`) if the chosen text is no agent's name: another agent's memory must not be used instead.
     """
     named = environ.get("SIGNET_AGENT_ID")
     if named:
         return _checked(named, "SIGNET_AGENT_ID does not name an agent")
-    inside = _parts(project) if project is not None and project.startswith("/") else None
+    inside = [_parts(place) for place in places if place.startswith("/")]
     best, agent = -1, DEFAULT_AGENT
     for rule in projects:
         path, separator, owner = rule.rpartition("=")
         folder = _expanded(path, environ)
-        if not separator or inside is None or not folder.startswith("/"):
+        if not separator or not folder.startswith("/"):
             continue
         parts = _parts(folder)
         # Of two rules for the same folder the later one counts.
-        if len(parts) >= best and inside[: len(parts)] == parts:
+        if len(parts) >= best and any(place[: len(parts)] == parts for place in inside):
             best, agent = len(parts), owner
     return _checked(agent, "agents.projects does not name an agent")
 

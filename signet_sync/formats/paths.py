@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from signet_sync.formats.invisible import UNSEEN
 from signet_sync.formats.lazy_pattern import late
 
 MEMORY = "memory"
@@ -92,10 +93,14 @@ def artifact_path(name: str) -> str:
 
 
 def display(path: str) -> str:
-    """Returns a path as it may be printed or stored: bytes that are not UTF-8 and control characters as escapes."""
-    if path.isprintable():
+    """Returns a path as it may be printed or stored: bytes that are not UTF-8 and what nobody sees as escapes."""
+    if path.isprintable() and path.isascii():
         return path
-    return "".join(c if c.isprintable() else escaped_character(c) for c in path)
+    shown = "".join(c if c.isprintable() else escaped_character(c) for c in path)
+    return _UNSEEN.sub(lambda found: escaped_character(found[0]), shown)
+
+
+_UNSEEN = late(f"[{UNSEEN}]")
 
 
 def escaped_character(character: str) -> str:

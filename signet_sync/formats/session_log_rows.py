@@ -35,6 +35,16 @@ class LedgerRow(NamedTuple):
     kind: str
 
 
+class WindowRow(NamedTuple):
+    """A line of MEMORY.md's session log: token and id of its session; or no token, for `sessions` headless ones."""
+
+    session: tuple[str, str]
+    line: str
+    tokens: int
+    day: str
+    sessions: int = 1
+
+
 class MonthView(NamedTuple):
     """A month with its number of sessions and compactions."""
 

@@ -66,18 +66,48 @@ def parse_since(text: str) -> int | None:
 _AGO = {"d": DAY, "w": 7 * DAY}
 
 
-def parse_moment(text: str, now_us: int, *, ends: bool = False) -> int | None:
-    """Parses like `parse_since`, and `10d` or `3w` as so many days or weeks before now.
+def parse_moment(text: str, now_us: int = 0, *, ends: bool = False) -> int | None:
+    """Parses what a person gives: an instant, a day of theirs, `10d` or `3w` as so many days or weeks before now.
 
-    With `ends` a day alone is its last microsecond, so that it is part of what ends with it.
+    A day alone is its beginning where this machine is; with `ends` its last microsecond, so that it is part of what
+    ends with it.
     """
     count, unit = text[:-1], text[-1:]
     if unit in _AGO and count.isascii() and count.isdigit() and len(count) < 6:
         return now_us - int(count) * _AGO[unit]
-    instant = parse_since(text)
-    if instant is None or not ends or parse_instant(text) is not None:
+    instant = parse_instant(text)
+    if instant is not None or (midnight := parse_since(text)) is None:
         return instant
-    return instant + DAY - 1
+    return _midnight(midnight + DAY) - 1 if ends else _midnight(midnight)
+
+
+def _midnight(utc: int) -> int:
+    """Returns when the day that begins in UTC at an instant begins where this machine is."""
+    moment = moment_of(utc)
+    try:
+        return instant_of(moment.replace(tzinfo=None).astimezone())
+    except (OverflowError, ValueError):  # at the ends of the calendar
+        return utc
+
+
+def local(at: int) -> datetime:
+    """Returns an instant as a clock of this machine shows it."""
+    moment = moment_of(at)
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError):  # at the ends of the calendar
+        return moment
+
+
+def local_day(at: int | str) -> str:
+    """Returns the day of an instant, or of its text, for a person who reads it here: `YYYY-MM-DD`."""
+    return local_minute(at)[:10]
+
+
+def local_minute(at: int | str) -> str:
+    """Returns day and time of an instant, or of its text, for a person who reads it here: `YYYY-MM-DD HH:MM`."""
+    instant = parse_instant(at) if isinstance(at, str) else at
+    return local(instant).isoformat(" ", "minutes")[:16] if instant is not None else str(at)[:16]
 
 
 def parse_name_stamp(stamp: str) -> set[int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from signet_sync.formats.invisible import CONTROLS, UNSEEN
 from signet_sync.formats.paths import display, escaped_character
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history.git import objects, repository
@@ -182,4 +183,4 @@ def _compared(place: OpenRepository, entry: TreeEntry | None) -> bytes | _TooLar
     return place.git.odb.read(oid)[1]
 
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(f"[{CONTROLS}{UNSEEN}]")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     class Repository(NamedTuple):
         """A repository: its root folder, its origin as `host/path` (no credentials), and a folder's path inside it.
 
-        Worktrees have the root of their main repository, clones of a local repository that one's. `path` is empty at
-        the top of the working tree.
+        The root is where links lead to. Worktrees have the root of their main repository, clones of a local repository
+        that one's. `path` is empty at the top of the working tree.
         """
 
         root: str
@@ -53,7 +53,7 @@ def resolve(cwd: str) -> Repository | None:
 def _resolve(cwd: str) -> Repository | None:
     if not cwd.startswith("/") or len(cwd) > LENGTH or not cwd.isprintable() or not os.path.isdir(cwd):
         return None
-    start = top = "/" + os.path.normpath(cwd).lstrip("/")
+    start = top = os.path.realpath(cwd)  # through whichever links it was reached
     for _ in range(PARENTS):
         if holds_home(top):
             return None
@@ -68,9 +68,23 @@ def _resolve(cwd: str) -> Repository | None:
             origin = origin_of(url) if url and local is None else None
             if local is not None and _is_other_repository(local, top):
                 root = local
-            return Repository(root, origin, start[len(top) + 1 :])
+            return Repository(os.path.realpath(root), origin, start[len(top) + 1 :])
         top = os.path.dirname(top)
     return None
+
+
+def views(cwd: str, found: Repository | None) -> list[str]:
+    """Returns the paths of a folder: as it was called, where it really is, and in the main tree of its repository."""
+    inside = [f"{found.root}/{found.path}"] if found is not None else []
+    return [cwd, real_path(cwd), *inside]
+
+
+def real_path(path: str) -> str:
+    """Returns where an absolute path leads through links; the same text for what is no path."""
+    try:
+        return os.path.realpath(path) if path.startswith("/") else path
+    except ValueError:
+        return path
 
 
 def holds_home(folder: str) -> bool:

@@ -28,6 +28,7 @@ from signet_sync.storage.locations import base, by_path
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.storage.vault import Root, Vault
 from signet_sync.sync import planner
+from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.indexing import look
 from signet_sync.sync.planner import JudgeContext, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
@@ -36,10 +37,7 @@ from signet_sync.sync.request import Pass, Request
 from signet_sync.sync.store import artifacts, violations
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.sentences import flatten, is_template
-
-# What fails a check.
-BAD = frozenset({"invalid", "violation", "tombstoned"})
+from signet_sync.text.sentences import escape, flatten, is_template, page_line
 
 
 @dataclass(slots=True)
@@ -236,14 +234,14 @@ def _pages(root: Root, checked: CheckResult, agent: str | None, judging: JudgeCo
             return []
         own = flatten(row.ledger_sentence)
         if not is_template(own):
-            return [own]
+            return [escape(own)]
         if not names:
             names.extend(files.listing(root, MEMORY, ""))
         beside = [name for name in names if row.session_token in name]
         paths = [artifact_path(name) for name in beside if (it := artifact_name(name)) and it.kind == "transcript"]
         transcripts = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
         of_session = [one for one in transcripts if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
-        return [own, *_digest_sentences(sorted(of_session, key=lambda one: (one.captured_us, one.source_path)))]
+        return [escape(own), *_digest_sentences(sorted(of_session, key=lambda one: (one.captured_us, one.source_path)))]
 
     for owner in [agent] if agent is not None else scan.possible_agents(root):
         path = head_page(owner)
@@ -260,7 +258,7 @@ def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
         return []
 
     sentence = derive_digest(transcripts).sentence
-    return [flatten(sentence)] if sentence is not None else []
+    return [page_line(sentence)] if sentence is not None else []
 
 
 def _light(judgement: Judgement) -> Judgement:
@@ -352,7 +350,7 @@ def document(
         {**note, "fails": True} if strict and (note["path"], note["message"]) not in checked.excused else dict(note)
         for note in checked.notes
     ]
-    bad = [entry for entry in problems if entry["verdict"] in BAD]
+    bad = [entry for entry in problems if entry["verdict"] in PROBLEMS]
     return {
         "workspace": root,
         "now": iso(now_us),

@@ -23,7 +23,10 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
+from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK
 from signet_sync.llm.token_budget import Reservation, TokenBudget, most_tokens, prompt_tokens
+from signet_sync.storage import locations
+from signet_sync.storage.durable import private_folder
 from signet_sync.text.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
@@ -81,8 +84,9 @@ def _settle(budget: TokenBudget | None, reserved: Reservation | None, tokens: in
 class CommandProvider:
     """A program that reads the prompt on stdin and prints the answer, both UTF-8; never run through a shell.
 
-    It gets `environ` and `SIGNET_SYNC_CHILD=1`, runs in the home folder (a project folder could change its behaviour)
-    and in its own process group, which is killed after the call. `timeout` is in seconds. Its tokens are estimated.
+    It gets `environ` and `SIGNET_SYNC_CHILD=1`, runs in a folder of its own, by which the session that it may leave is
+    recognised, and in its own process group, which is killed after the call. `timeout` is in seconds. Its tokens are
+    estimated.
     """
 
     command: tuple[str, ...]
@@ -97,6 +101,7 @@ class CommandProvider:
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
+        system = f"{MODEL_MARK}\n{system}"
         reserved = _reserve(self.budget, (system, prompt), max_tokens)
         try:
             answer = self._answer(system, prompt)
@@ -121,14 +126,13 @@ class CommandProvider:
 
     @contextmanager
     def _started(self) -> Iterator[subprocess.Popen[bytes]]:
-        home = os.path.expanduser("~")
         try:
             process = subprocess.Popen(
                 [os.path.expanduser(self.command[0]), *self.command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # it may repeat the prompt
-                cwd=home if os.path.isdir(home) else "/",
+                cwd=self._folder(),
                 env={**self.environ, CHILD: "1"},
                 start_new_session=True,
                 bufsize=0,
@@ -148,6 +152,14 @@ class CommandProvider:
                         pipe.close()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_REAPING)
+
+    def _folder(self) -> str:
+        place = os.path.join(locations.base(self.environ), MODEL_FOLDER)
+        try:
+            private_folder(place)
+        except OSError:
+            return "/"  # the mark in the prompt says the same
+        return place
 
 
 class _NotStarted(ProviderError):
@@ -228,6 +240,7 @@ class HttpProvider:
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the content of the first choice. Raises `ProviderError`."""
+        prompt = f"{MODEL_MARK}\n{prompt}"  # the server may be a harness's gateway, which keeps what the user says
         messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
         # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
         limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"

@@ -10,7 +10,7 @@ from signet_sync.capture.catch_up import catch_up
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.entities import queries
 from signet_sync.errors import UsageError
-from signet_sync.formats.timestamps import parse_since
+from signet_sync.formats.timestamps import parse_moment
 from signet_sync.history import agent_view
 from signet_sync.history.operations import DISABLED, REMEDY, document
 from signet_sync.mcp_server import schemas
@@ -43,7 +43,7 @@ def search(memory: ServedMemory, asked: schemas.SearchArguments) -> Document:
 
 
 def _instant(text: str) -> int:
-    instant = parse_since(text)
+    instant = parse_moment(text)
     if instant is None:
         raise UsageError("`since` is not a day or an ISO 8601 time", hint="2026-03-28", code="arguments-invalid")
     return instant

@@ -10,14 +10,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
+import anyio.to_thread
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
+from signet_sync.app.upgrade import load_all
+
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
+
+_REST = 5.0  # seconds
 
 
 def serve(server: Server[Any]) -> int:
@@ -32,10 +37,17 @@ def serve(server: Server[Any]) -> int:
 async def _served(server: Server[Any]) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_leave_on_signal)
+        tasks.start_soon(_load_rest)
         async with stdio_server() as (incoming, outgoing):
             messages = _Messages(incoming, outgoing)
             await server.run(messages, outgoing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
+
+
+async def _load_rest() -> None:
+    """Imports what later calls need, once the first ones are answered."""
+    await anyio.sleep(_REST)
+    await anyio.to_thread.run_sync(load_all, abandon_on_cancel=True)
 
 
 async def _leave_on_signal() -> None:

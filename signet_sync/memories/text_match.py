@@ -16,7 +16,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import SURE, Sieve, phrases
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import escape, flatten
 
 MOST_PHRASES = 1000
 _FEW = 16
@@ -35,7 +35,7 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 def of_memory(database: Database, memory: Memory) -> set[bytes]:
     """Returns what identifies a memory: its handle, and phrases that nothing else in the index has."""
     # A page shows it flattened.
-    own = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
+    own = [memory.content, flat := flatten(memory.content, limit=len(memory.content) + 1), escape(flat)]
     return {memory.id.encode()} | _distinctive_phrases(own, session_texts.other_texts(database, (), but=[memory[:2]]))
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.records import TranscriptEntry
+from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
 from signet_sync.capture.harnesses.texts import text_of
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions.live_turns import missing_in, turns_in
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_heads import Speaker, speaker_of
+
+_KINDS: dict[Speaker, EntryKind] = {"user": "user", "assistant": "assistant", "harness": "event", "tool": "result"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,9 @@ def sessions_in(source: JsonLines, now_us: int) -> Iterator[tuple[SessionText | 
         for record in records:
             role, text = text_of(record.get("role")).lower(), sanitize_transcript_v2(record["content"])
             if role in ("", "unknown") and said:  # it goes on with what the line before it said
-                role, text = said[-1].kind, f"{said.pop().text}\n{text}"
-            said.append(TranscriptEntry("user" if role in ("user", "human") else "assistant", known[0], text))
+                said[-1] = replace(said[-1], text=f"{said[-1].text}\n{text}")
+            else:
+                said.append(TranscriptEntry(_KINDS[speaker_of(role or "assistant")], known[0], text, name=role))
         harness, project = (
             next((text for one in records if (text := text_of(one.get(name)))), None) for name in ("harness", "project")
         )

@@ -68,11 +68,10 @@ class MemoryWriter:
         back_up_once(self.workspace, self.report, self.now_us)
         database, at = self.workspace.database, iso(self.now_us)
         with state_dir.workspace_lock(self.workspace.state), database.transaction(durable=True):
-            here = set(memories.ids(database))  # what a person said meanwhile, too
             stored = []
             for item, some in self._waiting:
                 for memory in some:
-                    if memory[:2] not in here:
+                    if memories.get(database, *memory[:2]) is None:  # else a person said the same meanwhile
                         concepts = text_tags.derive(memory.content)
                         new = memories.store(database, memory._replace(concepts=concepts), item.origin, indexed=False)
                         stored.append(new[0])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from signet_sync.formats.handle import HANDLE, handle
 from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING, neutral
 from signet_sync.pages.sections import plain
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import flatten, page_line
 
 LIMIT = 10_000  # characters; some harnesses put longer text into a file and show its beginning
 IDENTITIES = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md")
@@ -86,7 +86,7 @@ def recalled(
 
 
 def _line(found: PromptHit, *, linked: bool) -> str:
-    parts = [f"- {plain(found.text, _LINE) or '…'} ({flatten(found.where)})"]
+    parts = [f"- {plain(found.text, _LINE) or '…'} ({page_line(found.where)})"]
     if linked and found.path is not None:
         parts.append(f"[[{found.path}|source]]")
     parts.append(handle(found.id) if HANDLE.fullmatch(found.id) else flatten(found.id))

@@ -12,7 +12,7 @@ from signet_sync.formats.handle import handle, sharing_short, short_handle
 from signet_sync.memories.score import rank
 from signet_sync.pages.sections import SECTIONS, SectionCandidate, SectionLine, link_to
 from signet_sync.pages.statements import Said
-from signet_sync.text.sentences import basename, flatten_cell
+from signet_sync.text.sentences import basename, page_cell
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 # How the rest of a section is found.
@@ -238,7 +238,7 @@ def _is_grouped(entry: SectionCandidate) -> bool:
 
 
 def _name(entry: SectionCandidate) -> str:
-    return flatten_cell(entry.name or basename(entry.project), 60)
+    return page_cell(entry.name or basename(entry.project), 60)
 
 
 def _group_cost(heading: str) -> int:

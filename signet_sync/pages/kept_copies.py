@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.conflict_copy import original_of
 from signet_sync.formats.entity_paths import parse_path, states_id
-from signet_sync.formats.filename import has_conflict_mark
 from signet_sync.formats.paths import KEPT_COPY
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import iso
@@ -39,7 +38,7 @@ def copies(root: str) -> list[str]:
 
 def copied_file(root: str, path: str) -> str | None:
     """Returns the page, entity file or event log that a sync service copied to this path; None for any other path."""
-    original = original_of(path) if has_conflict_mark(path.rpartition("/")[2].rpartition(".")[0]) else None
+    original = original_of(path)
     place = parse_path(original) if original is not None else None
     if place is not None and place.base:
         found = files.read(root, path, PAGE_LIMIT)

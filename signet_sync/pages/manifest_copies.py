@@ -11,7 +11,7 @@ from typing import Any
 
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.formats.artifact_fastpath import MANIFEST_KEYS
-from signet_sync.formats.filename import artifact_name, has_conflict_mark
+from signet_sync.formats.filename import artifact_name, is_copy_mark
 from signet_sync.formats.frontmatter import unknown_entries
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import MEMORY
@@ -25,7 +25,7 @@ from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 
-_COPY = late(r"(memory/.+--[a-z2-7]{16}--manifest)(?=[^\w]).*\.md", re.ASCII)
+_COPY = late(r"(memory/.+--[a-z2-7]{16}--manifest)([\W_].*)\.md", re.ASCII)
 _LINK = late(r"\[\[([^\[\]|]+)\|(\w+)\]\]")
 _LINKS = late(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
@@ -66,7 +66,7 @@ def _known(workspace: Workspace) -> list[tuple[str, str]]:
         "select path from files where verdict <> 'indexed' and verdict = 'ignored' and code = 'conflict-copy'"
         " and path like '%--manifest%.md' order by path"
     )
-    matches = [match for (path,) in rows if (match := _COPY.fullmatch(path)) and has_conflict_mark(path[:-3])]
+    matches = [match for (path,) in rows if (match := _COPY.fullmatch(path)) and is_copy_mark(match[2])]
     return [(match[0], f"{match[1]}.md") for match in matches if artifact_name(f"{match[1][len(MEMORY) + 1 :]}.md")]
 
 

@@ -12,6 +12,7 @@ from signet_sync.formats.filename import segment_of
 from signet_sync.formats.handle import short_handle
 from signet_sync.formats.paths import month_page
 from signet_sync.formats.session_log_rows import MonthView as MonthView
+from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, day_of, short_day
 from signet_sync.formats.wikilinks import targets, wikilink
 from signet_sync.pages.budget import Shares
@@ -19,7 +20,7 @@ from signet_sync.pages.filling import FilledSections, fill
 from signet_sync.pages.sections import SECTIONS, SectionCandidate, clause, inert, link_to, plain, without_name
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import flatten_cell, is_template
+from signet_sync.text.sentences import is_template, page_cell
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 TITLE = "# Working Memory"
@@ -57,7 +58,7 @@ class NodeLineage(NamedTuple):
 class Projection:
     """All inputs of a page.
 
-    `rows` yields (session, line, tokens, day) newest first, `lineage` the newest nodes; each as many as requested.
+    `rows` yields the session log's lines, newest first, `lineage` the newest nodes; each as many as requested.
     `unread` and `cut` are those of `SectionInputs`; `today_us` is the day from which days are counted.
     """
 
@@ -66,7 +67,7 @@ class Projection:
     candidates: Sequence[SectionCandidate]
     in_window: int
     window_months: Sequence[str]
-    rows: Callable[[int], Sequence[tuple[tuple[str, str], str, int, str]]]
+    rows: Callable[[int], Sequence[WindowRow]]
     months: Sequence[MonthView]
     lineage: Callable[[int], NodeLineage]
     today_us: int
@@ -126,7 +127,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     if hinted and (head.shown or " ^" in index.text):
         parts.insert(1, HINT)  # at the top: the context at a session's start may be cut before the index
     text = "\n\n".join(parts)
-    return Rendered(text, ledger.shown, len(ledger.rows), projection.in_window - len(ledger.rows), page_tokens(text))
+    return Rendered(text, ledger.shown, ledger.sessions, projection.in_window - ledger.sessions, page_tokens(text))
 
 
 # The least that a row of the session log costs, in tokens.
@@ -145,34 +146,32 @@ def _least_ledger(projection: Projection) -> int:
 
 
 class _Ledger(NamedTuple):
-    """The session log as far as it fits: its text, tokens, rows, their sessions, and the day of the oldest."""
+    """The session log as far as it fits: its text, tokens, rows, their sessions and number, the day of the oldest."""
 
     text: str
     tokens: int
     rows: tuple[str, ...] = ()
     shown: frozenset[tuple[str, str]] = frozenset()
     oldest: str = "9999-99-99"
+    sessions: int = 0
 
 
-def _ledger(
-    projection: Projection, candidates: Sequence[tuple[tuple[str, str], str, int, str]], budget: int
-) -> _Ledger:
+def _ledger(projection: Projection, candidates: Sequence[WindowRow], budget: int) -> _Ledger:
     heading = f"## {LEDGER_HEADING}"
     least = _least_ledger(projection)
     if projection.in_window == 0:
         return _Ledger(f"{heading}\n\n- no in-window sessions yet.", least)
     used = _LEDGER_HEADING_COSTS
-    whole = len(candidates) >= projection.in_window and (
-        used + sum(tokens + 1 for _, _, tokens, _ in candidates) + _DAY_COSTS * len({day for *_, day in candidates})
-        <= budget
+    whole = sum(row.sessions for row in candidates) >= projection.in_window and (
+        used + sum(row.tokens + 1 for row in candidates) + _DAY_COSTS * len({row.day for row in candidates}) <= budget
     )
     if not whole:
         used = least
     lines: list[str] = []
     rows: list[str] = []
     shown: set[tuple[str, str]] = set()
-    day_before = ""
-    for session, line, tokens, day in candidates:
+    day_before, kept = "", 0
+    for session, line, tokens, day, sessions in candidates:
         cost = tokens + 1 + (_DAY_COSTS if day != day_before else 0)
         if used + cost > budget and not whole:
             break
@@ -182,14 +181,15 @@ def _ledger(
         lines.append(line)
         rows.append(line)
         shown.add(session)
+        kept += sessions
         used += cost
     top = [heading]
-    if len(shown) < projection.in_window:
+    if kept < projection.in_window:
         top += [
             "",
-            clipping_notice(len(shown), projection.in_window, projection.agent_id, projection.window_months),
+            clipping_notice(kept, projection.in_window, projection.agent_id, projection.window_months),
         ]
-    return _Ledger("\n".join([*top, *lines]), used, tuple(rows), frozenset(shown), day_before or "9999-99-99")
+    return _Ledger("\n".join([*top, *lines]), used, tuple(rows), frozenset(shown), day_before or "9999-99-99", kept)
 
 
 class _TemporalIndex(NamedTuple):
@@ -241,7 +241,7 @@ def _earlier(projection: Projection, ledger: _Ledger) -> list[MonthView]:
     """Returns the months with sessions that the session log neither shows nor links."""
     inside = projection.window_months
     counted_inside = sum(month.sessions for month in projection.months if month.month in inside)
-    first = inside[-1] if inside and len(ledger.rows) == projection.in_window < counted_inside else None
+    first = inside[-1] if inside and ledger.sessions == projection.in_window < counted_inside else None
     return [month for month in projection.months if month.month not in inside or month.month == first]
 
 
@@ -271,7 +271,7 @@ def node_line(node: NodeView, sentence: str, today_us: int) -> str:
     first, last = short_day(node.earliest_us, today_us), short_day(node.latest_us, today_us)
     days = last if first == last or node.kind == "session" else f"{first} to {last}"
     count = f", {counted(node.parts, _PARTS[node.kind])}" if node.kind in _PARTS else ""
-    thread = inert(flatten_cell(node.thread, 80))
+    thread = inert(page_cell(node.thread, 80))
     words = clause(plain(without_name(sentence, node.thread)), _NODE_LENGTH)
     return f"- {days} · {thread}{count}: {words}"
 

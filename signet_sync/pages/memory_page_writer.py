@@ -18,6 +18,7 @@ from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.pages.memory_page import Projection, Rendered, render, window
 from signet_sync.pages.other_machine import lines_of_rows
 from signet_sync.pages.page_lease import page_lease
+from signet_sync.pages.session_log import with_headless
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState
@@ -120,6 +121,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     database, settings = workspace.database, workspace.settings
     first, last = window(now_us, settings.window_days)
     in_window = pages.count_in_window(database, agent_id, first, last)
+    headless = pages.headless_projects(database, agent_id, first, last)
     seen = candidates_store.section_inputs(database, agent_id, now_us, settings.budget_tokens)
     candidates = sections.candidates(seen, now_us)
     projection = Projection(
@@ -128,7 +130,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         candidates,
         in_window,
         pages.window_months(database, agent_id, first, last),
-        lambda limit: pages.window_rows(database, agent_id, first, last, limit),
+        lambda limit: with_headless(pages.window_rows(database, agent_id, first, last, limit), headless, agent_id),
         pages.months(database, agent_id, INDEX_MONTHS),
         lambda limit: candidates_store.lineage(database, agent_id, now_us, limit),
         day_start(now_us),

@@ -15,6 +15,7 @@ from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import instant_of, moment_of
 from signet_sync.pages.own_project import of_path
 from signet_sync.pages.period import PeriodInputs
+from signet_sync.pages.sections import NAME_LENGTH
 from signet_sync.pages.session_context import SessionContext, compose, of_rows
 from signet_sync.pages.store import period_inputs
 from signet_sync.pages.store.project_inputs import project_inputs, recorded_origin
@@ -22,8 +23,10 @@ from signet_sync.recall.store.hits import lines
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import IndexPlace, count_ids, reading
-from signet_sync.text.sentences import basename
+from signet_sync.text.sentences import basename, flatten_cell, unescape
 from signet_sync.text.token_estimate import estimate_tokens
+
+_LONGEST = 4_096  # characters of a path
 
 
 def at_start(
@@ -38,7 +41,7 @@ def at_start(
 ) -> SessionContext:
     """Returns what memory holds of the project at a path, the person and other projects, and the identity files.
 
-    `called` is a recorded project's name, path or origin instead of a path.
+    `called` is a recorded project's name, path or origin, which comes before the path.
     `now` is in microseconds since 1970 (default: the present). With `shared` the identity files only. In at most
     `budget` tokens (else the setting). If the index cannot be read, MEMORY.md takes the place of what is made of it.
     Raises `UsageError` for a project that is not recorded, `WorkspaceError`.
@@ -50,7 +53,7 @@ def at_start(
         with reading(place) as database:
             if not shared:
                 _, belongs = of_path(project, partial(recorded_origin, database, agent_id))
-                if called is not None:
+                if called is not None and (project is None or _called(database, agent_id, called)):
                     chosen = projects_called(database, agent_id, called)
                     project, belongs = min(chosen), chosen.__contains__
                 instant = now_us() if now is None else now
@@ -161,11 +164,26 @@ def days(
 
 def projects_called(database: Database, agent_id: str, project: str) -> set[str]:
     """Returns the recorded projects that a name, path or origin means. Raises `UsageError` if there are none."""
-    _, is_at = of_path(os.path.abspath(project), partial(recorded_origin, database, agent_id))
-    names = project.casefold(), project.rstrip("/").casefold()
-    known = period_inputs.projects(database, agent_id)
-    chosen = {one for one in known if one.casefold() in names or basename(one).casefold() in names or is_at(one)}
+    chosen = _called(database, agent_id, project)
     if not chosen:
+        known = period_inputs.projects(database, agent_id)
         hint = f"known: {', '.join(map(display, known[:8])) or 'none yet'}"
         raise UsageError(f"no session belongs to the project {display(project)}", hint=hint, code="unknown-project")
     return chosen
+
+
+def _called(database: Database, agent_id: str, project: str) -> set[str]:
+    """Returns the projects that a name means as a page shows it: the last parts of an identity, perhaps cut."""
+    is_path = os.path.isabs(project) or os.path.exists(project)
+    path = os.path.abspath(project) if is_path else None
+    _, is_at = of_path(path, partial(recorded_origin, database, agent_id))
+    # A page adds the key that the sessions of a thread share.
+    whole = flatten_cell(unescape(project), _LONGEST).rstrip("/").casefold()
+    names = {whole, whole.partition(" · ")[0]}
+
+    def is_called(one: str) -> bool:
+        shown = flatten_cell(one, _LONGEST).rstrip("/").casefold()
+        cut = flatten_cell(basename(one), NAME_LENGTH).casefold()
+        return cut in names or any(f"/{shown}".endswith(f"/{name}") for name in names)
+
+    return {one for one in period_inputs.projects(database, agent_id) if is_called(one) or is_at(one)}

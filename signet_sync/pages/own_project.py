@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from signet_sync.host.repository import holds_home, resolve
+from signet_sync.host.repository import holds_home, real_path, resolve
 
 
 def of_path(
@@ -20,6 +20,7 @@ def of_path(
     if not path or not os.path.isabs(path):
         return "", lambda _: False
     at = os.path.normpath(path)
+    real = real_path(at)
     found = resolve(at) or resolve(os.path.dirname(at))
     origin = None if found is None else found.origin or origin_of(found.root)
 
@@ -27,7 +28,7 @@ def of_path(
         if found is not None:
             return bool(project) and (project in (origin, found.root) or _is_below(str(project), found.root))
         other = os.path.normpath(project) if project else ""
-        return other == at or (_is_below(at, other) and not holds_home(other))
+        return other in (at, real) or (any(_is_below(one, other) for one in (at, real)) and not holds_home(other))
 
     return (origin or found.root) if found is not None else at, belongs
 

@@ -11,7 +11,7 @@ from signet_sync.formats.timestamps import day_of, instant_of, moment_of, short_
 from signet_sync.pages.sections import distinct_names, plain, without_blocker, without_name
 from signet_sync.pages.statements import Said
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, flatten_cell
+from signet_sync.text.sentences import basename, page_cell
 
 
 class PeriodLine(NamedTuple):
@@ -74,7 +74,7 @@ def text_of(seen: PeriodInputs) -> str:
             text = plain(without_name(outcome, name)) + ("." if blocker else "")
             status = f" ({one.kind})" if one.kind else ""
             told.append(f"- {_day(one.at_us, seen)}{status}: {text} {short_handle(one.id)}")
-        lines += ["", f"## {flatten_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]
+        lines += ["", f"## {page_cell(name)}: {counted(len(sessions), 'session')}", "", *_cut(told)]
         for heading, facts in _facts([fact for fact in seen.facts if fact.project == project], seen):
             lines += ["", f"{heading}:", "", *facts]
     for heading, facts in _facts([fact for fact in seen.facts if fact.project not in by_project], seen):

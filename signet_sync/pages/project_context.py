@@ -26,7 +26,7 @@ from signet_sync.pages.sections import (
     thread_line,
 )
 from signet_sync.pages.statements import Said
-from signet_sync.text.sentences import basename, flatten, flatten_cell
+from signet_sync.text.sentences import basename, flatten, page_cell
 
 Size = Callable[[str], int]
 
@@ -201,7 +201,7 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     personal = [view._replace(name=names.get(view.project or "", "")) for view in seen.personal]
     wishes = [view for view in personal if view.aspect != "person"]
     local = ranked(v for v in wishes if v.project in own and _OF_ONE_PROJECT.search(v.text))
-    name = flatten_cell(names.get(project) or basename(project), 60)
+    name = page_cell(names.get(project) or basename(project), 60)
     yield _Part(
         f"=== Project {name} ===" if name else "=== Project ===",
         [

@@ -17,7 +17,7 @@ from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import UNUSED, Use, day_start, score
 from signet_sync.pages.statements import contains, words_of
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import basename, flatten, flatten_cell, is_template, shortened
+from signet_sync.text.sentences import basename, escape, flatten, is_template, page_cell, shortened
 
 SECTIONS: tuple[tuple[str, str], ...] = (
     ("projects", "## Active Projects & Threads"),
@@ -52,6 +52,9 @@ _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 # A page is rendered again with every change and most of its texts stay the same; the cache holds those of a few pages.
 _kept = lru_cache(maxsize=1_000)
+
+
+NAME_LENGTH = 60  # characters of a project's name
 
 
 class ThreadView(NamedTuple):
@@ -455,11 +458,11 @@ def section_of(kind: str) -> str:
 
 def plain(text: str, limit: int = TEXT_LENGTH) -> str:
     """Returns text fit for a list item: on one line, opening no block, containing no handle."""
-    return inert(_BLOCK.sub("", flatten(text, limit), 1))
+    return inert(escape(_BLOCK.sub("", flatten(text, limit), 1)))
 
 
-def _cell(text: str, limit: int = 60) -> str:
-    return inert(flatten_cell(text, limit))
+def _cell(text: str, limit: int = NAME_LENGTH) -> str:
+    return inert(page_cell(text, limit))
 
 
 def _listed(*parts: str) -> str:

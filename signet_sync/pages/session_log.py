@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from signet_sync.formats.paths import day_page, month_page
 from signet_sync.formats.session_log_rows import LedgerRow as LedgerRow
 from signet_sync.formats.session_log_rows import Part as Part
-from signet_sync.formats.temporary_sessions import KINDS, weight
+from signet_sync.formats.session_log_rows import WindowRow
+from signet_sync.formats.temporary_sessions import HEADLESS, KINDS, weight
 from signet_sync.formats.timestamps import day_of, iso
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.text.phrases import counted
-from signet_sync.text.sentences import flatten, flatten_cell
+from signet_sync.text.sentences import basename, escape, flatten, page_cell
 from signet_sync.text.token_estimate import estimate_tokens
 
+_NAMED, _LINKED = 5, 100  # of a day's sessions without a person: projects, and links
 _LINKS = ("summary", "transcript", "compaction", "manifest")
 
 
 def compose(
     agent_id: str, token: str, parts: Sequence[Part], sentence_of_session: str | None = None
 ) -> LedgerRow | None:
-    """Returns the row of one session, or None if it has no content or is noise.
+    """Returns the row of one session, or None if it has no content or is noise; without a line if no person spoke.
 
     `sentence_of_session` replaces the best artifact's sentence.
     """
@@ -28,14 +31,15 @@ def compose(
     if not content:
         return None
     best = max(content, key=lambda p: (weight(p.source_kind, p.noise), p.captured_us, p.source_path))
-    if best.noise:
+    if best.noise and best.noise != HEADLESS:
         return None
     newest = newest_parts(parts)
     links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
     sentence = flatten(sentence_of_session or best.sentence or "")
-    session = flatten_cell(best.session_key or best.session_id)
-    project = flatten_cell(best.project) if best.project else "none"
-    line = f"- {iso(best.membership_us)} | session={session} | project={project} | {sentence} {links}"
+    session = page_cell(best.session_key or best.session_id)
+    project = page_cell(best.project) if best.project else "none"
+    line = f"- {iso(best.membership_us)} | session={session} | project={project} | {escape(sentence)} {links}"
+    line = "" if best.noise == HEADLESS else line
     return LedgerRow(
         agent_id,
         token,
@@ -43,7 +47,7 @@ def compose(
         best.membership_us,
         day_of(best.membership_us),
         line,
-        estimate_tokens(line),
+        estimate_tokens(line) if line else 0,
         (best.project.rstrip("/") or best.project) if best.project else None,
         sentence,
         best.source_path,
@@ -69,11 +73,34 @@ def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str])
     )
 
 
-def day_text(agent_id: str, day: str, lines: Sequence[str]) -> str:
-    """Returns the page of one UTC day: every session of the agent, newest first."""
+def headless_line(projects: Iterable[str | None], links: str) -> str:
+    """Returns the one line for a day's sessions in which no person spoke; `projects` has that of each."""
+    found = Counter(page_cell(basename(project), 60) if project else "no project" for project in projects)
+    names = sorted(found, key=lambda name: (-found[name], name))[:_NAMED]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"- {counted(found.total(), 'session')} without a person | {', '.join(names)}{more} {links}"
+
+
+def with_headless(
+    rows: Sequence[WindowRow], headless: Mapping[str, Sequence[str | None]], agent_id: str
+) -> list[WindowRow]:
+    """Adds a line behind those of each day that has `headless` sessions, of which the projects are given."""
+    more = []
+    for day, projects in headless.items():
+        line = headless_line(projects, wikilink(day_page(agent_id, day), "day"))
+        more.append(WindowRow(("", day), line, estimate_tokens(line), day, len(projects)))
+    return sorted([*rows, *more], key=lambda row: row.day, reverse=True)
+
+
+def day_text(agent_id: str, day: str, lines: Sequence[str], headless: Sequence[tuple[str | None, str]] = ()) -> str:
+    """Returns the page of one UTC day: every session, newest first; `headless` are project and path of such."""
     month = day[:7]
     back = wikilink(month_page(agent_id, month), month)
-    return "\n".join([f"# Sessions of {day}", "", f"{counted(len(lines), 'session')} · all of {back}", "", *lines])
+    total = counted(len(lines) + len(headless), "session")
+    if headless:
+        links = " ".join(wikilink(path, str(number)) for number, (_, path) in enumerate(headless[:_LINKED], 1))
+        lines = [*lines, headless_line((project for project, _ in headless), links)]
+    return "\n".join([f"# Sessions of {day}", "", f"{total} · all of {back}", "", *lines])
 
 
 def month_text(agent_id: str, month: str, days: Sequence[tuple[str, int]]) -> str:

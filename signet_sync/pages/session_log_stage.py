@@ -35,7 +35,9 @@ class SessionLog(Deriver):
         gone: list[tuple[str, str, str]] = []
         for agent_id, token, session_id, parts in artifacts.session_parts(database, sessions):
             session = (agent_id, token, session_id)
-            row = compose(agent_id, token, parts, sentences[session]) if session in sentences else None
+            row = compose(agent_id, token, parts, sentences.get(session))
+            if row is not None and row.line and session not in sentences:
+                row = None
             before = rows_before.get(session)
             if row == before:
                 continue

@@ -86,8 +86,11 @@ def _texts(
 ) -> Iterator[tuple[str, str | None]]:
     """Yields paths and texts of some days' pages, then of their months; None for a page without sessions."""
     for day in days:
-        lines = pages.day_lines(workspace.database, agent_id, day) if day in counts else []
-        yield day_page(agent_id, day), day_text(agent_id, day, lines) if day in counts else None
+        if day not in counts:
+            yield day_page(agent_id, day), None
+            continue
+        lines = pages.day_lines(workspace.database, agent_id, day)
+        yield day_page(agent_id, day), day_text(agent_id, day, *lines)
     for month in sorted({day[:7] for day in days}, reverse=True):
         inside = [(day, count) for day, count in counts.items() if day[:7] == month]
         yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None

@@ -75,6 +75,25 @@ class LogPages(Publisher):
             raise SignetSyncError(reason(error), path=path) from error
 
 
+class WrittenCopies(Publisher):
+    """Settles conflict copies of what the pass has just written: pages and manifests that are later than these now."""
+
+    name = "conflict copies"
+
+    def stale(self, run: Pass) -> list[str]:
+        """Returns a key if a full pass has written pages or manifests."""
+        outcome = run.outcome
+        wrote = outcome.rewritten or outcome.change.days or any(page.changed for page in outcome.pages.values())
+        return [self.name] if outcome.full and wrote and not _halted(run) else []
+
+    def publish(self, run: Pass, key: str) -> None:
+        """Settles them, as the next pass would."""
+        from signet_sync.pages import conflict_copies, manifest_copies  # of full passes only
+
+        manifest_copies.ManifestCopies().run(run)
+        conflict_copies.PageCopies().run(run)
+
+
 def _agents(run: Pass) -> list[str]:
     """Returns the agents whose pages may have to change."""
     outcome, database = run.outcome, run.database

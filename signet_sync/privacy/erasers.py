@@ -35,6 +35,8 @@ class RemovedWords(Eraser):
         tombstones_store.remember_lines(database, gathered.lines)
         for (agent_id, token), ids in gathered.handles.items():
             handles.remember(database, agent_id, token, ids)
+        for (agent_id, token), marks_of_prompts in gathered.prompts.items():
+            handles.remember_marks(database, agent_id, token, marks_of_prompts)
         orphans = marks.forget_marks(database, removed)
         return lambda: marks.forget_orphaned_marks(database, orphans)
 

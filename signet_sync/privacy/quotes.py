@@ -19,7 +19,9 @@ from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
 from signet_sync.memories.store import session_texts
 from signet_sync.memories.store.session_texts import SessionText
+from signet_sync.privacy import copies
 from signet_sync.privacy import redact as privacy_redact
+from signet_sync.privacy.copies import HeldCopy
 from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.removal import Scope
@@ -56,11 +58,13 @@ class Quotes:
     passages: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     lines: frozenset[bytes] = frozenset()
     found: dict[str, set[bytes]] = field(default_factory=dict)
+    copies: list[HeldCopy] = field(default_factory=list)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Returns the artifacts that quote."""
-        return tuple(sorted(one for one in self.found if not one.startswith(RUNNING)))
+        """Returns the artifacts that quote, or hold turns of the sessions."""
+        held = {path for copy in self.copies for path in copy.artifacts}
+        return tuple(sorted(held.union(one for one in self.found if not one.startswith(RUNNING))))
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -166,7 +170,7 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
 
     Reads every other text of the agents once.
     """
-    quotes = Quotes([])
+    quotes = Quotes([], copies=copies.find(workspace, removals))
     scopes = [one.scope for one in removals if one.sessions]
     for agent_id in sorted({scope[0] for scope in scopes}):
         own = list(
@@ -202,15 +206,21 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> None:
             code="quoted",
             details={"quoted_in": list(quotes.places)},
         )
+    copied = [
+        privacy_redact.redact(workspace, [path], why, now_us, cleaning=copy.cleaning(path))
+        for copy in quotes.copies
+        for path in copy.artifacts
+    ]
     done = privacy_redact.redact(workspace, quotes.paths, why, now_us, cleaning=quotes.cleaning)
-    if done.left:
-        one = done.left[0]
+    left = [one for each in (*copied, done) for one in each.left]
+    if left:
+        one = left[0]
         raise UsageError(
             f"it quotes the session and cannot be redacted: {one.message}",
             path=one.path,
             hint=f"{one.hint}; then remove again, or with --quoting keep".lstrip("; "),
             code="quoted",
-            details={"quoted_in": [left.path for left in done.left]},
+            details={"quoted_in": [one.path for one in left]},
         )
 
 

@@ -32,6 +32,9 @@ from signet_sync.pages.displaced import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal, live, live_files
+from signet_sync.sessions.copied_history import exchanges_in, exchanges_of, mark_of_compaction, marks_of
+from signet_sync.sessions.live_turns import SpokenTurn
+from signet_sync.sessions.store import live as live_store
 from signet_sync.sessions.store import removed_turns
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import wipe
@@ -45,7 +48,7 @@ from signet_sync.sync.tombstones.files import path_of
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import cleaned, redacts
-from signet_sync.text.sentences import flatten_cell
+from signet_sync.text.sentences import flatten_cell, page_cell
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
@@ -59,12 +62,14 @@ _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|c
 class RemovedTexts(NamedTuple):
     """Where words of newly removed sessions are, while these have rows.
 
-    Queries, digests of lines that cannot be deleted now, and by agent and token the ids that only they have.
+    Queries, digests of lines that cannot be deleted now, and by agent and token the ids that only they have, and the
+    marks of their prompts, by which copies are recognised.
     """
 
     queries: set[str]
     lines: set[str]
     handles: dict[tuple[str, str], set[str]]
+    prompts: dict[tuple[str, str], set[str]]
 
 
 def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
@@ -84,7 +89,8 @@ def gather(run: Pass, removed: Sequence[Tombstone]) -> RemovedTexts:
             postponed = True
         if postponed:
             lines = lines_of_removed(workspace, removed)
-    return RemovedTexts(queries_of_removed(database, removed), lines, handles_of_removed(database, removed))
+    prompts = prompts_of_removed(database, removed)
+    return RemovedTexts(queries_of_removed(database, removed), lines, handles_of_removed(database, removed), prompts)
 
 
 def scrub(workspace: Workspace, now_us: int) -> None:
@@ -268,6 +274,24 @@ def handles_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> d
     return {scope[:2]: session_texts.derived_handles(database, scope, scopes) for scope in scopes}
 
 
+def prompts_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> dict[tuple[str, str], set[str]]:
+    """Returns by agent and token the marks of the prompts of removed sessions, while rows hold them."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for scope in _pending_scopes(database, tombstones):
+        exchanges = [one for text in session_texts.texts(database, scope) for one in exchanges_in(text)]
+        found[scope[:2]] = marks_of(*scope[:2], exchanges)
+        for one in session_texts.artifact_texts(database, [scope]):
+            name = artifact_name(one.path.rpartition("/")[2])
+            if name is not None and name.kind == "compaction":
+                found[scope[:2]].add(mark_of_compaction(scope[0], one.captured_us))
+    for tombstone in tombstones:
+        key = tombstone.agent_id, tombstone.session_token
+        for running in removed_turns.live_of(database, tombstone):
+            turns = [SpokenTurn(*turn[1:]) for turn in live_store.transcript(database, *running)]
+            found.setdefault(key, set()).update(marks_of(*key, exchanges_of(turns)))
+    return found
+
+
 def _pending_scopes(database: Database, tombstones: Sequence[Tombstone]) -> list[Scope]:
     pending = tombstones_store.pending(database)
     return [_scope(one) for one in tombstones if (one.agent_id, one.session_token) in pending]
@@ -335,7 +359,7 @@ def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes
 
 def needles_of(database: Database, words: Collection[str], scopes: Sequence[Scope]) -> set[bytes]:
     """Returns texts that identify sessions in files: words, also as pages show them, handles, their own phrases."""
-    shown = {*words, *(flatten_cell(word) for word in words)}
+    shown = {*words, *map(flatten_cell, words), *map(page_cell, words)}
     long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
     handles = session_texts.handles(database, scopes) if scopes else set()
     return long | {short_handle(one).encode("ascii") for one in handles} | text_match.distinctive(database, scopes)

@@ -7,6 +7,7 @@ from typing import Any
 
 from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.text.phrases import counted
 
 Style = Callable[[str], str]
@@ -81,14 +82,14 @@ def _recalled(document: dict[str, Any]) -> Iterator[str]:
     if found := document.get("recalled"):
         queries = counted(found["queries"], "query", "queries")
         hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
-        yield f"  found {hits} by {queries} on {days}, last {found['last'][:10]}"
+        yield f"  found {hits} by {queries} on {days}, last {local_day(found['last'])}"
     if risen := document.get("risen"):
-        undone = f", taken out again {risen['undone'][:10]}" if risen["undone"] else ""
-        yield f"  promoted into MEMORY.md {risen['at'][:10]} (score {risen['score']:.2f}){undone}: see DREAMS.md"
+        undone = f", taken out again {local_day(risen['undone'])}" if risen["undone"] else ""
+        yield f"  promoted into MEMORY.md {local_day(risen['at'])} (score {risen['score']:.2f}){undone}: see DREAMS.md"
 
 
 def _days(node: dict[str, Any]) -> str:
-    first, last = ((node.get(key) or "")[:10] for key in ("earliest", "latest"))
+    first, last = (local_day(node.get(key) or "") for key in ("earliest", "latest"))
     return f"{first} to {last}" if first and first != last else last
 
 

@@ -10,7 +10,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
 from signet_sync.facts.store import facts
 from signet_sync.formats.paths import DEFAULT_AGENT, file_of, running_session
-from signet_sync.formats.timestamps import iso
+from signet_sync.formats.timestamps import iso, local_day
 from signet_sync.graph.nodes import GraphNode
 from signet_sync.graph.store import neighbours, nodes, passages
 from signet_sync.graph.store.neighbours import Occurrence
@@ -191,7 +191,7 @@ def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _F
     if memory is None:
         return None
     sources = neighbours.sources_of_memory(database, agent_id, memory_id)
-    about = _about(agent_id, memory_id, "memory", f"{memory.type}, remembered {memory.created_at[:10]}") | {
+    about = _about(agent_id, memory_id, "memory", f"{memory.type}, remembered {local_day(memory.created_at)}") | {
         "type": memory.type,
         "tags": list(memory.tags),
         "private": memory.private,

@@ -8,8 +8,9 @@ from signet_sync.formats.session_token import derive_token
 from signet_sync.graph.store import nodes
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.store import sessions
+from signet_sync.sync.store import bodies, sessions
 from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.text import digest_mark
 
 
 def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:
@@ -75,7 +76,8 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
             if ref.session_id in (one.session_id, one.session_key)
             or (not one.session_id and one.session_key == best.session_key)
         ),
-        "status": place.status if place is not None else None,
+        # What no page shows has no place in a thread; its summary says how it ended.
+        "status": place.status if place else digest_mark.status_of(bodies.text_at(database, best.source_path)),
     }
 
 

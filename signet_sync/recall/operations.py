@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.formats.paths import file_of
-from signet_sync.formats.timestamps import day_of, moment_of, parse_instant
+from signet_sync.formats.timestamps import day_of, local, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall import places
 from signet_sync.recall.echoes import is_echo, title_alone, unanswered, words_of
@@ -266,14 +266,14 @@ class _QuerySearch:
     def _add_dated(self) -> None:
         """Adds to the rows that contain a date's word those of the artifacts from that date."""
         if self.dates:
-            moments = [(number, moment_of(at_us)) for number, at_us in hits.moments(self.database, self.agent_id)]
+            moments = [(number, local(at_us)) for number, at_us in hits.moments(self.database, self.agent_id)]
             for term, date in self.dates.items():
                 dated = {number for number, at in moments if date.holds(at)}
                 self.holding[term] = sorted(dated.union(self.holding[term]))
 
     def _dated(self, at_us: int) -> dict[int, float]:
         """Returns the terms that name the date of an instant."""
-        at = moment_of(at_us) if self.dates else None
+        at = local(at_us) if self.dates else None
         return {term: 1.0 for term, date in self.dates.items() if at is not None and date.holds(at)}
 
     # ── memories, facts, entities, threads, condensations ──

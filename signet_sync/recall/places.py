@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signet_sync.formats.paths import running_session
-from signet_sync.formats.timestamps import day_of
+from signet_sync.formats.timestamps import local_day
 from signet_sync.recall.rank import Tier
 from signet_sync.recall.store.hits import MatchedLine
 from signet_sync.text.sentences import basename, flatten
@@ -17,7 +17,7 @@ WHAT = {
 
 def of_line(tier: Tier, line: MatchedLine) -> str:
     """Returns what a line is, and its day."""
-    day = day_of(line.at_us)
+    day = local_day(line.at_us)
     if tier == "memory":
         return f"a remembered {line.kind}, {day}"
     if tier in ("curated", "thread"):
@@ -34,4 +34,4 @@ def of_project(project: str | None) -> str:
 
 def with_turn(role: str, where: str, at_us: int) -> str:
     """Adds to a place who speaks there, and the day."""
-    return f"{where}: {role}, {day_of(at_us)}" if role else f"{where}, {day_of(at_us)}"
+    return f"{where}: {role}, {local_day(at_us)}" if role else f"{where}, {local_day(at_us)}"

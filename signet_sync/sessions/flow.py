@@ -38,12 +38,10 @@ from signet_sync.sync.publishing import pages_are_current
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
-from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
+from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict
 
 VERSION = 1
-# The sanitizer of journals that name none.
-_FIRST_RULES = "sanitize_transcript_v1"
 # A flow has seven steps; more than this many are a loop.
 _MOST_STEPS = 24
 
@@ -385,7 +383,8 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
     }
     if kind == "transcript":
         # The oldest rules applied to the words: later comparisons depend on them.
-        fields["sanitizer_version"] = document.get("sanitizer", _FIRST_RULES).partition(" ")[0]
+        rules = document.get("sanitizer", sanitizer_stamp()).partition(" ")[0]
+        fields |= {"sanitizer_version": SANITIZER_VERSION, "sanitizer_rules": rules}
     left = files.status_of(workspace.root, flow.path(kind))
     if left is not None and not left.st_size:
         files.unlink(workspace.root, flow.path(kind))

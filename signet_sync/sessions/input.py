@@ -46,12 +46,14 @@ class SessionInput(_SharedFields):
     """The end of a session; `transcript` is the whole session so far, or with `tail` the turns since its last ending.
 
     `more`: the rest follows as an ending of its own, so it is not known yet which live turns the transcript lacks.
+    `headless`: the transcript shows that no person spoke.
     """
 
     transcript: str
     summary: str | None = None
     tail: bool = False
     more: bool = False
+    headless: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,8 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
     Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and the requirement.
     """
-    given = _mapping(document, {f.name for f in fields(SessionInput)} - {"tail", "more"} | {"transcript_is"})
+    own = {"tail", "more", "headless"}
+    given = _mapping(document, {f.name for f in fields(SessionInput)} - own | {"transcript_is"})
     scope = given.get("transcript_is")
     if scope not in (None, "whole", "tail"):
         raise _bad("transcript_is", 'must be "whole" or "tail"')

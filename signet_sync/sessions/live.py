@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,15 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.artifact_record import REPOSITORY_FIELDS
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.turn import Turn
-from signet_sync.host.repository import holds_home
+from signet_sync.host.repository import holds_home, resolve
 from signet_sync.sessions import live_files
-from signet_sync.sessions.input import SessionInput, session_input, written_identity, written_repository
+from signet_sync.sessions.input import (
+    CompactionInput,
+    SessionInput,
+    session_input,
+    written_identity,
+    written_repository,
+)
 from signet_sync.sessions.live_files import Buffer, LiveIdentity
 from signet_sync.sessions.live_turns import SpokenTurn, live_turns_in, missing_in
 from signet_sync.sessions.store import live, removed_turns
@@ -136,9 +143,12 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
     live.set_shape(database, buffer.identity.name, buffer.shape)
 
 
-def describe(workspace: Workspace, agent_id: str, session_key: str, session_id: str, place: LivePlace) -> None:
+def describe(
+    workspace: Workspace, agent_id: str, session_key: str, session_id: str, place: LivePlace, *, headless: bool = False
+) -> None:
     """Stores where a session with live turns works, and whether it is noise. In the caller's transaction."""
-    noise = workspace.noise.is_noise(place.project, session_id or session_key, session_key, place.harness)
+    noise = headless and workspace.noise.headless
+    noise |= workspace.noise.is_noise(place.project, session_id or session_key, session_key, place.harness)
     live.describe(workspace.database, agent_id, session_key, session_id, place, noise=noise)
 
 
@@ -270,9 +280,16 @@ def _place(agent_id: str, session_key: str, session_id: str, turns: Sequence[Tur
 def written_place(given: SessionInput) -> LivePlace:
     """Returns where a session works, as its files will name it."""
     identity = written_identity(given)
-    holds_all = holds_home(given.repository_root or "/")
-    repository = {} if holds_all else written_repository(given, identity)
+    repository = found_repository(given, identity)
     return LivePlace(identity["project"], identity["harness"], *(repository.get(name) for name in REPOSITORY_FIELDS))
+
+
+def found_repository(given: SessionInput | CompactionInput, identity: Mapping[str, str | None]) -> dict[str, Any]:
+    """Returns the fields of a session's repository as they are written: the one given, else that of its folder now."""
+    if given.repository_root is None and (found := resolve(given.project or "")) is not None:
+        root, origin, path = found
+        given = replace(given, repository_root=root, repository_origin=origin, repository_path=path)
+    return {} if holds_home(given.repository_root or "/") else written_repository(given, identity)
 
 
 def _refused(message: str, code: str = "input-invalid") -> UsageError:

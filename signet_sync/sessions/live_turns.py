@@ -20,7 +20,7 @@ from signet_sync.text.turn_words import indented, words_of
 
 _LIVE = late(
     rf"^(?:(?:## (User|Assistant|Harness)|- ({TOOL_NAME})) · ({STAMP}) · live"
-    rf"|## (?:(User|Assistant)|Tool ({TOOL_NAME})) \(live · ({STAMP})\))$",
+    rf"|## (?:(User|Assistant|System)|Tool ({TOOL_NAME})) \(live · ({STAMP})\))$",
     re.MULTILINE | re.ASCII,
 )
 _OURS = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
@@ -308,7 +308,7 @@ def _render_turn(turn: SpokenTurn, *, ours: bool) -> str:
     speaker, words = speaker_of(turn.role), words_of(turn.text)
     tool = f"`{tool_name(turn.role)}`"
     if not ours:
-        name = speaker.capitalize() if speaker in ("user", "assistant") else f"Tool {tool}"
+        name = f"Tool {tool}" if speaker == "tool" else "System" if speaker == "harness" else speaker.capitalize()
         return f"## {name} (live · {turn.at})\n\n{words}"
     if speaker != "tool":
         return f"## {speaker.capitalize()} · {turn.at} · live\n\n{words}"

@@ -22,12 +22,11 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.host.repository import holds_home
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.flow import Flow
-from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity, written_repository
+from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity
 from signet_sync.sessions.live_turns import SpokenTurn, insert_live, render
 from signet_sync.sessions.states import (
     ARTIFACTS,
@@ -77,6 +76,7 @@ class _SanitizedRequest:
     redactions: dict[str, int] = field(default_factory=dict)
     captured_us: int | None = None
     more: bool = False
+    headless: bool = False
 
     @property
     def session(self) -> tuple[str, str, str]:
@@ -109,7 +109,7 @@ def _session_request(given: SessionInput) -> _SanitizedRequest:
     transcript = _clean(given.transcript, counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
     bodies = {"transcript": transcript, "summary": summary or None}
-    return replace(_request("end", given, bodies, given.tail, counts), more=given.more)
+    return replace(_request("end", given, bodies, given.tail, counts), more=given.more, headless=given.headless)
 
 
 def _compaction_request(given: CompactionInput) -> _SanitizedRequest:
@@ -143,8 +143,7 @@ def _request(
         flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
     # A request that is repeated after its repository was moved or deleted is the same.
-    if not holds_home(given.repository_root or "/"):
-        identity |= written_repository(given, written)
+    identity |= sessions_live.found_repository(given, written)
     captured = parse_instant(given.captured_at) if given.captured_at else None
     return _SanitizedRequest(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 
@@ -270,7 +269,14 @@ def _known_answer(workspace: Workspace, request: _SanitizedRequest) -> dict[str,
             hint="nothing was written; use another key for each session end",
             code="idempotency-conflict",
         )
-    return {**known.document, "idempotent_replay": True}
+    return _replayed(workspace, known.document)
+
+
+def _replayed(workspace: Workspace, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an earlier answer; it names no file that is gone since."""
+    named = [kind for kind in (*ARTIFACTS["end"], *ARTIFACTS["compact"], "manifest") if answer.get(kind)]
+    gone = [kind for kind in named if files.status_of(workspace.root, answer[kind]) is None]
+    return {**answer, **dict.fromkeys(gone), "idempotent_replay": True}
 
 
 def _raise_refusal(workspace: Workspace, request: _SanitizedRequest) -> None:
@@ -397,7 +403,7 @@ def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
     newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
     lead = next(row for row in newest.values() if row is not None)
     manifest = artifacts.manifest_of(workspace.database, *request.session)
-    return {
+    answer = {
         "agent_id": request.identity["agent_id"],
         "session_id": request.identity["session_id"],
         "session_token": request.token,
@@ -405,9 +411,9 @@ def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
         "manifest": manifest[0] if manifest else lead.manifest_path,
         "sentence": lead.memory_sentence or "",
         "sentence_quality": lead.memory_sentence_quality or "fallback",
-        "idempotent_replay": True,
         "redactions": request.redactions,
     }
+    return _replayed(workspace, answer)
 
 
 def _write(
@@ -497,7 +503,8 @@ def _bodies(
     identity = request.identity
     found = outcome(new.words)
     summary = request.bodies.get("summary") or offered
-    made = _clean(summary or digest_summary(found, project=identity["project"], harness=identity["harness"]), Counter())
+    about = {"project": identity["project"], "harness": identity["harness"], "headless": request.headless}
+    made = _clean(summary or digest_summary(found, **about), Counter())
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [

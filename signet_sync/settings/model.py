@@ -39,9 +39,9 @@ DOTS_LIMIT = 100
 
 Path = str
 
-# What a workspace may set: nothing of it runs a program, sends text anywhere, writes elsewhere or deletes.
-_HARMLESS: tuple[str, ...] = ("watch.", "context.", "projection.", "noise.", "dream.", "capture.", "agents.")
-_HARMLESS += ("reconcile.interval", "reconcile.settle_seconds")
+# What a workspace may set: nothing of it runs a program, sends text anywhere, writes elsewhere, deletes, ends capture.
+_HARMLESS: tuple[str, ...] = ("watch.", "context.", "projection.", "noise.", "dream.", "agents.")
+_HARMLESS += ("capture.idle", "reconcile.interval", "reconcile.settle_seconds")
 
 
 def _setting(
@@ -87,6 +87,9 @@ class Settings:
     noise_sessions: tuple[str, ...] = _setting(
         (), "noise.sessions", "More prefixes of ids and keys of sessions without project that pages leave out."
     )
+    noise_headless: bool = _setting(
+        True, "noise.headless", "Sessions in which no person spoke: one line a day on pages; `false`: rows like others."
+    )
     recall_retention_days: float = _setting(
         365.0, "recall.retention_days", "Days for which recall hits are kept, and count; 0 forever.", (0.0, 36500.0)
     )
@@ -108,6 +111,9 @@ class Settings:
     )
     capture_idle: float = _setting(
         900.0, "capture.idle", "Seconds of silence after which a transcript without end is captured.", (1.0, 604_800.0)
+    )
+    capture_exclude: tuple[str, ...] = _setting(
+        (), "capture.exclude", "Projects that are not captured: globs of paths (`~/clients/*`) or of a folder's name."
     )
     agents_projects: tuple[str, ...] = _setting(
         (), "agents.projects", "Agents of projects, as `PATH=AGENT`; the longest path with the project counts."
@@ -185,7 +191,7 @@ class SettingsRemark(NamedTuple):
 
 def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], list[SettingsRemark]]:
     """Loads only the settings that a hook needs, without the cost of all others; those that are set, by field name."""
-    needed = ("agents_projects", "context_budget_tokens", "context_prompts")
+    needed = ("agents_projects", "capture_exclude", "context_budget_tokens", "context_prompts")
     layers = _Layers(root, environ, anyway=True, only=needed)
     values = layers.of_file(_OF_WORKSPACE) | layers.of_file(_OF_USER) | layers.of_environment()
     return values, [remark for remark in layers.remarks if remark.broken]

@@ -25,7 +25,7 @@ SILENCE = 120.0
 # Beside the database: what a full pass that found nothing to do has seen (`app.unchanged`).
 SNAPSHOT = ".snapshot"
 _ID = frozenset("0123456789abcdef-")
-_NAME = "signet-sync"
+NAME = "signet-sync"
 _PLACES = frozenset({"SIGNET_WORKSPACE", "SIGNET_DB", "SIGNET_STATE", "SIGNET_CONFIG"})
 
 
@@ -68,6 +68,22 @@ def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) 
     return os.path.abspath(os.path.expanduser(chosen))
 
 
+def in_workspace(root: str, given: str) -> str:
+    """Returns a path as the workspace has it, if it is one as a shell completes it; else what was given.
+
+    `given` may be relative to the current folder, or absolute; a file, or a pattern, need not exist. Other names stay.
+    """
+    if not given.endswith((".md", "*", "?")) or ("/" not in given and not os.path.lexists(given)):
+        return given
+    folder, name = os.path.split(os.path.abspath(given))
+    whole = os.path.join(os.path.realpath(folder), name)
+    here = os.path.relpath(whole, os.path.realpath(root))
+    plain = os.path.normpath(given)
+    plainly = plain.startswith("memory" + os.sep) or os.path.lexists(os.path.join(root, plain))
+    outside = here.startswith(os.pardir) or (plainly and not os.path.lexists(whole))
+    return (plain if outside else here).replace(os.sep, "/")
+
+
 def user_file(environ: Mapping[str, str] = os.environ) -> str:
     """Returns the path of the user's own settings file; `SIGNET_CONFIG` moves it."""
     moved = environ.get("SIGNET_CONFIG")
@@ -95,7 +111,7 @@ def _platform_folder(environ: Mapping[str, str], variable: str, usual: str) -> s
     chosen = environ.get(variable, "")
     if not os.path.isabs(chosen):
         chosen = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else usual)
-    return os.path.join(chosen, _NAME)
+    return os.path.join(chosen, NAME)
 
 
 def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
@@ -130,7 +146,7 @@ def remembered(where: str, real: str) -> StateFolder | None:
     except OSError:
         return None
     for name in names:
-        if len(name) == 36 and _recorded(os.path.join(where, name)) == real:
+        if is_id(name) and _recorded(os.path.join(where, name)) == real:
             return StateFolder(os.path.join(where, name), name)
     return None
 
@@ -153,7 +169,12 @@ def read_id(real: str) -> str | None:
         return None
     finally:
         os.close(handle)
-    return text if len(text) == 36 and _ID.issuperset(text) else None
+    return text if is_id(text) else None
+
+
+def is_id(name: str) -> bool:
+    """Returns whether this is a workspace's id, and the name of its state folder."""
+    return len(name) == 36 and _ID.issuperset(name)
 
 
 def _recorded(folder: str) -> str | None:

@@ -26,6 +26,7 @@ from signet_sync.storage.locations import read_json as read_json
 from signet_sync.storage.locations import silence as silence
 
 _RUN = "run.lock"
+_ESTABLISH, _TOKENS, _FLEET = "establish.lock", "llm-tokens.lock", "fleet.lock"  # of all workspaces
 _MOMENT = 0.25  # seconds: a process that only looks holds the lock of a run for much less
 # The folder of locks of the workspace that this thread holds for several operations.
 _HELD_HERE: ContextVar[str | None] = ContextVar("held_here", default=None)
@@ -50,15 +51,20 @@ def establish(
             # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written.
             return remembered
         # Two commands that meet a new workspace at the same time must not give it two ids.
-        with _held(where, "establish.lock", 10.0, "another signet-sync command is setting up this workspace"):
+        with _held(where, _ESTABLISH, 10.0, "another signet-sync command is setting up this workspace"):
             folder = locations.identified(where, real) or _adopt(where, real, write_id)
+    keyed = locations.by_path(where, real)
+    if keyed.path != folder.path and os.path.isdir(keyed.path):
+        # State collected under the real path moves along; `kept_under_path` finds it if there is state of the id, too.
+        with suppress(OSError):
+            os.rename(keyed.path, folder.path)
+            sync_folder(where)
     _record(folder, real)
     return folder
 
 
 def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -> StateFolder:
     found = locations.read_id(real)
-    keyed = locations.by_path(where, real)
     remembered = locations.remembered(where, real) if found is None else None
     import uuid
 
@@ -66,14 +72,15 @@ def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -
     try:
         write_id(fresh, found)
     except (OSError, WorkspaceError):
-        return remembered or keyed
-    folder = StateFolder(os.path.join(where, fresh), fresh)
-    if found is None and remembered is None and os.path.isdir(keyed.path):
-        # State collected under the real path (an `--index-only` run) moves along.
-        with suppress(OSError):
-            os.rename(keyed.path, folder.path)
-            sync_folder(where)
-    return folder
+        return remembered or locations.by_path(where, real)
+    return StateFolder(os.path.join(where, fresh), fresh)
+
+
+def kept_under_path(folder: StateFolder, root: str) -> StateFolder | None:
+    """Returns the state that was kept under a workspace's real path, if there is some beside that of its id."""
+    keyed = locations.by_path(os.path.dirname(folder.path), os.path.realpath(root))
+    there = keyed.path != folder.path and any(os.path.lexists(place) for place in remains(keyed))
+    return keyed if there else None
 
 
 def _record(folder: StateFolder, real: str) -> None:
@@ -96,12 +103,12 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
     known = (locations.read_id(real), os.path.basename(locations.by_path(base(environ), real).path))
     if os.path.dirname(place) != base(environ) or os.path.basename(place) not in known:
         raise WorkspaceError("the state folder is not this workspace's", path=place, hint="nothing of it was deleted")
+    require_own(folder, real)
     found = False
     for each in (begun, place):
         if os.path.islink(each) or not os.path.isdir(each):
             continue
         if each == place:
-            _refuse_that_of_others(place, real)
             os.rename(place, begun)
             sync_folder(os.path.dirname(place))
         import shutil
@@ -110,14 +117,29 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
         found = True
     if found:
         sync_folder(os.path.dirname(place))
+    _leave(os.path.dirname(place))
     return found
 
 
-def _refuse_that_of_others(place: str, real: str) -> None:
-    recorded = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
-    if isinstance(recorded, str) and recorded != real and locations.read_id(recorded) == os.path.basename(place):
+def _leave(where: str) -> None:
+    """Deletes what the last workspace leaves: our locks, and their folder unless a variable names it."""
+    with suppress(OSError, WorkspaceError):
+        if {_ESTABLISH, _TOKENS, _FLEET}.issuperset(os.listdir(where)):
+            with _held(where, _ESTABLISH, 0.0, "held"):
+                for name in os.listdir(where):
+                    os.unlink(os.path.join(where, name))
+                if os.path.basename(where) == locations.NAME:
+                    os.rmdir(where)
+
+
+def require_own(folder: StateFolder, real: str) -> None:
+    """Raises `WorkspaceError` for a state folder of another workspace."""
+    recorded = (read_json(os.path.join(folder.path, "workspace.json")) or {}).get("path")
+    if isinstance(recorded, str) and recorded != real and locations.read_id(recorded) == os.path.basename(folder.path):
         raise WorkspaceError(
-            f"the state folder belongs to {recorded}", path=place, hint="nothing was deleted; eject that workspace"
+            f"the state folder belongs to {recorded}",
+            path=folder.path,
+            hint="nothing was deleted; eject that workspace",
         )
 
 
@@ -256,9 +278,9 @@ def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
     return _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database")
 
 
-def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) at once if it is locked."""
-    return _held(folder.locks, "intake.lock", 0.0, "another process is importing this workspace's transcripts")
+def intake_lock(folder: StateFolder, timeout: float = 0.0) -> AbstractContextManager[None]:
+    """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
+    return _held(folder.locks, "intake.lock", timeout, "another process is importing this workspace's transcripts")
 
 
 def model_lock(folder: StateFolder) -> AbstractContextManager[None]:
@@ -268,12 +290,12 @@ def model_lock(folder: StateFolder) -> AbstractContextManager[None]:
 
 def token_lock(where: str) -> AbstractContextManager[None]:
     """Locks the record of spent tokens, which all workspaces share. Raises `WorkspaceError` (`busy`) after 5 s."""
-    return _held(where, "llm-tokens.lock", 5.0, "another process holds the record of tokens")
+    return _held(where, _TOKENS, 5.0, "another process holds the record of tokens")
 
 
 def fleet_lock(where: str) -> AbstractContextManager[None]:
     """Locks the tables of many workspaces for one writer of this machine. Raises `WorkspaceError` (`busy`) at once."""
-    return _held(where, "fleet.lock", 0.0, "another signet-sync fleet index is running on this machine")
+    return _held(where, _FLEET, 0.0, "another signet-sync fleet index is running on this machine")
 
 
 def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
@@ -308,6 +330,12 @@ def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]
 
 def _taken(locks: str, name: str) -> int | None:
     """Returns a descriptor that holds the lock; None if another process holds it."""
+    place = os.path.dirname(locks)
+    if locations.is_id(os.path.basename(place)) and not os.path.isdir(place):
+        # `establish` has made it: whoever still works on an ejected workspace must not begin its state anew.
+        raise WorkspaceError(
+            "the state folder is gone", path=place, hint="to use the workspace again: signet-sync reindex"
+        )
     private_folder(locks)
     path = os.path.join(locks, name)
     try:

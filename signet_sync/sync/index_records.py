@@ -8,6 +8,7 @@ from signet_sync.formats.snapshot import Signature
 
 # `tombstoned` is a file of a removed session, `tombstone` the file that records the removal.
 Verdict = Literal["indexed", "invalid", "violation", "ignored", "tombstoned", "tombstone"]
+PROBLEMS: tuple[Verdict, ...] = ("violation", "invalid", "tombstoned")  # what fails a check, and is counted as one
 
 
 class Known(NamedTuple):

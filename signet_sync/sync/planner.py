@@ -25,14 +25,14 @@ from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_matches, token_of
 from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
-from signet_sync.formats.temporary_sessions import NOTHING, NoiseRule
+from signet_sync.formats.temporary_sessions import HEADLESS, NOTHING, NoiseRule
 from signet_sync.formats.timestamps import day_of, parse_name_stamp
 from signet_sync.sync.index_records import Known as Known
 from signet_sync.sync.index_records import Note as Note
 from signet_sync.sync.index_records import Row as Row
 from signet_sync.sync.index_records import Seal as Seal
 from signet_sync.sync.index_records import Verdict
-from signet_sync.text.digest_mark import says_nothing
+from signet_sync.text.digest_mark import is_headless, says_nothing
 from signet_sync.text.redaction import redacts
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.text.sentences import SentenceSubject, acceptable, fallback
@@ -65,6 +65,7 @@ HINTS: dict[str, str] = {
     "vanished": "signet-sync violations restore PATH brings it back, accept confirms that it is gone; signet-sync"
     " remove removes the whole session",
     "conflict-copy": "compare it with the original and delete the one you do not want",
+    "case-clash": "compare it with the file of that name, and rename or delete it; some systems take both for one",
     "foreign-name": "not one of our files; it is left alone",
     "temporary": "a temporary file of another program; it is left alone",
     "tombstoned": "delete it, or let signet-sync reindex or the running agent do so",
@@ -253,6 +254,7 @@ def _ignored_message(code: str) -> str:
     return {
         "conflict-copy": "a copy made by a sync service or a file manager",
         "temporary": "a temporary file of another program",
+        "case-clash": "its name differs from one of ours only in upper and lower case",
     }.get(code, "not the name of an artifact")
 
 
@@ -725,6 +727,8 @@ def _row(
 def _noise(record: Record, kind: str, content: str, judging: JudgeContext) -> int:
     if judging.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
         return 1
+    if kind == "summary" and judging.noise.headless and is_headless(content):
+        return HEADLESS
     return NOTHING if kind == "summary" and says_nothing(content) else 0
 
 

@@ -56,7 +56,8 @@ class Workspace:
     @property
     def noise(self) -> NoiseRule:
         """Returns the noise rule of the settings."""
-        return NoiseRule.extended(self.settings.noise_projects, self.settings.noise_sessions)
+        settings = self.settings
+        return NoiseRule.extended(settings.noise_projects, settings.noise_sessions, headless=settings.noise_headless)
 
     def close(self) -> None:
         """Closes the database connection cleanly."""

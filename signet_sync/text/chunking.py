@@ -12,7 +12,6 @@ from unicodedata import category
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.text.sentences import flatten
 from signet_sync.text.token_estimate import rough_tokens
 from signet_sync.text.turn_heads import HEAD, OUR_HEAD, STAMP, TOOL_NAME, head_label, speaker_of, tool_label
 
@@ -211,6 +210,8 @@ def first_words(piece: str, label: str = "") -> str:
 
     `label` is who speaks at its beginning. Only a tool's words bear its name.
     """
+    from signet_sync.text.sentences import flatten  # slow import; who only looks for turns needs none
+
     for line in piece.split("\n", _LINES_SEEN)[:_LINES_SEEN]:
         line = line[:_LINE_SEEN]
         if turn := _TURN.match(line):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.sentences import basename, flatten
+from signet_sync.text.prompt import is_greeting
+from signet_sync.text.sentences import basename, page_line
 
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
@@ -13,16 +14,16 @@ Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 VERSION = 4
 
 _MADE = "A digest made by rules from the transcript, without a model"
+_HEADLESS = "A program asked, no person."
 _OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
-_QUESTION = late("[?？؟]\\s*$")
 
 
-def opening(project: str | None, harness: str | None, status: Status | None) -> str:
+def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool = False) -> str:
     """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
-    said = f"{_MADE}."
-    name = flatten(basename(project), 60)
+    said = f"{_MADE}. {_HEADLESS}" if headless else f"{_MADE}."
+    name = page_line(basename(project), 60)
     said += f" Project: {name}." if name else ""
-    said += f" Harness: {flatten(harness, 40)}." if harness else ""
+    said += f" Harness: {page_line(harness, 40)}." if harness else ""
     said += f" Status: {status}." if status is not None else ""
     return f"*{said.replace('*', '')}*"
 
@@ -40,9 +41,14 @@ def end_of(summary: str) -> int:
 
 
 def says_nothing(summary: str) -> bool:
-    """Returns whether rules made this summary of a session without content: a greeting, a word or two, no question."""
+    """Returns whether rules made this summary of a session that was only a greeting."""
     title = summary[:400].partition("\n")[0]
-    return "\n## " not in summary and not _QUESTION.search(title) and status_of(summary) == "question-only"
+    return "\n## " not in summary and status_of(summary) == "question-only" and is_greeting(title)
+
+
+def is_headless(summary: str) -> bool:
+    """Returns whether rules made this summary of a session in which no person spoke."""
+    return _below_title(summary).startswith(f"*{_MADE}. {_HEADLESS}")
 
 
 def _below_title(summary: str) -> str:

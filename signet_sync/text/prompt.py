@@ -15,13 +15,19 @@ _NO_PROMPT = late(r"[/!#]|<(?:task-notification|command-name|command-message|loc
 _PATH = late(r"/[\w.-]+/")
 _WORDS = late(rf"[^\W_]+|[{CJK}]")
 _ASCII_WORDS = late("[0-9A-Za-z]+")  # the other one takes milliseconds to compile
-# Greetings and go-aheads, of which nothing can be remembered.
-_CHAT = frozenset(
+_GREETINGS = frozenset(
     """
-    a again all alright and bitte bueno ciao continue cool danke do done exactly fine gracias great hallo hello hey hi
-    hola is it ja keep looks go good gut ja kein klar later lgtm machen mach nein nice no now off ok okay on perfect
-    please proceed sehr si sounds start stop super sure test thank thanks that this to try vale weiter wow y yeah yep
-    yes you да нет спасибо привет ок хорошо
+    abend afternoon again all and bom bonjour buenas buenos buongiorno bye ciao danke day dia days días evening good
+    gracias grazie guten hallo hej hello hey hi hola howdy merci moin morgen morning obrigada obrigado oi ok okay olá
+    salut servus tag tardes test testing thank thanks there you привет спасибо 你 好 您 谢
+    """.split()
+)
+# Greetings and go-aheads, of which nothing can be remembered.
+_CHAT = _GREETINGS.union(
+    """
+    a alright bitte bueno continue cool do done exactly fine go great gut is it ja keep kein klar later lgtm looks mach
+    machen nein nice no now off on perfect please proceed sehr si sounds start stop super sure that this to try vale
+    weiter wow y yeah yep yes да нет ок хорошо
     """.split()
 )
 
@@ -57,8 +63,17 @@ def searched(prompt: str) -> str:
     if not text or len(text) > LONGEST or (_NO_PROMPT.match(text) and not _PATH.match(text)):
         return ""
     read = text[:_READ]
-    words = {word.casefold() for word in (_ASCII_WORDS if read.isascii() else _WORDS).findall(read)}
-    return read if not _CHAT.issuperset(words) else ""
+    return "" if _only(_CHAT, read) else read
+
+
+def is_greeting(text: str) -> bool:
+    """Returns whether a text only greets and thanks, or has no word at all."""
+    return _only(_GREETINGS, text)
+
+
+def _only(known: frozenset[str], text: str) -> bool:
+    words = _ASCII_WORDS if text.isascii() else _WORDS
+    return all(word[0].casefold() in known for word in words.finditer(text))
 
 
 def is_about_earlier_work(prompt: str) -> bool:

@@ -17,6 +17,7 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, Raw, parse, unkn
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.redacted_match import MARK, is_filled, is_marked
 from signet_sync.text.sanitizer import (
+    SANITIZER_RULES,
     SANITIZER_VERSION,
     redact,
     sanitize_line_counted,
@@ -27,7 +28,7 @@ from signet_sync.text.sanitizer import (
 REMOVED = "[REDACTED:removed]"
 
 # Fields that a redaction computes again.
-_COMPUTED = frozenset(("content_sha256", "hash_scope", "sanitizer_version"))
+_COMPUTED = frozenset(("content_sha256", "hash_scope", "sanitizer_version", "sanitizer_rules"))
 # Fields of one line that may hold anyone's words. The others are instants, numbers, paths, versions, and what names the
 # file: no redaction changes those.
 _LINES = ("project", "harness", "source_node_id", "memory_sentence", *REPOSITORY_FIELDS)
@@ -36,11 +37,11 @@ Clean = Callable[[str], str]
 
 
 class Cleaning(NamedTuple):
-    """How text is redacted: bodies, and fields of one line; `version` is the sanitizer version of the transcript."""
+    """How text is redacted: bodies, and fields of one line; `rules` is the version of the sanitizer's rules."""
 
     body: Clean
     line: Clean
-    version: str | None = None
+    rules: str | None = None
 
 
 class Rewritten(NamedTuple):
@@ -71,7 +72,7 @@ def cleaned(raw: bytes) -> bytes:
     return without_secrets(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_VERSION)
+SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_RULES)
 
 
 def rules(before: str, after: str) -> Counter[str]:
@@ -106,8 +107,8 @@ def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
         found += rules(entry, unknown[name])
     if not found:
         return None
-    if cleaning.version is not None and "sanitizer_version" in fields:
-        fields["sanitizer_version"] = cleaning.version
+    if cleaning.rules is not None and "sanitizer_version" in fields:
+        fields |= {"sanitizer_version": SANITIZER_VERSION, "sanitizer_rules": cleaning.rules}
     return Rewritten(write({**fields, **unknown}, clean), dict(found))
 
 

@@ -1,4 +1,4 @@
-"""Sanitizes text, deterministically: newlines, control characters, body normalisation, secrets.
+r"""Sanitizes text, deterministically: newlines, control characters, body normalisation, secrets.
 
 Contract: *Sanitizer* and *Secrets*. What counts as a secret is defined in the package `secrets`: vendors' tokens in
 `providers.txt`, everything else in its modules. The rules are part of the version: once `v2` is released, changing one
@@ -11,8 +11,10 @@ Decisions that a reader of the output may ask about:
 * Under an unambiguous name of a secret everything is removed that is no placeholder; under a name with other
   meanings, and in a sentence, only what cannot be a word (`secrets.values`).
 * Of a URL only the password is removed, of a webhook its path, of a header the credential, of a private key all of it.
-* VT, FF, FS to US, NEL, LS and PS separate words or lines and become a space; every other control character but LF
-  and tab is deleted without a space, so that it cannot split a secret.
+* VT, FF, FS to US, NEL, LS and PS separate words or lines and become a space; what a terminal obeys, every other
+  control character but LF and tab, and what nobody sees (`formats.invisible`) is deleted without a space, so that it
+  cannot split a secret. Sequences that a text spells out (`\x1b[31m`) stay: they are what somebody wrote; the rules
+  look through them.
 """
 
 from __future__ import annotations
@@ -20,11 +22,14 @@ from __future__ import annotations
 from collections import Counter
 
 from signet_sync.formats.body import normalize, well_formed
+from signet_sync.formats.invisible import may_hold_unseen, without_unseen
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.engine import extent, redact, suspects
 from signet_sync.text.secrets.providers import table_digest
+from signet_sync.text.secrets.searched_text import SEQUENCES
 
 __all__ = [
+    "SANITIZER_RULES",
     "SANITIZER_VERSION",
     "extent",
     "redact",
@@ -37,35 +42,37 @@ __all__ = [
     "suspects",
 ]
 
-SANITIZER_VERSION = "sanitize_transcript_v2"
+# What a transcript says in `sanitizer_version`: Signet refuses every other value. The version of our rules is in
+# `sanitizer_rules`.
+SANITIZER_VERSION = "sanitize_transcript_v1"
+SANITIZER_RULES = "v2"
 
 
 def sanitizer_stamp() -> str:
-    """Identifies the sanitizer that made a text: its version and the digest of its table of tokens.
+    """Identifies the sanitizer that made a text: the version of its rules and the digest of its tables.
 
     Derived text with another stamp is derived again. For released versions the version would be enough; the digest also
-    covers each change of the table.
+    covers each change of the tables.
     """
-    return f"{SANITIZER_VERSION} {table_digest()}"
+    return f"{SANITIZER_RULES} {table_digest()}"
 
 
 # ── control characters ──
 
-# VT, FF, the separators FS to US, NEL, LS and PS separate words or lines: a space replaces them. The others, and the
-# bidirectional embeddings, overrides and isolates, are deleted without a space, so that they cannot split a secret.
+# VT, FF, the separators FS to US, NEL, LS and PS separate words or lines: a space replaces them. The others are deleted
+# without a space, so that they cannot split a secret.
 _PARTING = "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 _ASCII_CONTROLS = tuple(chr(c) for c in (*range(9), *range(11, 32), 127))
 _ASCII_CONTROLS_UTF8 = "".join(_ASCII_CONTROLS).encode()
-# In UTF-8: C1; LS, PS and the bidirectional ones. Each begins with a literal, so that the search can skip ahead.
+# In UTF-8: C1; LS and PS. Each begins with a literal, so that the search can skip ahead.
 _C1 = late(b"\xc2[\x80-\x9f]")
-_DIRECTIONS = late(b"\xe2(?:\x80[\xa8-\xae]|\x81[\xa6-\xa9])")
-_REPLACED = {
-    **dict.fromkeys((*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))),
-    **{ord(c): " " for c in _PARTING},
-}
+_SEPARATORS = late(b"\xe2\x80[\xa8\xa9]")
+_REPLACED = {**dict.fromkeys((*range(9), *range(11, 32), *range(127, 160))), **{ord(c): " " for c in _PARTING}}
+_SEQUENCES = late(SEQUENCES)
 
 
-def _has_controls(text: str) -> bool:
+def has_controls(text: str) -> bool:
+    """Returns whether `without_controls` could change a text."""
     if text.isascii():
         # Thirty searches for one character are five times as fast as one search for thirty.
         return any(map(text.__contains__, _ASCII_CONTROLS))
@@ -73,15 +80,19 @@ def _has_controls(text: str) -> bool:
         raw = text.encode()
     except UnicodeEncodeError:  # a lone surrogate
         return True
-    return bool(len(raw.translate(None, _ASCII_CONTROLS_UTF8)) < len(raw) or _C1.search(raw) or _DIRECTIONS.search(raw))
+    if len(raw.translate(None, _ASCII_CONTROLS_UTF8)) < len(raw) or _C1.search(raw) or _SEPARATORS.search(raw):
+        return True
+    return may_hold_unseen(raw)
 
 
 def without_controls(text: str) -> str:
-    """Converts newlines to LF; removes C0 but LF and tab, DEL, C1, bidi controls; a lone surrogate becomes U+FFFD."""
-    if not _has_controls(text):
+    """Converts newlines to LF; removes control sequences and characters, what nobody sees, lone surrogates."""
+    if not has_controls(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return well_formed(text.translate(_REPLACED))
+    if "\x1b" in text or "\x9b" in text:
+        text = _SEQUENCES.sub("", text)
+    return without_unseen(well_formed(text.translate(_REPLACED)))
 
 
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.body import JS_BLANKS, js_trim
 from signet_sync.formats.filename import IMMUTABLE_KINDS
+from signet_sync.formats.invisible import CONTROLS, without_unseen
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.phrases import counted
 
@@ -19,10 +20,7 @@ LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code
 
 _JS_SPACE = late(f"[{JS_BLANKS}]+")
 _TERMINAL = (".", "!", "?")
-_CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-# Bidi overrides; and characters that are invisible to people but not to a model: zero-width spaces, invisible
-# operators, tag characters.
-_INVISIBLE = late("[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+_CONTROL = late(f"[{CONTROLS}\t\n]+")
 
 # Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are searched one by one here.
 _SIGNET_ISSUE = late(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
@@ -358,53 +356,93 @@ def shortened(text: str, width: int) -> str:
 
 
 def flatten(text: str, limit: int = 1000) -> str:
-    """Makes text safe for a page: one line that can forge no row, link, heading or marker.
+    """Makes text fit for one line that can forge no row, link or marker; elsewhere than on a page it is as it was said.
 
-    Control characters become spaces, bidi overrides and invisible characters are deleted, `[[ ]] <!-- -->` and anything
-    else that a Markdown reader would interpret (links, images, footnotes, HTML, struck text, Obsidian's `%%` and `$$`)
-    are split, backticks become quotes. What would be a tag, a highlight or a formula gets the wide form of its sign:
-    `＃tag`; issues (`#12`) and web addresses stay.
+    Control characters become spaces, what nobody sees is deleted, `[[ ]] <!-- -->` and what else would be a link, an
+    image, a footnote, struck or hidden are split, backticks become quotes.
     """
-    if not text.isprintable():
-        text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
+    if not text.isprintable() or not text.isascii():
+        text = without_unseen(_CONTROL.sub(" ", text), on_a_page=True)
         text = text.encode("utf-8", "replace").decode("utf-8")
     if "[" in text or "]" in text:
         text = re.sub(r"\[(?=\[)", "[ ", text)
         text = re.sub(r"\](?=[\](])|[!^](?=\[)", r"\g<0> ", text)
     if "--" in text or "`" in text:
         text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
-    if "<" in text or "%%" in text or "~~" in text:
-        text = re.sub(r"%(?=%)|(?<!~)~(?=~(?!~))", r"\g<0> ", re.sub(r"<(?=[A-Za-z/?]|![A-Za-z\[])", "‹", text))
-    if "#" in text:
-        text = _SIGNS.sub(_without_tag, text)
-    if "$" in text:
-        text = _without_formulas(text)
-    if "==" in text and _is_highlighted(text):
-        text = text.replace("==", "＝＝")
+    if "%%" in text or "~~" in text:
+        text = re.sub(r"%(?=%)|(?<!~)~(?=~(?!~))", r"\g<0> ", text)
+    if "$$" in text:
+        text = re.sub(r"\$(?=\$)", "$ ", text)
     if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
         text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1].rstrip(" #$=~") + "…"
 
 
+def flatten_cell(text: str, limit: int = 200) -> str:
+    """Makes text fit for a column of a session log row: ` | ` would forge the next column."""
+    return flatten(text, limit).replace(" | ", " ¦ ").replace(" |", " ¦").replace("| ", "¦ ")
+
+
+def page_line(text: str, limit: int = 1000) -> str:
+    """Flattens text for a page, on which a reader of Markdown must see it as it was said."""
+    return escape(flatten(text, limit))
+
+
+def page_cell(text: str, limit: int = 200) -> str:
+    """Flattens text for a column of a page's row."""
+    return escape(flatten_cell(text, limit))
+
+
+def escape(line: str) -> str:
+    """Escapes what Markdown or Obsidian would take for HTML, a tag, a highlight or a formula; nothing a second time.
+
+    Issues (`#12`) and web addresses stay.
+    """
+    if "<" in line:
+        line = _HTML.sub(_with_backslash, line)
+    if "#" in line:
+        line = _SIGNS.sub(_without_tag, line)
+    if "$" in line:
+        line = _without_formulas(line)
+    if "==" in line and _is_highlighted(line):
+        line = _EQUALS.sub(lambda found: r"\=" * len(found[0]), line)
+    return line
+
+
+def unescape(markdown: str) -> str:
+    """Returns a line of Markdown without the backslashes of `escape`."""
+    return _ESCAPED.sub(r"\1", markdown) if "\\" in markdown else markdown
+
+
+_ESCAPED = late(r"\\([<#=$])")
+_BEFORE = r"(?P<before>(?<!\\)\\*+)"  # an odd number of backslashes escapes what follows
+_HTML = late(rf"{_BEFORE}<(?=[A-Za-z/?]|![A-Za-z\[])")
 # A tag of Obsidian contains something other than digits; nothing inside an address is one.
 _SIGNS = late(
     r"https?://[\w-]++(?:\.[\w-]++)++[^\s<>]*+"
-    r"|(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
+    rf"|{_BEFORE}(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
     r"(?:(?=[0-9]*+[^\s0-9\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\])(?P<tag>))?"
 )
+_EQUALS = late("={2,}")
 _OPENING_HIGHLIGHT = late(r"==[^\s=]")
 _CLOSING_HIGHLIGHT = late(r"[^\s=]==")
 _LONE_HIGHLIGHT = late(r"(?<!\S)==[^\s=]|[^\s=]==(?!\S)")
 _OPENING_DOLLAR = late(r"\$(?=\S)")
-_CLOSING_DOLLAR = late(r"(?<=\S)\$(?!\d)")
-_LONE_CLOSING_DOLLAR = late(r"(?<=[\w)\]}])\$(?!\d)")
+_CLOSING_DOLLAR = late(rf"(?:(?<=[^\s\\])|(?<!\\)(?=\\)){_BEFORE}\$(?!\d)")
+_LONE_CLOSING_DOLLAR = late(r"(?<=[\w)\]}])(?P<before>)\$(?!\d)")
+
+
+def _with_backslash(found: re.Match[str]) -> str:
+    before = found["before"]
+    return found[0] if len(before) % 2 else f"{before}\\{found[0][len(before) :]}"
 
 
 def _without_tag(found: re.Match[str]) -> str:
     if found["tag"] is None:
         return found[0]
-    kept = "#" if found["behind"] else ""  # after a letter no tag begins
-    return f"{found['behind']}{kept}{'＃' * (len(found['signs']) - len(kept))}"
+    escaped = found["behind"] or len(found["before"]) % 2  # after a letter no tag begins
+    kept = "#" if escaped else ""
+    return f"{found['before']}{found['behind']}{kept}" + r"\#" * (len(found["signs"]) - len(kept))
 
 
 def _is_highlighted(text: str) -> bool:
@@ -415,14 +453,9 @@ def _is_highlighted(text: str) -> bool:
 
 
 def _without_formulas(text: str) -> str:
-    """Replaces every dollar that could close a formula, whatever precedes this text."""
-    text = _LONE_CLOSING_DOLLAR.sub("＄", re.sub(r"\$(?=\$)", "$ ", text))
+    """Escapes every dollar that could close a formula, whatever precedes this text."""
+    text = _LONE_CLOSING_DOLLAR.sub(_with_backslash, text)
     opening = _OPENING_DOLLAR.search(text)
     if opening is None:
         return text
-    return text[: opening.end()] + _CLOSING_DOLLAR.sub("＄", text[opening.end() :])
-
-
-def flatten_cell(text: str, limit: int = 200) -> str:
-    """Makes text safe for a column of a session log row: ` | ` would forge the next column."""
-    return flatten(text, limit).replace(" | ", " ¦ ").replace(" |", " ¦").replace("| ", "¦ ")
+    return text[: opening.end()] + _CLOSING_DOLLAR.sub(_with_backslash, text[opening.end() :])

@@ -8,8 +8,6 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.turn_heads import FORGED
 
-# Characters that the sanitizer removes; LF and tab are kept.
-CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 
 

@@ -22,14 +22,19 @@ class DayBar(NamedTuple):
     height: float
 
 
+def shown_days(today: str) -> list[str]:
+    """Returns the days that have bars, the earliest first."""
+    last = date.fromisoformat(today)
+    return [(last - timedelta(days=before)).isoformat() for before in reversed(range(DAYS))]
+
+
 def day_bars(counts: Mapping[str, int], today: str) -> list[DayBar]:
     """Returns the bars from the earliest day to `today`; `counts` are sessions by day."""
-    last = date.fromisoformat(today)
-    days = [last - timedelta(days=before) for before in reversed(range(DAYS))]
-    most = max((counts.get(day.isoformat(), 0) for day in days), default=0)
+    days = shown_days(today)
+    most = max((counts.get(day, 0) for day in days), default=0)
     bars = []
     for day in days:
-        sessions = counts.get(day.isoformat(), 0)
+        sessions = counts.get(day, 0)
         height = _LEAST + (HEIGHT - _LEAST) * sessions / most if sessions else 0.0
-        bars.append(DayBar(day.isoformat(), called(day), sessions, round(height, 1)))
+        bars.append(DayBar(day, called(date.fromisoformat(day)), sessions, round(height, 1)))
     return bars

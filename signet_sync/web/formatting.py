@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -13,17 +12,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from signet_sync.formats.invisible import CONTROLS, UNSEEN
 from signet_sync.formats.paths import escaped_character
-from signet_sync.formats.timestamps import SECOND, iso, moment_of, parse_instant
+from signet_sync.formats.timestamps import SECOND, iso, local, parse_instant
 from signet_sync.text.phrases import human
 from signet_sync.text.sentences import basename
 
-# C0 except tab and LF, DEL, C1, line and paragraph separators, controls of text direction, the invisible tag letters,
-# the byte order mark, lone surrogates. Joiners and plain direction marks are kept, because some languages need them.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
-)
+_UNSEEN = re.compile(f"[{CONTROLS}{UNSEEN}\ud800-\udfff]")
 _LARGER = ((60, "minute"), (60, "hour"), (24, "day"), (30, "month"), (12, "year"))
 
 
@@ -82,9 +77,8 @@ def day(value: int | str | None) -> str:
 
 
 def clock(value: int | str) -> str:
-    """Formats hour and minute of an instant in UTC, in which the session log counts days."""
-    stamp = value if isinstance(value, str) else iso(value)
-    return Markup('<time datetime="{}">{}</time>').format(stamp, stamp[11:16])
+    """Formats the local hour and minute of an instant."""
+    return _time(value, "%H:%M")
 
 
 def _time(value: int | str | None, form: str) -> str:
@@ -92,7 +86,7 @@ def _time(value: int | str | None, form: str) -> str:
     if instant is None:
         return "–" if value is None else str(value)
     stamp = iso(instant)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, stamp, _local(instant).strftime(form))
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, stamp, local(instant).strftime(form))
 
 
 @pass_context
@@ -102,7 +96,7 @@ def ago(context: Context, value: int | str | None) -> str:
     if instant is None:
         return "never"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        iso(instant), _local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["request"].now_us - instant)
+        iso(instant), local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["request"].now_us - instant)
     )
 
 
@@ -137,14 +131,6 @@ def sentence(text: str) -> str:
 
 def _instant(value: int | str | None) -> int | None:
     return parse_instant(value) if isinstance(value, str) else value
-
-
-def _local(instant: int) -> datetime:
-    moment = moment_of(instant)
-    try:
-        return moment.astimezone()
-    except OverflowError:  # at the ends of the calendar
-        return moment
 
 
 def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:

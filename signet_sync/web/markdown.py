@@ -117,6 +117,8 @@ def _line(text: str) -> list[Token]:
     _markdown.inline.parse(text, _markdown, {}, tokens)
     target, words = "", ""
     for token in tokens:
+        if token.type == "text_special":
+            token.type = "text"  # an escaped sign, for which only a rule that is not used here would know what to do
         if token.type == "link_open":
             target, words = str(token.attrs["href"]), ""
         elif token.type == "link_close":

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from signet_sync.app.upgrade import load_all
 from signet_sync.host.local_port import HOST, listening
 from signet_sync.web.app import make
 from signet_sync.web.request import Site
@@ -58,6 +59,7 @@ async def _served(
         loop.add_signal_handler(number, end)
     address = f"http://{HOST}:{port}/?{TOKEN}="
     announce(address + keys.token, address + keys.once, port)
+    loop.run_in_executor(None, load_all)
     await server.serve(sockets=[listener])
 
 

@@ -44,6 +44,9 @@ CAUSES: Mapping[str, Cause] = {
     "conflict-copy": Cause(
         "A second version", "A sync service or file manager left a copy beside the file; it is not searched."
     ),
+    "case-clash": Cause(
+        "A name that differs in case only", "Some file systems take it for the file of ours; it is not searched."
+    ),
     "foreign-name": Cause("Not one of our files", _ALONE),
     "temporary": Cause("A temporary file of another program", _ALONE),
     "tombstoned": Cause("Came back after its removal", "The file belongs to a session that was removed for good."),

@@ -13,12 +13,15 @@ from pathlib import Path
 import artifacts_fixture as made
 import crash_runner
 import pytest
-from agents import until
 from workbench import NOW, Vault, cast, contents, numbered
 
+from signet_sync.app.workspace import opened
 from signet_sync.errors import WorkspaceError
+from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.state_dir import StateFolder
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
 
 SETTINGS = (
     '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": [ {"hooks": [{"type": "command", "command": "say"}]} ]\n\t}\n}\n'
@@ -67,7 +70,7 @@ def eject(vault, *more, code=0):
 
 
 def unmarked(text):
-    return re.sub(r"<!-- signet:(begin|end \w{16}) -->\n", "", text)
+    return re.sub(r"<!-- signet:(begin|end \w{16}) -->\n|Each \^handle on this page .+\n\n", "", text)
 
 
 def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
@@ -77,6 +80,7 @@ def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
     assert done["hooks"] == ["claude-code"] and done["state_deleted"] == str(place) and done["notes"] == []
     assert claude.read_text() == SETTINGS
     assert not place.exists() and not (vault / ".signet").exists()
+    assert "signet-sync expand" in page and "signet-sync" not in vault.page()
     assert vault.page() == unmarked(page) and vault.page().startswith(MINE) and "step number 1 " in vault.page()
     assert vault.page("agents/scout/MEMORY.md") == unmarked(scouts)
     after = contents(vault.root)
@@ -121,8 +125,7 @@ def test_what_was_handed_over_is_written_first(vault, claude):
     answer = vault.spawn("hook", "claude-code", input=json.dumps(event).encode())
     assert answer.code == 0, answer
     eject(vault)
-    # The hook's own worker may have taken it, and be at its last file.
-    until(lambda: any(b"kestrelninth" in path.read_bytes() for path in vault.memory.glob("*.md")))
+    assert any(b"kestrelninth" in path.read_bytes() for path in vault.memory.glob("*.md"))
 
 
 # ── what must not be deleted ──
@@ -138,10 +141,36 @@ def test_while_an_agent_runs_by_hand_nothing_is_done(vault, claude):
     assert claude.read_text() != SETTINGS
 
 
-def test_while_files_are_away_nothing_is_deleted(vault):
+def test_while_files_are_away_nothing_is_done(vault, claude):
     shutil.move(vault.memory, vault.root / "elsewhere")
     error = eject(vault, code=5)["error"]
-    assert "accept-removals" in error["hint"] and vault.db.exists()
+    assert "accept-removals" in error["hint"] and vault.db.exists() and claude.read_text() != SETTINGS
+
+
+def test_a_worker_of_a_hook_ends_first_and_nothing_is_written_after_eject(vault, claude, monkeypatch):
+    folder = StateFolder(str(vault.state), vault.state.name)
+    monkeypatch.setattr("signet_sync.admin.eject._WORKER", 0.1)
+    with state_dir.intake_lock(folder):
+        assert eject(vault, code=3)["error"]["code"] == "busy"
+        assert claude.read_text() != SETTINGS and "signet:begin" in vault.page()
+    with opened(str(vault.root), Settings()) as workspace:
+        eject(vault)
+        with pytest.raises(WorkspaceError, match="state folder is gone"):
+            engine.run_pass(workspace, Request(now_us=0))
+    assert vault.call("session", "take-spool").code == 0
+    assert not Path(folder.path).exists() and not (vault / ".signet").exists() and "signet:begin" not in vault.page()
+
+
+def test_an_empty_folder_of_the_person_stays_and_ours_goes(vault):
+    home = Path(os.environ["HOME"])
+    (home / ".claude").mkdir(parents=True)
+    (home / ".config/opencode/plugins").mkdir(parents=True)
+    assert vault.call("hooks", "install", "auto").code == vault.call("hooks", "install", "gemini").code == 0
+    assert (home / ".gemini/settings.json").exists()
+    eject(vault)
+    assert sorted(str(path.relative_to(home)) for path in home.rglob("*")) == [
+        ".claude", ".config", ".config/opencode", ".config/opencode/plugins",
+    ]  # fmt: skip
 
 
 def test_a_copy_of_a_workspace_leaves_the_state_of_the_original_alone(vault):
@@ -151,6 +180,12 @@ def test_a_copy_of_a_workspace_leaves_the_state_of_the_original_alone(vault):
     before = contents(vault.state)
     eject(copy)
     assert contents(vault.state) == before and "signet:begin" in vault.page() and "signet:begin" not in copy.page()
+    for words in (("--index-only",), ()):  # its state stands under its path first, then under an id of its own
+        shutil.copytree(vault / ".signet", copy / ".signet", dirs_exist_ok=True)
+        copy.reindex(*words)
+        eject(copy)
+        assert contents(vault.state) == before
+        assert [path for path in vault.state.parent.iterdir() if path.is_dir()] == [vault.state]
 
 
 def test_links_are_not_followed(vault):
@@ -224,6 +259,15 @@ def test_the_service_is_stopped_before_anything_is_deleted(served):
     assert f"disable --now {unit.name}" in Path(os.environ["CALLS"]).read_text()
 
 
+def test_while_an_agent_runs_by_hand_its_service_stays(served, claude, monkeypatch):
+    program = Path(os.environ["PATH"].partition(":")[0]) / "systemctl"
+    program.write_text(SYSTEMCTL.replace("ActiveState=active;", "ActiveState=activating; echo SubState=auto-restart;"))
+    calls = Path(os.environ["CALLS"])
+    before = calls.read_text()
+    assert "still runs" in eject(served, code=4)["error"]["message"]
+    assert "disable" not in calls.read_text().removeprefix(before) and claude.read_text() != SETTINGS
+
+
 def test_while_the_service_does_not_stop_nothing_is_deleted(served, monkeypatch):
     monkeypatch.setattr("signet_sync.admin.eject._ENDING", 0.1)
     monkeypatch.setenv("ENDING", "exit 1")
@@ -258,8 +302,7 @@ def test_killed_at_any_step_the_same_command_finishes(vault, claude, every):
         eject(vault)
         assert vault.page() == expected, step
         assert claude.read_text() == SETTINGS and contents(vault.memory) == memory
-        left = [path for path in places["state"].iterdir() if path.name != "establish.lock"]
-        assert left == [] and not (vault / ".signet").exists(), step
+        assert [*places["state"].iterdir()] == [] and not (vault / ".signet").exists(), step
         step += every
 
 

@@ -89,7 +89,7 @@ def test_installed_again_without_it_the_server_stays_as_it_is(home: Path, vault:
     assert registered(home)["codex"]["args"] == [*WORDS[1:], "--agent", "nova", "--tools", "all"]
     assert "--tools need --mcp" in call("hooks", "install", "codex", "--tools", "all").err
     good(call("hooks", "uninstall", "auto"))
-    assert not (home / ".claude.json").exists() and not (home / ".codex").exists()
+    assert not (home / ".claude.json").exists() and not any((home / ".codex").iterdir())
 
 
 @pytest.mark.parametrize("name", LISTS)

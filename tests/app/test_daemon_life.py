@@ -212,6 +212,8 @@ def test_a_root_that_goes_and_comes_back_is_followed(vault: Vault, mode: str) ->
         until(lambda: vault.hits(between.word), "what happened in between")
         agent.wait("watching", "polling")
         assert vault.hits(session.word)
+        log = (vault.state / "logs/signet-sync.log").read_text()
+        assert "there is no workspace at" in log and f"INFO the workspace at {vault.root} is there" in log
 
 
 @pytest.mark.usefixtures("quick")

@@ -57,6 +57,7 @@ def test_without_memory_it_halts_drops_nothing_and_goes_on_when_it_is_back(vault
         until(lambda: "signet-sync is halted" not in page(vault), "the warning goes")
         assert counts(vault)["artifacts"] == 27
         assert counts(vault)["violations"] == 0
+        until(lambda: "passes go on" in (vault.state / "logs/signet-sync.log").read_text(), "a line")
         new = Session().write(vault)
         until(lambda: vault.hits(new.word), "the watch works")
 

@@ -15,11 +15,12 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workbench import NOW, Vault, contents, numbered, sampled, tree
+from workbench import NOW, Vault, call, contents, numbered, sampled, tree
 
 from signet_sync.app import next_change, unchanged
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES, VERSION
 from signet_sync.sync.store.rules import set_version
@@ -79,6 +80,14 @@ def rest(vault, now=NOW):
         if snapshot(vault).exists():
             return
     raise AssertionError("no snapshot")
+
+
+def test_a_demo_is_answered_so_too(tmp_path, told):
+    assert call("demo", tmp_path / "demo").code == 0
+    vault, now = Vault(tmp_path / "demo"), iso(now_us())
+    rest(vault, now)
+    vault.reindex(now=now)
+    assert told[-1]
 
 
 def snapshot(vault):

@@ -19,6 +19,7 @@ from agents import until
 from native_rows import BACKED_UP
 from workbench import NOW, ROOT, Answer, Vault
 
+from signet_sync.app import workspace
 from signet_sync.sync.store import bodies
 
 LATER = "2026-03-29T13:00:00.000Z"
@@ -445,3 +446,52 @@ def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault,
     answer = vault.spawn("backup", "create", str(file), "--json", prefix=small)
     assert answer.code == 3 and answer.json["error"]["path"] == str(file), answer
     assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names
+
+
+@pytest.mark.parametrize("every", [67, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_two_state_folders_of_a_workspace_acknowledged_is_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    """A copy that cannot be written keeps its state under its path; then its original goes, and it is the workspace.
+
+    Killed at any step, the next command finishes.
+    """
+    original, copy = Vault(tmp_path / "original"), Vault(tmp_path / "copy")
+    original.session()
+    original.reindex()
+    original.call("remember", "The lamp burns colza oil in winter.", "--now", NOW)
+    shutil.copytree(original.root, copy.root, dirs_exist_ok=True)
+
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace.files, "prepare", refuse)
+        native_rows.done(copy.call("remember", "The wick is trimmed at dusk.", "--now", NOW))
+    kept, states = copy.state, Path(os.environ["SIGNET_STATE"])
+    assert kept.name.startswith("path-")
+    (kept / "spool").mkdir(exist_ok=True)
+    (kept / "spool/1-a-job.json").write_text("{}")
+    shutil.rmtree(original.root)
+    for place in (copy.root, states):
+        shutil.copytree(place, tmp_path / "kept" / place.name)
+
+    def killed(step: int) -> int:
+        os.chdir(tmp_path)
+        crash_runner.arm(step)
+        return crash_runner.command(str(copy.root), "remember", "The lens is cleaned with chalk.", "--now", NOW)
+
+    step, code = 1, None
+    while code != 0:
+        for place in (copy.root, states):
+            shutil.rmtree(place)
+            shutil.copytree(tmp_path / "kept" / place.name, place)
+        code = crash_runner.forked(killed, step)
+        assert code in (0, crash_runner.KILLED), (step, code)
+        native_rows.done(copy.call("remember", "The lens is cleaned with chalk.", "--now", NOW))
+        assert [row[0] for row in copy.rows("select content from memories order by content")] == [
+            "The lamp burns colza oil in winter.", "The lens is cleaned with chalk.", "The wick is trimmed at dusk.",
+        ], step  # fmt: skip
+        left = sorted(path.name for path in states.iterdir() if path.is_dir())
+        assert left == [copy.state.name] and len(left[0]) == 36 and [*copy.state.rglob("*a-job*")], step
+        step += every

@@ -153,11 +153,10 @@ def test_the_file_of_a_sub_agent_is_no_session():
     assert read(jsonl({"type": "user", "agentId": "a7", "message": {"content": "x"}})).parent == UNNAMED
 
 
-def test_the_copied_history_of_a_fork_is_left_out():
-    copied, own = user("old", "u1", sessionId=OTHER), user("new", "u2", "u1")
-    assert words(conversation(copied, own), "user") == ["new"]
-    # A file whose name is no session's id keeps all of it.
-    assert words(conversation(copied, own, file_name="notes.jsonl"), "user") == ["old", "new"]
+def test_records_of_a_session_that_this_one_continues_belong_to_it():
+    """Whether another session has them, too, only the vault knows."""
+    found = conversation(user("old", "u1", sessionId=OTHER), user("new", "u2", "u1"))
+    assert (found.session_id, words(found, "user")) == (ID, ["old", "new"])
 
 
 def test_titles():

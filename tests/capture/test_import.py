@@ -216,7 +216,8 @@ def test_what_openclaw_renamed_is_imported_and_never_twice(vault, home, ending):
     assert import_(vault, "openclaw")["sessions"] == 1
     path.rename(f"{path}.{ending}.2026-03-28T10-00-00.000Z")
     other = folder / f"{'9' * 8}{path.name[8:]}.{ending}.2026-03-29T10-00-00.000Z"
-    other.write_text(spoken("openclaw", f"{'9' * 8}{path.stem[8:]}", "/home/u/x"))
+    # Other words: the same ones at the same time would be copied history.
+    other.write_text(spoken("openclaw", f"{'9' * 8}{path.stem[8:]}", "/home/u/x").replace("2026-", "2025-"))
     os.utime(other, (1.7e9, 1.7e9))
     done = import_(vault, "openclaw")
     assert (done["transcripts"], done["sessions"]) == (2, 1)
@@ -261,10 +262,10 @@ FILES = {
 }
 
 
-def spoken(harness: str, session: str, cwd: str) -> str:
+def spoken(harness: str, session: str, cwd: str, asked: str = "why does it never drain") -> str:
     """A transcript of two turns as a harness writes it."""
     at, later = "2026-03-28T10:00:00.000Z", "2026-03-28T10:00:01.000Z"
-    asked, said = "why does it never drain", "because of zebrafish"
+    said = "because of zebrafish"
     if harness == "claude-code":
         common = {"sessionId": session, "cwd": cwd}
         records = [

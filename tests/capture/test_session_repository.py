@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from session_inputs import FIRST, SECOND, compact, end, fields, moment, refuse, sound, written
-from test_found_repository import NAME, ORIGIN, with_origin
+from test_found_repository import NAME, ORIGIN, git, needs_git, with_origin
 from test_hook import jobs, payload, take
 from test_intake import put
 from test_intake import take as intake
@@ -19,7 +19,9 @@ from workbench import Vault
 
 from signet_sync.capture import spool
 from signet_sync.formats.artifact_fastpath import REPOSITORY_FIELDS
-from signet_sync.host.repository import Repository
+from signet_sync.formats.ids import agent_for
+from signet_sync.host import repository
+from signet_sync.host.repository import Repository, resolve
 
 KINDS = ("summary", "transcript", "manifest")
 
@@ -170,3 +172,34 @@ def test_names_as_long_as_they_may_be_still_fit(vault: Vault) -> None:
     end(vault, **long, repository_root="/" + "x" * 15_000, repository_origin="h/" + "é" * 15_000)
     sound(vault)
     assert stored(vault) == [None] * 3
+
+
+# ── two views of one checkout ──
+
+
+@needs_git
+def test_a_link_and_a_worktree_are_views_of_one_project(vault: Vault, tmp_path: Path) -> None:
+    """Whatever program ends the session, it names only the folder; the context asks from any of them."""
+    main = tmp_path / "code" / "lantern"
+    (main / "docs").mkdir(parents=True)
+    git(main, "init")
+    git(main, "commit", "--allow-empty", "-m", "one")
+    git(main, "worktree", "add", str(tmp_path / "fix"))
+    (tmp_path / "link").symlink_to(main)
+    (tmp_path / "papers").symlink_to(main / "docs")
+    views = [main, tmp_path / "fix", tmp_path / "link", tmp_path / "papers"]
+    vault.put({})
+    for number, view in enumerate(views):
+        said = f"## User\n\nWe use tallow number {number}.\n\n## Assistant\n\nNoted: tallow number {number}.\n"
+        given = {"session_id": f"s-{number}", "project": str(view), "transcript": said, "captured_at": moment(number)}
+        assert vault.call("session", "end", "--json", "--input", written_to(tmp_path / "input", given)).code == 0
+    assert vault.rows("select project, sessions from memory_thread_heads") == [(str(main), 4)]
+    for view in views:
+        assert f"number {len(views) - 1}" in vault.call("context", "--project", str(view), "--now", moment(9)).out, view
+    rules = [f"{main}=scout"]
+    assert {agent_for(repository.views(str(view), resolve(str(view))), {}, rules) for view in views} == {"scout"}
+
+
+def written_to(place: Path, document: dict[str, Any]) -> str:
+    place.write_text(json.dumps(document))
+    return str(place)

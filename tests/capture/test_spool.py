@@ -56,6 +56,19 @@ def test_a_stop_takes_the_place_of_the_one_before_of_the_same_session_and_agent(
     assert len(names(folder)) == 3
 
 
+def test_a_marker_is_read_once_until_it_is_renewed(folder, monkeypatch):
+    """The agent asks for them in every loop, and those of running sessions lie there for hours."""
+    read, opened = spool._read, []
+    monkeypatch.setattr(spool, "_read", lambda path: opened.append(path) or read(path))
+    for session in ("a", "b"):
+        spool.put(folder, a_job(event="stop", session_id=session))
+    for job in spool.jobs(folder):
+        job.tries = 5  # the caller's own
+    assert [job.tries for job in spool.jobs(folder)] == [0, 0] and len(opened) == 2
+    spool.put(folder, a_job(event="stop", session_id="b", at="2026-03-28T10:05:00.000Z"))
+    assert [job.at[15] for job in spool.jobs(folder)] == ["0", "5"] and len(opened) == 3
+
+
 def test_a_marker_that_was_renewed_while_it_was_worked_on_stays(folder):
     spool.put(folder, a_job(event="stop"))
     (taken,) = spool.jobs(folder)

@@ -15,6 +15,7 @@ from dataclasses import fields
 import artifacts_fixture as made
 import pytest
 from command_lines import COMMAND_LINES, EVERY, furnished, run
+from session_inputs import end, refuse, written
 from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
 
 from signet_sync import __version__
@@ -134,7 +135,7 @@ def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path,
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("remove", "nothing"), "unknown-session"),
+        (("remove", "nothing", "--dry-run"), "unknown-session"),
         (("remove", "nothing", "--undo"), "unknown-tombstone"),
         (("open", "nothing"), "unknown-session"),
         (("violations", "list", "nothing"), "unknown-violation"),
@@ -414,6 +415,26 @@ def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
     assert one_line_error(call("init", tmp_path / "file"), 3)
 
 
+def test_a_workspace_deleted_and_made_anew_takes_sessions(tmp_path):
+    """Who makes it anew has said that its files are gone; who finds memory/ missing in a workspace has not."""
+    vault = Vault(tmp_path / "vault")
+    call("init", vault.root)
+    end(vault)
+    vault.call("remember", "Staging is on port 8443.", "--now", NOW)
+    (vault / "memory").rename(tmp_path / "memory")
+    told = call("init", vault.root, "--json").json
+    assert told["made"] == ["memory"] and "none of the files that were indexed: restore memory/" in told["earlier"]
+    refuse(vault, "halted", 5, session_id=ID)
+    shutil.rmtree(vault.root)
+    told = call("init", vault.root, "--json").json
+    assert told["earlier"].startswith("a workspace was here before: its 3 files left the index")
+    end(vault)  # the same session, which was answered before
+    end(vault, session_id=ID)
+    assert len(written(vault)) == 6 and "Staging is on port 8443." in vault.page()
+    assert vault.reindex()["counts"]["violation"] == 0
+    assert call("init", vault.root, "--json").json["earlier"] is None
+
+
 def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
     root = tmp_path / "my vault"
     told = call("init", root).out
@@ -429,6 +450,12 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert answer.code == 0
     root = tmp_path / "signet-demo"
     assert len(answer.out.splitlines()) < 40 and "lantern (" in answer.out
+    counts = call("--workspace", root, "status", "--json").json["counts"]
+    wrong = counts["violations"] + counts["invalid"] + counts["tombstoned"]
+    assert f"contains {counts['sessions']} made-up sessions of {counts['agents']} agents\n" in answer.out
+    assert (
+        f"# {wrong} problem, made" in answer.out and f"problems   {wrong}: " in call("--workspace", root, "status").out
+    )
     tried = re.findall(r"^  ([^#\n]*--workspace signet-demo .*)$", answer.out, re.MULTILINE)
     for words in map(shlex.split, tried):
         said = words[words.index("--workspace") :]
@@ -450,6 +477,15 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     assert "not empty" in one_line_error(call("demo", "mine"), 2)
     assert tree(tmp_path / "mine") == before
     assert not (tmp_path / "machine/home/.agents").exists()
+
+
+@pytest.mark.parametrize("command", ["demo", "init"])
+def test_a_new_workspace_is_made_where_path_or_workspace_says(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    assert call(command, "--workspace", "there").code == 0
+    assert (tmp_path / "there/memory").is_dir() and not (tmp_path / "signet-demo").exists()
+    assert "two folders" in one_line_error(call(command, "here", "--workspace", "there"), 2)
+    assert not (tmp_path / "here").exists()
 
 
 def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):

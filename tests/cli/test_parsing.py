@@ -13,6 +13,7 @@ from workbench import NOW, Vault, call, numbered, tree
 from signet_sync.cli.commands import ALIASES
 from signet_sync.cli.main import group
 from signet_sync.cli.parsing import Group, SharedOption
+from signet_sync.storage.locations import in_workspace
 
 SHARED = {parameter.long_name for parameter in group.params if isinstance(parameter, SharedOption)}
 ID = numbered(1)["session_id"]
@@ -200,3 +201,39 @@ def test_former_names_are_taken_and_not_shown(vault: Vault) -> None:
     persons = vault.call("entity", "list", "--kind", "person", "--json").json
     assert persons == vault.call("entity", "list", "--kind", "part", "--json").json and persons["entities"]
     assert "(person)" in vault.call("entity", "list").out
+
+
+# ── paths of the workspace ──
+
+
+def test_a_path_as_the_shell_completes_it_is_one_of_the_workspace(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """From the parent folder, from inside, absolute, with `./`, through a link; of a file that is gone; patterns."""
+    root = vault.root
+    summary = vault.call("open", ID, "--path", "summary").out.strip()
+    profile = next(root.rglob("Inner Critic.md")).relative_to(root).as_posix()
+    (tmp_path / "link").symlink_to(root)
+    gone = "memory/2026-01-01T00-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
+    for folder, form in (
+        (root.parent, f"{root.name}/{{}}"),
+        (root.parent, f"./{root.name}/{{}}"),
+        (root, "./{}"),
+        (root / "memory", "../{}"),
+        (root / "memory", "{}"),
+        (root.parent, f"{root}/{{}}"),
+        (tmp_path, "link/{}"),
+        (tmp_path, "./{}"),
+    ):
+        monkeypatch.chdir(folder)
+        path = form.format(summary)
+        for words in (("open",), ("expand",), ("remove", "--dry-run"), ("redact", "--dry-run")):
+            assert vault.call(*words, path).code == 0, (words, path)
+        assert vault.call("entity", "show", form.format(profile)).code == 0
+        for which in ("list", "restore"):
+            assert f"{gone} is not an open violation" in vault.call("violations", which, form.format(gone)).err, form
+        assert in_workspace(str(root), form.format("memory/*--summary.md")) == "memory/*--summary.md"
+    monkeypatch.chdir(root / "memory")
+    assert vault.call("open", summary.removeprefix("memory/")).code == 0
+    for name in ("a/b", "project:/home/ada/lantern", "*--summary.md", "[[memory/x.md|summary]]", "s-1", "other.md"):
+        assert in_workspace(str(root), name) == name

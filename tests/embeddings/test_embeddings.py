@@ -348,7 +348,8 @@ def test_a_full_answer_asks_no_model(vault: Vault, server: EmbeddingServer) -> N
 def test_a_session_is_found_at_its_turns(vault: Vault, server: EmbeddingServer) -> None:
     server.model = learned(SAYINGS)
     body = "## User · 2026-03-28T10:00:00.000Z\n\nThe vehicle needs fuel.\n"
-    vault.put(made.transcript(**{**numbered(1), "body": body, "memory_sentence": "A plain talk of lanterns at dusk."}))
+    of_no_thread = {"body": body, "project": "/tmp/x", "memory_sentence": "A plain talk of lanterns at dusk."}
+    vault.put(made.transcript(**{**numbered(1), **of_no_thread}))
     vault.reindex()
     embed(vault)
     found = [hit for hit in hits(vault, "automobile tyres") if hit["tier"] == "transcript"]

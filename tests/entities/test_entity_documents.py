@@ -243,7 +243,7 @@ def test_fitting_happens_once_and_loses_no_word(text):
         ("a <!-- section role --> b", "a < !-- section role --> b", "comments"),
         ("a --> b", "a --> b", None),
         ("%% hidden %%", "% % hidden % %", "comments"),
-        ("<pre>\n\nx", "‹pre>\n\nx", "HTML"),
+        ("<pre>\n\nx", "\\<pre>\n\nx", "HTML"),
         ("<div>\n\nx</div>", "<div>\n\nx</div>", None),
         ("$$ x $$ and $$ y", "$ $ x $ $ and $ $ y", "formula"),
         ("$$\nx\n$$", "$$\nx\n$$", None),
@@ -269,7 +269,7 @@ def test_narratives_are_made_to_fit_and_it_is_said(text, fitted, note):
         ("not [[../a.md]] nor [[/b|c]]", "not [ [../a.md] ] nor [ [/b|c] ]"),
         ("a <!-- section role --> b", "a <! -- section role -- > b"),
         ("[ref]: /url", "[ref] : /url"),
-        ("`code` <b>", "'code' ‹b>"),
+        ("`code` <b>", "'code' \\<b>"),
     ],
 )
 def test_items_are_one_line_that_opens_nothing(text, item):

@@ -136,7 +136,7 @@ LISTS = {
         "a question over two lines", "another lamp"],
     "## People\n- Ada knows Bob\n- Ada  knows Bob.\n": ["Ada knows Bob."],
     "## Decisions\n- kept item\n### Details\n- not kept\n": ["kept item"],
-    "## Decisions\n- kept item\n#hashtag of it\n- next item\n": ["kept item ＃hashtag of it", "next item"],
+    "## Decisions\n- kept item\n#hashtag of it\n- next item\n": ["kept item #hashtag of it", "next item"],
     "## Decisions\n> quoted\n| a | table |\n- fill lamps\n": ["fill lamps"],
     "## Decisions\n```sh\n# comment\n- in code\n```\n- code ends\n": ["code ends"],
     "```md\n## Decisions\n- in code\n```\n": [],

@@ -59,7 +59,12 @@ TOMBSTONE = {
 WHOLE = {
     "summary": CONTENT,
     "compaction": {**CONTENT, "kind": "compaction"},
-    "transcript": {**CONTENT, "kind": "transcript", "sanitizer_version": "sanitize_transcript_v2"},
+    "transcript": {
+        **CONTENT,
+        "kind": "transcript",
+        "sanitizer_version": "sanitize_transcript_v1",
+        "sanitizer_rules": "v2",
+    },
     "manifest": MANIFEST,
     "tombstone": TOMBSTONE,
 }
@@ -81,7 +86,7 @@ REQUIRED = {
 OPTIONAL = {
     "summary": [*NULLABLE, "source_node_id"],
     "compaction": [*NULLABLE, "source_node_id"],
-    "transcript": [*NULLABLE, "source_node_id"],
+    "transcript": [*NULLABLE, "source_node_id", "sanitizer_rules"],
     "manifest": [*NULLABLE, "summary_path", "transcript_path", "compaction_path"],
 }
 LISTS = {"manifest": ["memory_md_refs"], "tombstone": ["removed_paths", "session_ids"]}
@@ -333,8 +338,17 @@ def told(reader, kind, head):
 def in_repository(kind, **more):
     """The fields of a file as we write them, with those of a repository in their place."""
     fields = dict(AS_WRITTEN[kind])
-    last = {"sanitizer_version": fields.pop("sanitizer_version")} if kind == "transcript" else {}
+    last = {name: fields.pop(name) for name in ("sanitizer_version", "sanitizer_rules") if name in fields}
     return {**fields, **REPOSITORY, **more, **last}
+
+
+@pytest.mark.parametrize("version", ["sanitize_transcript_v1", "sanitize_transcript_v2"])
+def test_a_transcript_that_names_no_rules_is_read_as_ever(version):
+    fields = {**AS_WRITTEN["transcript"], "sanitizer_version": version}
+    del fields["sanitizer_rules"]
+    head = write(fields, "").decode().split("---\n")[1].rstrip("\n")
+    assert read_record("transcript", head) == read_full_record("transcript", head)
+    assert typed("transcript", fields).fields() == fields
 
 
 REPOSITORY = {

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.formats import paths
+from signet_sync.formats.conflict_copy import original_of
 from signet_sync.formats.filename import (
     IMMUTABLE_KINDS,
     TOKEN,
@@ -14,10 +15,12 @@ from signet_sync.formats.filename import (
     carried_token,
     has_conflict_mark,
     ignored_code,
+    is_copy_mark,
     matches_scan_rule,
     tombstone_file_name,
     tombstone_name,
 )
+from signet_sync.formats.ids import MODEL_FOLDER
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.session_token import derive_token, token_matches, token_of
 from signet_sync.formats.temporary_sessions import NoiseRule
@@ -108,7 +111,7 @@ def test_the_last_token_counts():
         "", "MEMORY.md", "MEMORY.backup-2026-03-28T22-34-06.md", "2026-03-28-notes.md",
         "2026-03-28T22-34-06.792Z--abcdefghijklmno1--summary.md",
         "2026-03-28T22-34-06.792Z--abcdefghijklmno--summary.md",
-        "2026-03-28T22-34-06.792Z--ABCDEFGHIJKLMNOP--summary.md", f"{STEM}.MD", f"{STEM}.md\n", f"x{STEM}.md",
+        f"{STEM}.md\n", f"x{STEM}.md",
         "2026-03-28T22-34-06.792Z--abcdefghijklmnop--notes.md",
         "2026-03-28 22-34-06.792Z--abcdefghijklmnop--summary.md", "２０２６-03-28T1--abcdefghijklmnop--summary.md",
         "DREAMS.md", "Zettel--einkaufen.md", ".DS_Store", "desktop.ini",
@@ -118,6 +121,18 @@ def test_other_names_are_foreign(name):
     assert artifact_name(name) is None
     assert tombstone_name(name) is None
     assert ignored_code(name) == "foreign-name"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "2026-03-28T22-34-06.792Z--ABCDEFGHIJKLMNOP--summary.md", f"{STEM}.MD", f"{STEM}.md".upper(), f"{STONE}.MD",
+        "2026-03-28t22-34-06.792z--abcdefghijklmnop--Summary.md", "Default--abcdefghijklmnop.md",
+    ],
+)  # fmt: skip
+def test_names_that_differ_from_ours_in_case_alone_are_told(name):
+    assert artifact_name(name) is None and tombstone_name(name) is None
+    assert ignored_code(name) == "case-clash"
 
 
 # What each service makes of `x.md` when two machines wrote it, put behind the stem of a name of ours.
@@ -130,7 +145,9 @@ CONFLICT_SUFFIXES = {
     "Google Drive": " (1).md",
     "Nextcloud": " (conflicted copy 2026-01-01 120000).md",
     "ownCloud": "_conflict-20260101-120000.md",
-    "OneDrive": "-HOST.md",
+    "Dropbox, Japanese": " (Miraの競合コピー 2026-01-01).md",
+    "OneDrive": "-DESKTOP-4F2K9QL.md",
+    "OneDrive, Mac": "-Miras-MacBook-Pro.md",
     "Resilio": ".Conflict.md",
 }
 
@@ -143,6 +160,13 @@ def test_copies_of_sync_services_are_told_from_ours_and_still_carry_the_token(st
     assert tombstone_name(name) is None
     assert ignored_code(name) == "conflict-copy"
     assert carried_token(name) == "abcdefghijklmnop"
+    assert is_copy_mark(suffix.removesuffix(".md"))
+    assert original_of(f"MEMORY{suffix}") == "MEMORY.md" and original_of(f"ledger/2026/03/28{suffix}")
+
+
+@pytest.mark.parametrize("name", ["MEMORY-ideas.md", "MEMORY_old.md", "MEMORY-2.md", "MEMORY-Nova.md", "2026-03-28.md"])
+def test_what_a_person_named_after_a_page_is_no_copy(name):
+    assert original_of(name) is None
 
 
 @pytest.mark.parametrize(
@@ -182,7 +206,7 @@ def test_temporary_names_of_editors_and_sync_programs(name):
 def test_no_suffix_makes_an_ignored_name_crash_or_be_ours(stem, suffix):
     name = f"{stem}{suffix}.md"
     if artifact_name(name) is None and tombstone_name(name) is None:
-        assert ignored_code(name) in {"conflict-copy", "temporary", "foreign-name"}
+        assert ignored_code(name) in {"conflict-copy", "temporary", "foreign-name", "case-clash"}
         assert carried_token(name) in {None, "abcdefghijklmnop"} or "--" in suffix
     else:
         assert suffix in {"", "--"} or "--" in suffix
@@ -242,6 +266,7 @@ def test_name_vectors(vectors):
         ("/home/u/tmp/y", "test-1", "tmp-1", "test", False), ("", "s", "spec-1", "codex", True),
         ("  ", "SYNTHETIC-1", None, None, True), (None, "s", "Fixture_7", None, True),
         (None, "testing", "contest-1", "tester", False), (None, "s", None, " TEST ", True),
+        (f"/home/u/.local/state/signet-sync/{MODEL_FOLDER}", "s", "k", "codex", True),
     ],
 )  # fmt: skip
 def test_noise_is_a_temporary_project_or_a_test_without_project(project, session, key, harness, noise):

@@ -244,6 +244,33 @@ def test_a_farewell_hides_no_work(vault: Vault) -> None:
     assert "ROUND_HALF_UP" in row[0] and opened(vault, "s-1")["status"] == "open"
 
 
+@pytest.mark.parametrize("who", [{"project": "/tmp/lantern"}, {"project": None, "session_id": "test-1"}])
+def test_a_session_that_no_page_shows_says_how_it_ended(vault: Vault, who: dict[str, Any]) -> None:
+    session = end(vault, WORK, 1, **who)["session_id"]
+    assert vault.rows("select count(*) from ledger_rows") == [(0,)]
+    assert opened(vault, session)["status"] == "open"
+
+
+@pytest.mark.parametrize(("said", "answer", "status"), [
+    ("Make the importer idempotent.", "The importer now skips rows it has seen; all 12 tests pass.", "done"),
+    ("Remember that the staging server is at port 8443", "Noted.", "done"),
+    ("the login page is broken on Safari", "The cookie lacked SameSite=None; it works again.", "done"),
+    ("Bitte repariere den Parser", "Der Parser ist repariert.", "done"),
+    ("wir nehmen Postgres", "Gut.", "done"),
+    ("no tabs", "Okay.", "done"),
+    ("修一下登录页面", "已修复。", "done"),
+    ("log in again?", "Yes.", "question-only"),
+    ("continue", "The exporter writes CSV now.", "done"),
+])  # fmt: skip
+def test_a_short_session_without_a_tool_call_has_its_row(vault: Vault, said: str, answer: str, status: str) -> None:
+    end(vault, f"## User\n\n{said}\n\n## Assistant\n\n{answer}\n", 1)
+    vault.reindex()
+    assert (
+        vault.rows("select count(*) from ledger_rows") == vault.rows("select count(*) from thread_sessions") == [(1,)]
+    )
+    assert opened(vault, "s-1")["status"] == status and "session=s-1" in vault.page()
+
+
 def test_nothing_but_a_greeting_is_kept_and_found_and_not_shown(vault: Vault) -> None:
     answer = end(vault, HELLO, 1)
     vault.reindex()
@@ -252,6 +279,6 @@ def test_nothing_but_a_greeting_is_kept_and_found_and_not_shown(vault: Vault) ->
     )
     assert vault.rows("select count(*) from memory_thread_heads") == [(0,)]
     assert answer["transcript"] in vault.hits("hi") and "lantern" not in vault.page()
-    assert checked(vault) == [] and opened(vault, "s-1")["status"] is None
+    assert checked(vault) == [] and opened(vault, "s-1")["status"] == "question-only"
     assert vault.reindex()["counts"]["read"] == 0
     assert NOW

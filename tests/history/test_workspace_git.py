@@ -325,7 +325,7 @@ def test_subject_and_body_are_flattened_and_sanitized(past):
     past.put("a.md")
     past.commit(f"checkpoint: two\nlines \x1b[31m {SECRET}", f"body\x07 {SECRET}\nmore", ("ev<il>\nauthor", "a>b@c"))
     (commit,) = past.log()
-    assert commit.subject == "checkpoint: two lines [31m token: [REDACTED:github]"
+    assert commit.subject == "checkpoint: two lines  token: [REDACTED:github]"
     assert commit.body == "body token: [REDACTED:github]\n\nmore"
     assert commit.author == "evil author"
     past.put("b.md")

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
+from signet_sync.formats.ids import MODEL_MARK, in_model_folder
 from signet_sync.llm import providers
 from signet_sync.llm.providers import CommandProvider, HttpProvider, NullProvider
 
@@ -143,7 +144,7 @@ def test_a_server_is_asked_as_openai_documents_it(server):
     assert path == "/v1/chat/completions" and headers["Authorization"] == f"Bearer {KEY}"
     assert body == {
         "model": "m",
-        "messages": [{"role": "system", "content": "system"}, {"role": "user", "content": PROMPT}],
+        "messages": [{"role": "system", "content": "system"}, {"role": "user", "content": f"{MODEL_MARK}\n{PROMPT}"}],
         "max_tokens": 50,
         "stream": False,
     }
@@ -279,12 +280,12 @@ def shell(script, timeout=10.0):
 
 
 def test_a_program_reads_the_prompt_and_prints_the_answer():
-    assert ask(shell("cat")) == f"system\n\n{PROMPT}\n"
+    assert ask(shell("cat")) == f"{MODEL_MARK}\nsystem\n\n{PROMPT}\n"
 
 
 def test_a_large_prompt_and_answer_pass_both_pipes_at_once():
     prompt = "é" * 100_000
-    assert shell("cat").complete("s", prompt, max_tokens=1) == f"s\n\n{prompt}\n"
+    assert shell("cat").complete("s", prompt, max_tokens=1) == f"{MODEL_MARK}\ns\n\n{prompt}\n"
 
 
 def test_a_program_that_does_not_read_is_no_error():
@@ -302,7 +303,8 @@ def test_environment_and_folder_of_a_program(tmp_path, monkeypatch):
     found = CommandProvider(
         command=("/bin/sh", "-c", "echo $SIGNET_SYNC_CHILD $MINE; pwd -P"), timeout=10.0, environ={"MINE": KEY}
     )
-    assert ask(found).split() == ["1", KEY, os.path.realpath(tmp_path)]
+    child, mine, folder = ask(found).split()
+    assert (child, mine) == ("1", KEY) and in_model_folder(folder) and os.stat(folder).st_mode & 0o777 == 0o700
     assert KEY not in repr(found)
 
 

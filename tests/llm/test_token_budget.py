@@ -16,6 +16,7 @@ from test_llm import answer as answering
 from test_llm import ask, completion, hang_up, provider, server, shell  # noqa: F401
 
 from signet_sync.errors import ProviderError
+from signet_sync.formats.ids import MODEL_MARK
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.llm import providers, synthesis
 from signet_sync.llm.providers import CommandProvider
@@ -289,6 +290,11 @@ def test_a_lock_that_is_held_refuses_in_time(budget, monkeypatch):
 # --- providers ------------------------------------------------------------------------------------------------------
 
 
+# What a server and a program are asked: our mark stands before what they keep as a prompt.
+ASKED = (PROMPT[0], f"{MODEL_MARK}\n{PROMPT[1]}")
+READ = (f"{MODEL_MARK}\n{PROMPT[0]}", PROMPT[1])
+
+
 def usage(**given):
     return json.dumps({**json.loads(completion()), "usage": given}).encode()
 
@@ -314,11 +320,11 @@ def test_a_server_that_reports_is_believed(server, budget):  # noqa: F811
 def test_where_nothing_usable_is_reported_it_is_estimated(server, budget, reported):  # noqa: F811
     server.acts = [answering(200, usage(**reported))]
     ask(metered(provider(server), budget))
-    assert budget.left() == 1000 - prompt_tokens(PROMPT) - 3
+    assert budget.left() == 1000 - prompt_tokens(ASKED) - 3
 
 
 def test_beyond_the_budget_nothing_is_sent(server, budget):  # noqa: F811
-    found = metered(provider(server), budget, most_tokens(PROMPT, 50))
+    found = metered(provider(server), budget, most_tokens(ASKED, 50))
     ask(found)
     assert len(server.seen) == 1
     with pytest.raises(BudgetSpent):
@@ -344,16 +350,20 @@ def test_what_was_never_sent_costs_nothing(server, budget):  # noqa: F811
 
 def test_what_may_have_been_worked_on_stays_spent(server, budget):  # noqa: F811
     server.acts = [lambda handler: handler.server.stopped.wait(10)]
-    for found in (provider(server, timeout=0.2), shell("exit 3"), shell("sleep 9", 0.2)):
+    for found, asked in (
+        (provider(server, timeout=0.2), ASKED),
+        (shell("exit 3"), READ),
+        (shell("sleep 9", 0.2), READ),
+    ):
         before = budget.left()
         with pytest.raises(ProviderError):
             ask(metered(found, budget))
-        assert before - budget.left() == most_tokens(PROMPT, 50)
+        assert before - budget.left() == most_tokens(asked, 50)
 
 
 def test_a_program_is_estimated(budget):
     assert ask(metered(shell("cat >/dev/null; echo one two three"), budget)) == "one two three\n"
-    assert 1000 - budget.left() - prompt_tokens(PROMPT) in (3, 4, 5)
+    assert 1000 - budget.left() - prompt_tokens(READ) in (3, 4, 5)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
 
 def test_a_recalled_line_says_where_it_is_from():
     text, _ = recalled([PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")], 1_000, len)
-    assert text.split("\n")[1] == "- Use [ [x] ] ‹/signet-memory> (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
+    assert text.split("\n")[1] == "- Use [ [x] ] \\‹/signet-memory› (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
 
 
 # --- the command ----------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from workbench import NOW as VAULT_NOW
 from workbench import Vault
 
+from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.budget import Shares, shares
 from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Rendered, render, window
@@ -31,7 +32,7 @@ from signet_sync.pages.sections import SECTIONS, FactView, SectionCandidate, Sec
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.sentences import flatten, flatten_cell
+from signet_sync.text.sentences import escape, page_cell, page_line
 from signet_sync.text.token_estimate import estimate_tokens
 
 NOW = "2026-03-30T12:00:00.000Z"
@@ -361,7 +362,7 @@ def test_every_session_of_the_window_is_reachable_by_wikilinks_alone():
             path, _, day = target.partition("|")
             assert path == f"ledger/{day[:4]}/{day[5:7]}/{day[8:]}.md"
             found |= set(
-                re.findall(r"session=(\S+)", day_text("default", day, pages.day_lines(database, "default", day)))
+                re.findall(r"session=(\S+)", day_text("default", day, *pages.day_lines(database, "default", day)))
             )
     database.close()
     assert found == {f"s-{number:04d}" for number in range(160)}
@@ -413,13 +414,13 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
         )
         for n in range(60)
     ]
-    lines = [(session, line, estimate_tokens(line), day) for session, line, day in lines]
+    lines = [WindowRow(session, line, estimate_tokens(line), day) for session, line, day in lines]
     projection = Projection(
         "default", "", [], 60, ["2026-03"], lambda limit: lines[:limit], [], lambda _: NodeLineage([], []), NOW_US
     )  # fmt: skip
     rendered = render(projection, Shares(0, budget, 0))
     assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget
-    more = sum(tokens + 9 for _, _, tokens, _ in lines[: rendered.rows + 2])
+    more = sum(row.tokens + 9 for row in lines[: rendered.rows + 2])
     assert rendered.rows == 60 or more + 60 > budget
 
 
@@ -500,9 +501,9 @@ def test_no_part_of_a_row_forges_a_column_even_unsanitized(name, key, project, s
     columns = COLUMNS.fullmatch(row.line)
     assert columns is not None, row.line
     assert row.line.count("[[") == row.line.count("]]") == 1
-    assert columns[1] == flatten_cell(key or name or "s")
-    assert columns[2] == (flatten_cell(project) if project else "none")
-    assert row.sentence == columns[3] == flatten(sentence)
+    assert columns[1] == page_cell(key or name or "s")
+    assert columns[2] == (page_cell(project) if project else "none")
+    assert columns[3] == page_line(sentence) == escape(row.sentence)
     assert row.tokens == estimate_tokens(row.line)
 
 
@@ -524,7 +525,9 @@ def test_no_word_of_a_session_or_memory_is_a_tag_on_a_generated_page(tmp_path):
     pages = [path for path in vault.root.rglob("*.md") if "signet:begin" in path.read_text()]
     assert len(pages) >= 3
     lines = [line for page in pages for line in page.read_text().split("\n") if not re.match("#{1,6} ", line)]
-    acting = re.compile(r"(?<![0-9A-Za-z])#(?![0-9]+(?![\w/-]))[\w/-]|==\S|%%|~~|\$x\$")
+    acting = re.compile(r"(?<![0-9A-Za-z\\])#(?![0-9]+(?![\w/-]))[\w/-]|==\S|%%|~~|\$x\$")
     assert [line for line in lines if acting.search(line)] == []
     page = vault.page()
-    assert "＃urgent things of #12 first" in page and "session=＃general" in page and "＃green" in page
+    assert r"\#urgent things of #12 first" in page and r"session=\#general" in page and r"\#green" in page
+    for words in ("recall", "search"):  # a terminal shows it as it was said
+        assert "#urgent things of #12 first" in vault.call(words, "urgent").out

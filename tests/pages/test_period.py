@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -90,19 +89,27 @@ def test_only_this_agent_this_period_and_this_project(vault: Vault) -> None:
     assert vault.call("digest", "--now", NOW).out == vault.call("digest", "--now", NOW).out
 
 
-def test_days_are_those_of_the_machine_or_of_utc(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("auckland")
+def test_days_are_those_of_the_machine_or_of_utc(vault: Vault) -> None:
     """In Auckland it is tomorrow already, and on that night a clock is put back."""
-    monkeypatch.setenv("TZ", "Pacific/Auckland")
-    time.tzset()
-    try:
-        late = "2026-04-04T21:30:00Z"  # 09:30 on April 5, which has 25 hours
-        vault.call("remember", "Before that midnight.", "--now", "2026-04-04T10:59:00Z")
-        vault.call("remember", "Behind that midnight.", "--now", "2026-04-04T11:01:00Z")
-        here = vault.call("digest", "--json", "--day", "--now", late).json
-        utc = vault.call("digest", "--json", "--day", "--utc", "--now", late).json
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+    late = "2026-04-04T21:30:00Z"  # 09:30 on April 5, which has 25 hours
+    before, behind = (
+        vault.call("remember", f"{word} that midnight.", "--now", f"2026-04-04T{at}Z", "--json").json["id"]
+        for word, at in (("Before", "10:59:00"), ("Behind", "11:01:00"))
+    )
+    here = vault.call("digest", "--json", "--day", "--now", late).json
+    utc = vault.call("digest", "--json", "--day", "--utc", "--now", late).json
     assert (here["from"], here["to"], utc["from"], utc["to"]) == ("2026-04-05",) * 2 + ("2026-04-04",) * 2
     assert [(one["text"], one["day"]) for one in here["memories"]] == [("Behind that midnight.", "2026-04-05")]
     assert len(utc["memories"]) == 2 and {one["day"] for one in utc["memories"]} == {"2026-04-04"}
+    # What finds and shows them counts days likewise.
+    for words, found in (
+        (("--since", "2026-04-05"), [behind]),
+        (("--until", "2026-04-04"), [before]),
+        (("--since", "2026-04-05T00:00:00Z"), []),
+    ):
+        hits = vault.call("recall", "midnight", *words, "--json", "--now", late).json["hits"]
+        assert [hit["id"] for hit in hits if hit["tier"] == "memory"] == found
+    assert "2026-04-05" in vault.call("recall", "behind midnight", "--now", late).out
+    assert "remembered 2026-04-05" in vault.call("expand", behind).out
+    assert "remembered 2026-04-05" in vault.call("forget", behind).out

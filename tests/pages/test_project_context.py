@@ -1,10 +1,12 @@
 """The text on a project: its order, its budget, what it leaves out, and that nothing is said twice."""
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_found_repository import with_origin
 from workbench import Vault
 
 from signet_sync.formats.injected_block import CLOSING, OPENING
@@ -146,6 +148,25 @@ def test_the_command_takes_the_working_directory_or_a_path(tmp_path: Path, monke
     assert vault.call("context", "--project", "Lantern").out == here, "a name, from anywhere"
     error = vault.call("context", "--project", "lamp", "--json").json["error"]
     assert error["code"] == "unknown-project" and str(project) in error["hint"]
+
+
+def test_a_project_is_called_as_the_page_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = Vault(tmp_path / "vault")
+    elsewhere = with_origin(tmp_path / "elsewhere")
+    (elsewhere / "shop").mkdir()
+    names = ["work/shop", "home/shop", "x <beta>", "a #tag", "$x$y", "long-name-" * 12, "C: and | more", "elsewhere"]
+    for number, name in enumerate(names, 1):
+        key = "agent:main:main" if name == "a #tag" else None
+        vault.session(number, project=f"{tmp_path}/{name}", session_key=key, harness="codex")
+    vault.reindex()
+    shown = re.findall(r"^- \*\*(.*?)\*\* \(", vault.page(), re.MULTILINE)
+    assert len(shown) == len(names) and {"work/shop", r"x \<beta>"} <= set(shown)
+    for folder in (tmp_path, elsewhere):  # where another project is, and a folder of the same name
+        monkeypatch.chdir(folder)
+        for name in shown:
+            own = vault.call("context", "--project", name).out.split("\n\n")[0]
+            assert own.startswith("=== Project ") and f"\n- **{name}**" in own and own.count("\n- **") == 1, own
+    assert vault.call("context", "--project", "shop").code == 0
 
 
 def test_other_projects_take_no_room_that_the_one_at_hand_needs():

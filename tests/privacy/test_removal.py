@@ -468,13 +468,16 @@ def test_a_dry_run_writes_nothing(vault):
             "paths": sorted(mine(k) for k in ("summary", "transcript", "manifest")),
         }
     ]
-    assert mine("summary") in vault.call("remove", ID, "--dry-run").err
+    shown = vault.call("remove", ID, "--dry-run")
+    assert mine("summary") in shown.out and "nothing was removed" in shown.out and not shown.err
     assert all_of_it() == before
 
 
 def test_a_removal_needs_a_reason_and_somebody_who_agrees(vault):
     before = contents(vault.root)
     assert vault.call("remove", ID).code == vault.call("remove", ID, "--reason", " \x01", "--yes").code == 2
+    for command in ("remove", "redact"):  # at once: before anything is looked for
+        assert "--reason is required" in vault.call(command, "nobody", "--yes").err
     answer = vault.spawn("remove", ID, "--reason", "x", stdin=subprocess.DEVNULL)
     assert answer.code == 2 and "--yes" in answer.err
     assert vault.call("remove", "nobody", "--reason", "x", "--yes", "--json").json["error"]["code"] == "unknown-session"

@@ -391,3 +391,13 @@ def test_a_cached_index_follows_the_files_and_nothing_else_is_written(tmp_path):
     assert not (second.state / "last-pass.json").exists()  # `status` speaks of the workspace's own index
     second.reindex()
     assert found(second, "--db", str(place)) == found(second) != []
+
+
+def test_workflows_name_actions_by_commit_and_sign_where_nothing_is_built() -> None:
+    """A tag can be moved to other code; whoever holds a token can sign what that code made."""
+    for workflow in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        for name, job in yaml.safe_load(workflow.read_text())["jobs"].items():
+            named = [step["uses"] for step in job.get("steps", []) if "uses" in step]
+            assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in named), (workflow.name, name)
+            if "id-token" in job.get("permissions", {}):
+                assert not any("run" in step or "/checkout@" in step.get("uses", "") for step in job["steps"]), name

@@ -13,7 +13,7 @@ from benchmarks.word_share import word_share
 from signet_sync.formats.body import normalize
 from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.text.sentences import MIN_WORDS, SentenceSubject, acceptable, flatten, flatten_cell, is_template, words
+from signet_sync.text.sentences import MIN_WORDS, SentenceSubject, acceptable, is_template, page_cell, page_line, words
 
 EXPECTED = {"signet-small": "fresh.json", "signet-small-jun": "fresh.json", "signet-mar29": "fresh.apr.json"}
 ROW = re.compile(r"^- (\S+) \| session=(.+?) \| project=(.+?) \| (.+?) \[\[(\S+?)\|")
@@ -88,15 +88,15 @@ def test_all_ledgers_hold_the_same_sessions_in_the_same_order_with_the_same_sent
         rows = {row[4]: row for row in ours}
         for session, path in zip(theirs["ledger"], best, strict=True):
             _, name, project, sentence, _ = rows[path]
-            assert name == flatten_cell(session["sessionKey"] or session["sessionId"])
-            assert project == (flatten_cell(session["project"]) if session["project"] else "none")
+            assert name == page_cell(session["sessionKey"] or session["sessionId"])
+            assert project == (page_cell(session["project"]) if session["project"] else "none")
             document_ = parse((vault / path).read_bytes())
             context = SentenceSubject(normalize(document_.body), session["project"], "summary", None, "", "")
             if is_template(session["sentence"]) and not is_template(sentence):
                 assert words(sentence) >= MIN_WORDS  # told anew from the transcript beside it
                 retold += 1
             elif acceptable(session["sentence"], context) and "REDACTED" not in sentence:
-                assert sentence == flatten(session["sentence"])
+                assert sentence == page_line(session["sentence"])
                 compared += 1
             else:
                 assert sentence != session["sentence"]

@@ -55,7 +55,8 @@ model = "qwen3:4b"
 
 A server needs the extra `llm` and is asked at `/chat/completions`. An `endpoint` of your own replaces the default; it
 is sent only the key that `api_key_env` or `api_key_file` names. A program gets the prompt on stdin and prints the
-answer; it runs in your home folder and is ended at the timeout. `doctor` names models of this machine.
+answer; it runs in a folder of its own, by which a session that it leaves is known as ours and not captured, and is
+ended at the timeout. `doctor` names models of this machine.
 
 **Budget.** All calls share `llm.daily_tokens` a UTC day, in all workspaces. Before a call, its prompt (by estimate) and
 its longest answer must fit in what is left; otherwise rules are used, and the log says so once a day. Then what the

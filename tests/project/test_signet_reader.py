@@ -81,8 +81,11 @@ MANIFEST = [
 def held_to_its_order(path: str, found: dict[str, Any]) -> None:
     kind = path.removesuffix(".md").rpartition("--")[2]
     assert found["kind"] == kind
-    wanted = MANIFEST if kind == "manifest" else CONTENT + (["sanitizer_version"] if kind == "transcript" else [])
+    last = ["sanitizer_version", "sanitizer_rules"] if kind == "transcript" else []
+    wanted = MANIFEST if kind == "manifest" else CONTENT + last
     assert list(found) == wanted
+    # Signet refuses a transcript with any other value.
+    assert found.get("sanitizer_version", "sanitize_transcript_v1") == "sanitize_transcript_v1"
 
 
 # ── what we write ──

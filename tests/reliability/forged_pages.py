@@ -15,6 +15,7 @@ from signet_sync.entities.evidence import Evidence, item_text
 from signet_sync.formats.entity_paths import CORE
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.managed_block import block
+from signet_sync.formats.session_log_rows import WindowRow
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
@@ -138,7 +139,7 @@ def memory_page(words: Sequence[str]) -> str:
     rows = [_row(words, number) for number in range(count)]
     projection = Projection(
         "default", "", candidates(seen, NOW_US), count, ["2026-03"],
-        lambda _: [((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
+        lambda _: [WindowRow((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
         [], lambda _: NodeLineage([], nodes), NOW_US,
     )  # fmt: skip
     return block(render(projection, Shares(_ROOM, _ROOM, _ROOM)).text).decode()

@@ -10,6 +10,7 @@ from pathlib import Path
 # What a name becomes when two machines have written the same file, by whose hands.
 CONFLICTS: dict[str, str] = {
     "Dropbox": "{stem} (Ada's conflicted copy 2026-03-29).md",
+    "Dropbox, German": "{stem} (In Konflikt stehende Kopie von Ada 2026-03-29).md",
     "Dropbox, other letters": "{stem} (case conflict).md",
     "Google Drive": "{stem} (1).md",
     "Nextcloud": "{stem} (conflicted copy 2026-03-29 120000).md",

@@ -158,7 +158,6 @@ def test_nothing_is_lost(texts: list[str]) -> None:
     ([line(0, "x", role="a\nb")], "line 1 has a role"),
     ([line(0, 7)], "line 1 has a text"),
     ([line(0, "x") | {"at": "yesterday"}], "line 1 has an at"),
-    ([line(0, "x") | {"at": "2999-01-01T00:00:00Z"}], "lies in the future (2999-01-01)"),
     ([line(0, "x", who="me")], "line 1 has an unknown field 'who'"),
     ([{"turn": 0, "role": "user", "at": at(0)}], "line 1 lacks text"),
 ])  # fmt: skip
@@ -177,8 +176,9 @@ def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.Mo
     assert fed(vault, lines[:3])["appended"] == 3
 
 
-def test_a_clock_that_goes_ahead_is_ours(vault: Vault) -> None:
-    ahead = iso(time.time_ns() // 1000 + 3600 * SECOND)
+@pytest.mark.parametrize("hours", [1, 24 * 365])
+def test_a_clock_that_goes_ahead_is_ours(vault: Vault, hours: int) -> None:
+    ahead = iso(time.time_ns() // 1000 + hours * 3600 * SECOND)
     fed(vault, [line(0, "x") | {"at": ahead}], KEY, "--session-id", ONE)
     assert vault.rows("select at from session_transcripts")[0][0] < ahead
     end(vault, session_id=ONE, session_key=KEY)

@@ -103,6 +103,18 @@ def test_nothing_new_writes_nothing(vault, given):
     assert everything(vault) == before
 
 
+@pytest.mark.parametrize("given", [{}, {"idempotency_key": "k"}])
+def test_a_replay_names_no_file_that_is_gone(vault, given):
+    first = end(vault, **given)
+    (vault / first["summary"]).unlink()
+    for again in (given, {"captured_at": moment(5)}):
+        assert end(vault, **again) == {**first, "summary": None, "idempotent_replay": True}
+    assert compact(vault, **given)["compaction"] is not None
+    for path in written(vault, "compaction"):
+        (vault / path).unlink()
+    assert compact(vault, **given)["compaction"] is None
+
+
 def test_clocks_that_run_backwards_make_no_overlap_and_no_gap(vault):
     end(vault, captured_at=moment(20), transcript=FIRST)
     end(vault, captured_at=moment(10), transcript=FIRST + SECOND)

@@ -85,7 +85,7 @@ def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_work
     denied = {model.spec(f)[0] for f in fields(Settings) if not model.spec(f)[3]}
     own = (
         "log_", "backup_", "history_", "llm_", "synthesis_", "embeddings_",
-        "recall_retention_days", "max_file_bytes", "seals_",
+        "recall_retention_days", "max_file_bytes", "seals_", "capture_exclude",
     )  # fmt: skip
     assert denied == {model.spec(f)[0] for f in fields(Settings) if f.name.startswith(own)} != set()
 

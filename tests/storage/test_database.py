@@ -17,7 +17,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, summary, trans
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
 from signet_sync.recall.store.search import search
 from signet_sync.storage.database import tables
-from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside
+from signet_sync.storage.database.connection import BUSY_MS, Database, set_aside, translate
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.store.rules import set_version, version_of
 
@@ -432,6 +432,16 @@ def test_a_place_with_odd_letters_is_no_uri(tmp_path):
         assert reader.value("select count(*) from files") == 0
         reader.close()
     assert all(path.name.startswith(Path(place).name) for path in tmp_path.iterdir())
+
+
+def test_a_full_disk_is_named_whatever_sqlite_says(tmp_path, monkeypatch):
+    """The first write that fails is of a full disk; later ones cannot even make the log's index."""
+    path = str(tmp_path / "vault.db")
+    failed = [apsw.FullError("full"), apsw.IOError("disk I/O error"), apsw.CantOpenError("unable to open")]
+    assert [translate(error, path).message for error in failed].count("the disk is full") == 1
+    room = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((*room[:4], 0, *room[5:])))
+    assert {translate(error, path).message for error in failed} == {"the disk is full"}
 
 
 def test_a_disk_without_room_for_the_log_is_said_plainly(tmp_path):

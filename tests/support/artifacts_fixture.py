@@ -23,7 +23,7 @@ from signet_sync.pages.session_log import compose
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.planner import JudgeContext, Judgement, Tombstones, judge
 from signet_sync.sync.store import artifacts
-from signet_sync.text.sanitizer import SANITIZER_VERSION
+from signet_sync.text.sanitizer import SANITIZER_RULES, SANITIZER_VERSION
 
 ABSENT: Any = object()
 
@@ -108,7 +108,7 @@ def content(
         "memory_sentence_generated_at": captured_at,
     }
     if kind == "transcript":
-        fields["sanitizer_version"] = SANITIZER_VERSION
+        fields |= {"sanitizer_version": SANITIZER_VERSION, "sanitizer_rules": SANITIZER_RULES}
     return path_for(kind, **who).removeprefix("memory/"), _file(fields, overrides, body)
 
 

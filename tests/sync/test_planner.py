@@ -465,6 +465,7 @@ NAMES = {
     # a name under memory/: (verdict, code); None: it is read
     ARTIFACT: None,
     "a note.md": ("ignored", "foreign-name"),
+    ARTIFACT.upper(): ("ignored", "case-clash"),
     ARTIFACT.removesuffix(".md") + " 2.md": ("ignored", "conflict-copy"),
     ARTIFACT.removesuffix(".md") + ".sync-conflict-20260329-101010-ABCDEFG.md": ("ignored", "conflict-copy"),
     ARTIFACT.replace("Z--", "Z (conflicted copy)--"): ("ignored", "conflict-copy"),
@@ -672,7 +673,7 @@ def test_links_of_a_manifest_are_told_by_field():
 
 VERDICTS = {
     "indexed": {""},
-    "ignored": {"foreign-name", "conflict-copy", "temporary"},
+    "ignored": {"foreign-name", "conflict-copy", "temporary", "case-clash"},
     "invalid": {
         "frontmatter-missing", "frontmatter-invalid", "field-missing", "field-invalid", "hash-mismatch",
         "kind-mismatch", "token-mismatch", "captured-at-mismatch", "agent-invalid", "not-utf8", "too-large",

@@ -7,6 +7,7 @@ import json
 import random
 import string
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workbench import sampled
 
+from signet_sync.cli.main import _json
+from signet_sync.entities.documents import escaping
 from signet_sync.formats.body import normalize
+from signet_sync.formats.paths import display
 from signet_sync.text.sanitizer import (
     SANITIZER_VERSION,
     redact,
@@ -26,10 +30,18 @@ from signet_sync.text.sanitizer import (
     sanitize_transcript_v2,
     suspects,
 )
-from signet_sync.text.secrets.engine import BY_HAND
+from signet_sync.text.secrets import marked
 from signet_sync.text.secrets.providers import forms
+from signet_sync.text.sentences import flatten
+from signet_sync.text.turn_words import words_of
+from signet_sync.web.formatting import seen
 
 VAULTS = Path(__file__).resolve().parents[3] / "shared" / "vaults"
+# The rules that are no lines of a table, and those of the marks.
+BY_HAND = {rule.name for rules in marked._rules().values() for rule in rules} | set(
+    "private-block-base64 jwt jwt-base64 aws-pair azure-marked telegram ably ghost salesforce discord mailchimp"
+    " new-relic maxmind rapidapi assignment kubernetes percent-encoded base64 printed recovery".split()
+)
 # Every rule that stands in a mark: the table's, and those that are written out in code.
 RULES = sorted({form.rule for form in forms()} | BY_HAND)
 
@@ -140,8 +152,10 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     ],
     "kubernetes": [
         ("apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  which: {}\n", coded("hunt" + "er2hunter2")),
+        ('{{"kty": "oct", "k": "{}"}}', some(43)),
         ('{{"kind": "Secret", "stringData": {{"which": "{}"}}}}', "letmein" + "please"),
     ],
+    "firebase": [("the server key {} of it", "AAAA" + some(7) + ":APA9" + "1b" + some(134))],
     "pgpass": [("db.example.com:5432:app:ada:{}", some(12))],
     "netrc": [
         ("machine h login ada password {}", "x9Kq2Zp1" + "LmRt5"),
@@ -152,6 +166,17 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
         ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
     ],
+    "printed": [
+        ("$ cat /run/secrets/db_password\n{}\n$ ", some(14)),
+        ("- `Bash` op read op://vault/db/password\n  ```\n  {}\n  ```", some(14)),
+        ("kubectl get secret db -o jsonpath='{{.data.password}}' | base64 -d\n{}\n", some(14)),
+    ],
+    "recovery": [
+        ("Recovery codes:\n{}", "a1b2c-" + "d3e4f\ng5h6i-" + "j7k8l\nm9n1o-" + "p2q3r"),
+        ("seed phrase: {}", "lantern orbit walrus marble cactus violin" + " harbor pepper" * 3),
+    ],
+    "signature": [("https://x/y?X-Amz-Sig" + "nature={}", some(64, HEX))],
+    "facebook": [("app 123456789012345|{} is up", some(27))],
     "masked": [
         ("::add-mask::{}", "lantern" + "orbit"),
         ("##vso[task.setvariable variable=API_KEY]{}", some(24)),
@@ -186,6 +211,16 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("define('DB_PASSWORD', '{}');", "letmein" + "please"),
         ("Server=db;Password={};Encrypt=true", "x9Kq2Z,p1" + "LmRt5"),
         ('"--token", "{}"', some(32)),
+        ('"db_password": {{"sensitive": true, "type": "string", "value": "{}"}}', some(12)),
+        ('["password"]=>\n  string(12) "{}"', some(12)),
+        ("password\n  too short [type=string_too_short, input_value='{}', input_type=str]", some(12)),
+        ('curl_easy_setopt(curl, CURLOPT_PASSWORD, "{}");', "letmein" + "please"),
+        ("define( 'PASSWORD' , '{}' );", "letmein" + "please"),
+        ('if ("{}" == password) {{', some(14)),
+        ('my_password_secure = "{}"', some(14)),
+        ('password = "{}"', "lantern orbit " + "walrus marble"),
+        ("<clientToken>\n    {}\n</clientToken>", some(32)),
+        ("PRIVATE_KEY={}", "0x" + some(64, HEX)),
         ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
     ],
 }  # fmt: skip
@@ -272,7 +307,7 @@ def test_only_the_secret_part_goes(rule: str, frame: str, secret: str) -> None:
 
 def test_every_rule_written_by_hand_is_tried() -> None:
     assert {*TOKENS, *IN_PLACE} >= BY_HAND
-    assert SANITIZER_VERSION == "sanitize_transcript_v2"
+    assert SANITIZER_VERSION == "sanitize_transcript_v1"
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES)
@@ -343,11 +378,11 @@ def test_the_counted_forms_say_the_same_and_count() -> None:
 
 def test_controls_go_and_separators_become_blanks() -> None:
     assert sanitize_transcript_v2("a\r\nb\rc\n\td") == "a\nb\nc\n\td"
-    assert sanitize_transcript_v2("a\x00b\x07c\x7fd\x9be\x1b[31mf") == "abcde[31mf"
+    assert sanitize_transcript_v2("a\x00b\x07c\x7fd\x9be\x1b[31mf") == "abcdef"
     assert sanitize_transcript_v2("a\vb\fc\x85d\u2028e\u2029f\x1cg") == "a b c d e f g"
     assert sanitize_transcript_v2("a\u202eb\u202ac\u2066d\u2069e") == "abcde"
     assert sanitize_transcript_v2("a\ud800b\udfff") == "a\ufffdb\ufffd"
-    assert sanitize_transcript_v2("\ufeffa\ud800") == "\ufeffa\ufffd"
+    assert sanitize_transcript_v2("\ufeffa\ud800") == "a\ufffd"
     assert sanitize_transcript_v2("naïve\u00a0—\u200d👍🏽 ") == "naïve\u00a0—\u200d👍🏽"
     assert sanitize_transcript_v2("gh\x00p_\u202e" + "a1" * 18) == "[REDACTED:github]"
 
@@ -364,6 +399,89 @@ def test_a_line_stays_a_line() -> None:
     assert sanitize_line("password:\nhunt" + "er22") == "password: [REDACTED:assignment]"
     secret = "gh" + "p_" + some(36)
     assert sanitize_line(f"x {secret[:25]}\n  {secret[25:]} y") == "x [REDACTED:github] y"
+
+
+# ── what a terminal, a file or a keyboard adds ──
+
+HIDDEN = (
+    "\u00ad\u034f\u115f\u1160\u180e\u200b\u200c\u200d\u2060\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0041\U000e0100\U000e01ef"
+)
+DRESSED: dict[str, Callable[[str], str]] = {
+    "coloured": lambda text: f"\x1b[1;36m{text}\x1b[0m",
+    "coloured within": lambda text: text[:-8] + "\x1b[4m" + text[-8:] + "\x1b[24m\x1b[K",
+    "a link of a terminal": lambda text: f"\x1b]8;;https://x.example/\x1b\\{text}\x1b]8;;\x07",
+    "coloured, as JSON holds it": lambda text: f"\\u001b[36m{text}\\u001b[0m",
+    "coloured, as a shell holds it": lambda text: f"\\x1b[36m{text}\\x1b[0m \\033[1m{text}\\033[0m \\e[1m{text}\\e[m",
+    "coloured, as `cat -v` shows it": lambda text: f"^[[36m{text}^[[0m",
+    "coloured, JSON in JSON": lambda text: json.dumps(json.dumps({"out": f"\x1b[36m{text}\x1b[0m"})),
+    "C1": lambda text: f"\x9b36m{text}\x9b0m",
+    **{f"U+{ord(c):04X} inside": lambda text, c=c: f"{text[:-9]}{c}{text[-9:]}" for c in HIDDEN},
+    "no-break space inside": lambda text: f"{text[:-9]}\u00a0{text[-9:]}",
+    "no-break space": lambda text: text.replace(" ", "\u00a0"),
+    "full width": lambda text: text.translate({ord(c): ord(c) + 0xFEE0 for c in ":="}),
+    "full width, all of it": lambda text: text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}),
+    "escaped twice": lambda text: json.dumps(json.dumps({"body": f"first\n{text}\nlast"})),
+    "wrapped at 80 columns": lambda text: wrapped(f"{'2026-03-29 the log of what was read: ':.<64} {text}", 80),
+    "numbered": lambda text: f"     7\t{text}\n     8\tPORT=1",
+    "numbered by an arrow": lambda text: f"   117→{text}\n   118→PORT=1",
+}
+
+
+def wrapped(text: str, width: int) -> str:
+    return "\n".join(text[at : at + width] for at in range(0, len(text), width))
+
+
+@pytest.mark.parametrize("dress", DRESSED, ids=DRESSED)
+def test_a_secret_is_found_in_every_dress(dress: str) -> None:
+    for text, secret in (
+        ("AK" + "IA6LZQURTXZCCZMF3H", ""),
+        ("DB_PASSWORD=x9Kq2Zp1LmRt5wX8", "x9Kq2Zp1LmRt5wX8"),
+        ("password: x9Kq2Zp1LmRt5wX8", "x9Kq2Zp1LmRt5wX8"),
+    ):
+        if dress == "no-break space" and " " not in text:
+            continue
+        clean = sanitize_transcript_v2(DRESSED[dress](text))
+        assert "[REDACTED:" in clean, (dress, text, clean)
+        left = unicodedata.normalize("NFKC", clean)
+        assert not any(piece in left for piece in ((secret or text)[:7], (secret or text)[-7:])), (dress, text, clean)
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        sanitize_transcript_v2,
+        sanitize_line,
+        flatten,
+        lambda text: sanitize_transcript_v2(words_of(text)),
+        display,
+        seen,
+        escaping._clean,
+        lambda text: _json(text).decode(),
+    ],
+)
+def test_whatever_shows_text_goes_by_one_list_of_what_nobody_sees(show: Callable[[str], str]) -> None:
+    shown = show("a" + "b".join(c for c in HIDDEN if c not in "\u200c\u200d\ufe0f") + "z")
+    assert not any(c in shown for c in HIDDEN)
+
+
+def test_control_sequences_go_whole() -> None:
+    assert sanitize_transcript_v2("\x1b[1;31mred\x1b[0m \x1b]0;title\x07on \x1b(Bit\x1b[?25l") == "red on it"
+    assert (
+        sanitize_transcript_v2("\x1b]8;;https://x.example\x1b\\name\x1b]8;;\x1b\\ \x1bP1;2|q\x1b\\ \x9b31mred")
+        == "name  red"
+    )
+    assert sanitize_transcript_v2("\x1b]never closed, so it stays") == "never closed, so it stays"
+    # The text of a program is no sequence.
+    assert sanitize_transcript_v2('RED = "\\x1b[31m"') == 'RED = "\\x1b[31m"'
+
+
+def test_what_nobody_sees_goes_and_what_joins_letters_stays() -> None:
+    for c in HIDDEN:
+        assert sanitize_transcript_v2(f"to{c}day") == "today"
+        assert flatten(f"to{c}day ⚠{c}") == "today ⚠"
+    family, persian = "👩\u200d👧", "می\u200cخواهم"
+    assert sanitize_transcript_v2(f"{family} {persian} ⚠\ufe0f") == f"{family} {persian} ⚠\ufe0f"
+    assert flatten(f"{family} {persian}") == f"{family} {persian}"
 
 
 FRAGMENTS = st.one_of(
@@ -434,6 +552,7 @@ FLOODS = [
         "kind: Secret\ndata:\n  a: b\n", "| password |\n|---|\n", "password: |\n  ", "<password>",
         "use a1b2c3 as token ", '\\"password\\": ', "mysql -p", "echo a | docker login --password-stdin ",
         "name: PASSWORD\n  value: ", "https://a1b2c3d4e5f6a7b8c9d0@", "password is ", "key = os.environ.get('a', ",
+        "-p ", " -b a=b", '"kty" ', "パスワードは", "pw:", "requirepass ",
         "a.b.c-d_e-f0", "\\u0041", "algolia = 0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f ",
     ),
 ]  # fmt: skip

@@ -342,7 +342,7 @@ def test_the_overview_shows_one_agent_and_none_of_another(vault: Vault) -> None:
     assert "3 sessions" in page and "step number 1 bounded" in page and "otherland" not in page
     assert 'href="/?agent=other"' in page
     other = someone.get("/?agent=other").text
-    assert "1 session," in other and "otherland" in other and "step number" not in other
+    assert "1 session of other," in other and "otherland" in other and "step number" not in other
     assert 'href="/page?agent=other"' in other
 
 
@@ -355,7 +355,10 @@ def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     assert [(one.message, command) for one, command in data["advice"]] == [
         ("no agent is running, so changes in the vault are not indexed", "signet-sync run")
     ]
-    assert not overview.show(asked(vault.root, "other")).data["held"].problems
+    other = overview.show(asked(vault.root, "other")).data["held"]
+    counts = vault.call("status", "--json").json["counts"]
+    assert data["held"].sessions + other.sessions == counts["sessions"] and not other.problems
+    assert data["held"].problems == counts["violations"] + counts["invalid"] + counts["tombstoned"]
 
 
 def test_links_of_memory_md_lead_to_our_pages_and_never_to_another_agents(vault: Vault) -> None:

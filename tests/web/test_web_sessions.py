@@ -29,7 +29,7 @@ from signet_sync.web.app import collected
 from signet_sync.web.links import Links, LinkTarget
 from signet_sync.web.markdown import Prose
 from signet_sync.web.request import ViewRequest, WebPage
-from signet_sync.web.views import session, sessions
+from signet_sync.web.views import overview, session, sessions
 
 RESUMED = "0195d7a2-6f00-7cc0-8a44-1d2e3f405162"
 LONG = "10000000-0000-4000-8000-000000000001"
@@ -151,6 +151,20 @@ class Seen(Elements):
 
 
 # ── the list ──
+
+
+@pytest.mark.usefixtures("auckland")
+def test_days_are_the_persons_days(vault: Vault) -> None:
+    """The newest session ended at noon UTC, when it was another day in Auckland."""
+    page = sessions.sessions(ask(vault))
+    assert [(day.day, day.sessions) for day in page.data["days"]][:2] == [("2026-03-29", 1), ("2026-03-28", 1)]
+    assert listed(vault, day="2026-03-29") == [RESUMED]
+    assert listed(vault, day="2026-03-28") == [numbered(1)["session_id"]]
+    bars = {bar.day: bar.sessions for bar in overview.show(ask(vault)).data["held"].days}
+    assert (bars["2026-03-28"], bars["2026-03-29"]) == (1, 1)
+    listed_there = vault.call("open").out
+    assert "  2026-03-29  " in listed_there.splitlines()[0] and "### 2026-03-28" in vault.page()
+    assert vault.call("search", "bound", "--since", "2026-03-30").out == ""
 
 
 def test_sessions_stand_day_by_day_the_newest_first(vault: Vault) -> None:
@@ -428,6 +442,11 @@ def test_blocks_are_those_of_commonmark_and_lines_keep_their_numbers() -> None:
         "ol", "ul", "pre", "blockquote", "ul", "hr", "table",
     ]  # fmt: skip
     assert '<p class="label">py</p>' in shown and "i &lt;b&gt;" in shown
+
+
+def test_an_escaped_sign_is_shown() -> None:
+    found = Prose(r"\*a\* \<b> \#c \=\=d\=\= \\e")
+    assert words_of(found).split() == ["*a*", "&lt;b&gt;", "#c", "==d==", "\\e"]
 
 
 @pytest.mark.parametrize("mark", ["> ", "- ", "1. "])

@@ -48,6 +48,8 @@ _BOOKKEEPING = frozenset(
     )
 )
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
+# Where a prompt comes from that no person typed. Windows for persons use the SDK as well, but not for a single prompt.
+_BY_PROGRAM, _BY_SDK = frozenset(("sdk-cli", "mcp", "claude-code-github-action")), frozenset(("sdk-ts", "sdk-py"))
 _SUBAGENT_TOOLS = ("Agent", "Task")
 _BLOCKS_WITHOUT_WORDS = frozenset(("thinking", "redacted_thinking", "web_search_tool_result", "web_fetch_tool_result"))
 _FILLERS = ("No response requested.", "(no content)")
@@ -97,6 +99,7 @@ class _ClaudeCodeReader:
         self.turns: list[_Turn] = []
         self.parents: dict[str, str] = {}
         self.prompts: set[str] = set()
+        self.entrypoints: set[str] = set()
         self.sessions: dict[str, None] = {}
         self.projects: dict[str, str] = {}
         self.agents: dict[str, str] = {}
@@ -205,6 +208,7 @@ class _ClaudeCodeReader:
         for entry in self._words(content, at):
             if entry.kind == "user" and not results and turn.uuid:
                 self.prompts.add(turn.uuid)
+                self.entrypoints.add(text_of(record.get("entrypoint")))
             yield entry
 
     def _summary(self, content: object, at: int) -> Iterator[TranscriptEntry]:
@@ -273,13 +277,13 @@ class _ClaudeCodeReader:
         aside = self.stem.startswith("agent-") or (bool(self.turns) and all(turn.aside for turn in self.turns))
         session = self._session()
         turns = [turn for turn in self.turns if aside or not turn.aside]
-        if session == self.stem:
-            turns = [turn for turn in turns if turn.session in ("", session)]
         if not aside:
             dead = self._dead(turns)
             turns = [turn for turn in turns if turn.uuid not in dead]
         entries = [self._linked(entry) for turn in turns for entry in turn.entries]
-        return conversation(
+        single = sum(turn.uuid in self.prompts for turn in turns) == 1
+        headless = self.entrypoints <= (_BY_PROGRAM | _BY_SDK if single else _BY_PROGRAM)
+        found = conversation(
             NAME,
             (self.agent_id or self.stem.removeprefix("agent-")) if aside else session,
             self.projects.get(session, ""),
@@ -289,9 +293,10 @@ class _ClaudeCodeReader:
             title=self._title(),
             parent=(session or UNNAMED) if aside else None,
         )
+        return replace(found, headless=bool(self.entrypoints) and headless)
 
     def _session(self) -> str:
-        """Returns the file's own session. Records of other sessions in it are the copied history of a fork."""
+        """Returns the file's own session; those of other records in it are the ones that it continues."""
         if UUID.fullmatch(self.stem) and (self.stem in self.sessions or not self.sessions):
             return self.stem
         spoken = (turn.session for turn in self.turns if turn.session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from signet_sync.capture.harnesses.compactions import compaction_text
@@ -34,6 +35,7 @@ from signet_sync.capture.harnesses.texts import (
     without_injected,
 )
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import SECOND
 
 NAME = "codex"
 
@@ -51,6 +53,8 @@ _ITEMS_LEFT_OUT = frozenset(
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call", "mcp_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 _SUBAGENT_TOOL = "spawn_agent"
+# A fork copies at once what it continues, and each record gets the time at which it was copied.
+FORK_US = 2 * SECOND
 
 # How texts begin that the harness writes in the user's name.
 _CONTEXT = (
@@ -87,15 +91,17 @@ class _CodexReader:
         self.tools: dict[str, str] = {}
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
-        self.session_id = self.title = self.project = ""
-        self.begins = NO_TIME
+        self.session_id = self.title = self.project = self.origin = ""
+        self.began = self.begins = NO_TIME
         self.parent: str | None = None
+        self.headless = False
 
     def take(self, record: Mapping[str, Any]) -> None:
         kind, at = text_of(record.get("type")), time_of(record.get("timestamp"))
         payload = mapping_of(record.get("payload"))
         if kind == "session_meta":
             self._header(payload)
+            self.began = at if self.began == NO_TIME else self.began
         elif kind == "response_item":
             self._item(payload, at)
         elif kind == "event_msg":
@@ -113,11 +119,15 @@ class _CodexReader:
             count_unknown(self.unknown, kind)
 
     def _header(self, meta: Mapping[str, Any]) -> None:
-        """Reads the first header only: a fork's file continues with the history of its original session."""
+        """Reads the first header: a fork's file continues with that of its original session, and the history of it."""
         if self.session_id:
+            original = text_of(meta.get("id")) or text_of(meta.get("session_id"))
+            self.origin = self.origin or (original if original != self.session_id else "")
             return
+        self.origin = text_of(meta.get("forked_from_id"))
         self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
         self.project = text_of(meta.get("cwd")) or self.project
+        self.headless = meta.get("source") in ("exec", "mcp")
         self.begins = time_of(meta.get("timestamp"))
         origin = mapping_of(meta.get("source"))
         if "subagent" in origin or meta.get("thread_source") == "subagent":
@@ -244,7 +254,7 @@ class _CodexReader:
     def conversation(self, source: JsonLines, file_name: str) -> Conversation:
         entries = [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
         named = _ROLLOUT.fullmatch(file_stem(file_name))
-        return conversation(
+        found = conversation(
             NAME,
             self.session_id or (named[1] if named else ""),
             self.project,
@@ -255,6 +265,8 @@ class _CodexReader:
             parent=self.parent,
             begins=self.begins,
         )
+        until = self.began + FORK_US if self.origin else NO_TIME
+        return replace(found, origin=self.origin, copied_until=until, headless=self.headless)
 
 
 def _texts(content: object) -> list[str]:

@@ -10,9 +10,9 @@ from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
-from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.sanitizer import has_controls, sanitize_transcript_v2
 from signet_sync.text.turn_heads import HEAD, tool_name
-from signet_sync.text.turn_words import CONTROLS, indented, words_of
+from signet_sync.text.turn_words import indented, words_of
 
 # How much of a tool's result is shown; of a longer result the beginning and the end.
 HEAD_LINES, TAIL_LINES = 10, 5
@@ -75,6 +75,13 @@ def since(entries: Sequence[TranscriptEntry], boundary: int | None, last_body: s
         if moment > limit or (moment >= body.opened and not body.shows(entry) and moment == limit):
             new.append(entry)
     return tuple(new)
+
+
+def behind(entries: Sequence[TranscriptEntry], text: str) -> tuple[TranscriptEntry, ...]:
+    """Returns the entries after the last one that a transcript shows; none without a text."""
+    body = _Body(text)
+    shown = [place for place, entry in enumerate(entries) if body.shows(entry)]
+    return tuple(entries[shown[-1] + 1 :]) if text and shown else ()
 
 
 # ── turns ──
@@ -143,7 +150,7 @@ def _excerpt(result: TranscriptEntry) -> str:
 
 def _shown_lines(result: TranscriptEntry) -> list[str]:
     text = result.text
-    if CONTROLS.search(text) or "`" in text:  # what the sanitizer will remove could hide a fence
+    if has_controls(text) or "`" in text:  # what the sanitizer will remove could hide a fence
         text = sanitize_transcript_v2(text)
     text = text.strip("\n")
     if not text.strip():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.own_calls import OwnCalls, runs_us
@@ -27,6 +27,8 @@ NAME = "openclaw"
 _PASSED = ("model_change", "thinking_level_change", "label", "custom", "custom_message")
 _PASSED_ROLES = ("system", "custom", "hookMessage")
 _SUMMARY_LENGTH = 600
+# How the prompts of scheduled jobs and heartbeats begin.
+_BY_CLOCK = ("[cron:", "Read HEARTBEAT.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     header = reading.header
     entries = [entry for record in _branch(reading) for entry in record.entries]
     named = UUID.search(file_stem(file_name))
-    return conversation(
+    prompts = [entry.text for entry in entries if entry.kind == "user"]
+    found = conversation(
         NAME,
         text_of(header.get("id")) or (named[0] if named else ""),
         text_of(header.get("cwd")),
@@ -62,6 +65,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
         title=reading.title,
         begins=time_of(header.get("timestamp")),
     )
+    return replace(found, headless=bool(prompts) and all(text.lstrip().startswith(_BY_CLOCK) for text in prompts))
 
 
 class _OpenClawReader:

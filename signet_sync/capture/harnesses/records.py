@@ -26,7 +26,8 @@ class TranscriptEntry:
     about a tool call, a tool's result (of a long one the beginning and the end), one line about an event, the summary
     of a compaction (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or
     sub-agent, or what triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the
-    tool failed. `omitted` is how many characters were left out of the middle of a result.
+    tool failed. `omitted` is how many characters were left out of the middle of a result. `recorded` is the record's
+    own time if that is not `at`.
     """
 
     kind: EntryKind
@@ -36,6 +37,12 @@ class TranscriptEntry:
     call: str = ""
     failed: bool = False
     omitted: int = 0
+    recorded: int | None = field(default=None, compare=False)
+
+    @property
+    def recorded_at(self) -> int:
+        """Returns the time that the record itself has, `NO_TIME` if it has none."""
+        return self.at if self.recorded is None else self.recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +51,11 @@ class Conversation:
 
     `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
     it is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
-    `times` are those of the entries as recorded, `begins` is the header's (`NO_TIME` if there is none). `unknown`
+    `begins` is the header's time (`NO_TIME` if there is none). `unknown`
     counts records whose type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that
     the last line is incomplete (the session may still be writing it). `remark` explains to a person why there are no
-    entries.
+    entries. `origin` is the session of which the file says that it is a fork, where the copied records have the time of
+    the fork: those up to `copied_until`. `headless` means that the file shows that a program asked, and no person.
     """
 
     harness: str
@@ -56,12 +64,14 @@ class Conversation:
     entries: tuple[TranscriptEntry, ...]
     title: str | None = None
     parent: str | None = None
-    times: tuple[int, ...] = ()
     begins: int = NO_TIME
     unknown: Mapping[str, int] = field(default_factory=dict)
     damaged: int = 0
     torn: bool = False
     remark: str = ""
+    origin: str = ""
+    copied_until: int = NO_TIME
+    headless: bool = False
 
     @property
     def turns(self) -> int:
@@ -88,7 +98,7 @@ def settled(entries: Iterable[TranscriptEntry], begins: int = NO_TIME) -> tuple[
     placed = []
     for entry in found:
         latest = max(latest, entry.at)
-        placed.append(entry if entry.at == latest else replace(entry, at=latest))
+        placed.append(entry if entry.at == latest else replace(entry, at=latest, recorded=entry.recorded_at))
     return tuple(placed)
 
 
@@ -112,7 +122,6 @@ def conversation(
         settled(entries, begins),
         title=title or None,
         parent=parent,
-        times=tuple(entry.at for entry in entries),
         begins=begins,
         unknown=unknown,
         damaged=source.damaged,
@@ -126,14 +135,14 @@ def redated(found: Conversation, latest: int, begins: int) -> Conversation:
 
     A record without a time has that of the one before; if none has any, all are of the time when the session `begins`.
     """
-    times = [at if at <= latest else NO_TIME for at in found.times]
-    unsettled = (replace(entry, at=at) for entry, at in zip(found.entries, times, strict=True))
-    return replace(found, times=tuple(times), entries=settled(unsettled, begins))
+    times = (entry.recorded_at if entry.recorded_at <= latest else NO_TIME for entry in found.entries)
+    unsettled = (replace(entry, at=at, recorded=at) for entry, at in zip(found.entries, times, strict=True))
+    return replace(found, entries=settled(unsettled, begins))
 
 
 def is_dated(found: Conversation) -> bool:
     """Returns whether any record has a time."""
-    return any(at != NO_TIME for at in found.times)
+    return any(entry.recorded_at != NO_TIME for entry in found.entries)
 
 
 def count_unknown(unknown: dict[str, int], kind: object) -> None:

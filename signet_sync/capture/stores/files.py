@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from signet_sync.capture.harnesses.jsonl import TOO_LONG
 from signet_sync.errors import HarnessError
 from signet_sync.formats.body import well_formed
+from signet_sync.formats.ids import MODEL_FOLDER
 from signet_sync.formats.paths import display
 from signet_sync.formats.snapshot import storable
 from signet_sync.storage.durable import READ
@@ -40,6 +41,11 @@ class TranscriptSource:
     session_id: str
     size: int
     mtime_ns: int
+
+    @property
+    def is_model_call(self) -> bool:
+        """Returns whether its folder, which some harnesses name after a session's, is that of our own model calls."""
+        return f"{MODEL_FOLDER}/" in self.path
 
     @property
     def place(self) -> str:
@@ -84,11 +90,11 @@ class TranscriptStore:
         found: list[TranscriptSource] = []
         left: list[tuple[str, str]] = []
         for root, folder, depth in roots:
-            for path, status in _walk(root, depth):
+            for path, seen in _walk(root, depth):
                 named = self.ending.search(path) if where else self.pattern.fullmatch(f"{folder}/{path}".lstrip("/"))
-                reason = status if isinstance(status, str) else _odd(path, status) or ("" if named else _OTHER)
-                if not reason and not isinstance(status, str):
-                    found.append(self._source(os.path.join(root, path), status))
+                reason = seen if isinstance(seen, str) else _odd(path, seen) or ("" if named else _OTHER)
+                if not reason and not isinstance(seen, str):
+                    found.append(self._source(os.path.join(root, path), seen))
                 elif named or self.depth:  # a folder of other things is not told
                     left.append((os.path.join(root, path), reason))
         return found, left

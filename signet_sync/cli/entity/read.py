@@ -13,11 +13,12 @@ import click
 
 from signet_sync.cli.entity.run import KIND
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind
 from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day, local_minute
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
         SectionView,
     )
 
-_entity = click.argument("ref", metavar="ID")
-_entity_or_all = click.argument("ref", metavar="[ID]", required=False)
+_entity = click.argument("ref", type=OfWorkspace(), metavar="ID")
+_entity_or_all = click.argument("ref", type=OfWorkspace(), metavar="[ID]", required=False)
 
 
 @click.command("list", cls=Command, short_help="List the entities of an agent.")
@@ -118,7 +119,7 @@ def _show_proposal(proposal: Proposal) -> None:
     would = "would become" if proposal.op == "set" else "would get the item"
     click.echo("\n" + click.style(f"proposed: {proposal.section} {would}", fg="yellow", bold=True))
     click.echo(_indented(proposal.text))
-    click.secho(f"  {proposal.at[:10]} · entity review approve {proposal.id}", dim=True)
+    click.secho(f"  {local_day(proposal.at)} · entity review approve {proposal.id}", dim=True)
 
 
 def _indented(text: str) -> str:
@@ -165,7 +166,7 @@ def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
     what = f"{event.entity_id or 'all'}  {describe_event(event)}" if with_id else describe_event(event)
     state = "" if logged.state == "committed" else click.style(f"  {logged.state}", fg="red")
     gone = click.style("  (its text was removed)", dim=True) if event.erased else ""
-    click.echo(f"{event.at[:10]} {event.at[11:16]}  {event.actor:<10}  {what}{state}{gone}")
+    click.echo(f"{local_minute(event.at)}  {event.actor:<10}  {what}{state}{gone}")
     for label, text in (("why", event.reason), ("cap", event.rationale)):
         if text:
             click.echo(f"    {label}: {text}")

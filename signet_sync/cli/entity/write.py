@@ -12,7 +12,7 @@ import click
 from signet_sync.cli.entity.run import ACTORS, KIND, EntityCall, answer_done, writing
 from signet_sync.cli.input import stdin_text
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
-from signet_sync.cli.parsing import Command
+from signet_sync.cli.parsing import Command, OfWorkspace
 from signet_sync.formats.entity_paths import Kind
 from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
@@ -27,7 +27,7 @@ def _text_of(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return stdin_text(_ENOUGH) if value == "-" else value
 
 
-_entity = click.argument("ref", metavar="ID")
+_entity = click.argument("ref", type=OfWorkspace(), metavar="ID")
 _section = click.argument("section")
 _text = click.option("--text", metavar="T", required=True, callback=_text_of, help="The text; - reads it from stdin.")
 _rationale = click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".')

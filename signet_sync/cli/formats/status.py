@@ -9,6 +9,7 @@ import click
 
 from signet_sync.admin.status import advice
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import local_day
 from signet_sync.text.phrases import counted, human
 
 _WELL = ("watching", "polling", "reconciling")
@@ -67,7 +68,7 @@ def _memory(agents: Collection[Mapping[str, Any]]) -> str:
     """Describes what all agents remember."""
     memories, promoted = (sum(agent[name] for agent in agents) for name in ("memories", "promotions"))
     dreams = [agent["last_dream"] for agent in agents if agent["last_dream"]]
-    last = max(dreams)[:10] if dreams else "never"
+    last = local_day(max(dreams)) if dreams else "never"
     return f"{counted(memories, 'memory', 'memories')} · {promoted} promoted · last dream {last}"
 
 
@@ -84,19 +85,21 @@ def _kept(document: Mapping[str, Any]) -> str:
 
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:
     counts = document["counts"]
-    found = _found_wrong(counts)
-    if found:
-        commands = {"violations": "signet-sync violations list", "invalid": "signet-sync check"}
-        shown = ", ".join(command for name, command in commands.items() if counts[name])
-        yield _line("problems", f"{found} → {shown}", fg="red")
+    total = sum(counts[name] for name in _PROBLEMS)
+    if total:
+        found = " · ".join(f"{counts[name]} {words}" for name, (words, _) in _PROBLEMS.items() if counts[name])
+        shown = ", ".join(dict.fromkeys(command for name, (_, command) in _PROBLEMS.items() if counts[name]))
+        yield _line("problems", f"{total}: {found} → {shown}", fg="red")
     if drifted := _drifted(document):
-        yield _line("" if found else "problems", f"{drifted} → signet-sync entity check", fg="red")
+        yield _line("" if total else "problems", f"{drifted} → signet-sync entity check", fg="red")
 
 
-def _found_wrong(counts: Mapping[str, int]) -> str:
-    if not (counts["violations"] or counts["invalid"]):
-        return ""
-    return f"{counted(counts['violations'], 'violation')} · {counts['invalid']} invalid"
+# What is counted, in words, and the command that shows it.
+_PROBLEMS = {
+    "violations": ("changed or missing", "signet-sync violations list"),
+    "invalid": ("invalid", "signet-sync check"),
+    "tombstoned": ("of removed sessions", "signet-sync check"),
+}
 
 
 def _drifted(document: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.body import body_sha256, normalize
 from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, Shape, shapes
 from signet_sync.formats.frontmatter import FrontmatterProblem, read, serialize, split
+from signet_sync.text.sentences import escape, unescape
 
 SIZE_LIMIT = 256 * 1024  # characters
 LINE_LIMIT = 10_000  # the Markdown parser needs a second for a list of this many items
@@ -160,7 +161,7 @@ def blank(
     wanted = shapes(kind, file) if sections is None else sections
     return EntityDocument(
         f"{serialize(fields)}\n",
-        f"# {name}\n\n",
+        f"# {escape(name)}\n\n",
         tuple(
             DocumentSection(shape.anchor, shape.heading, _opening(shape), "" if shape is wanted[-1] else "\n")
             for shape in wanted
@@ -232,7 +233,7 @@ def _title(tokens: Sequence[Token], headings: Sequence[_Heading], first: int) ->
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and not token.level and token.tag in ("h1", "h2"):
             if token.tag == "h1":
-                return tokens[at + 1].content.strip()
+                return unescape(tokens[at + 1].content.strip())
             break
     line = first + headings[0].start + 1 if headings else 0
     raise DocumentProblem(

@@ -12,6 +12,7 @@ from signet_sync.entities.documents.document import DocumentSection, EntityDocum
 from signet_sync.entities.documents.escaping import SafeText, blocks, fit_title
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, text_sha256
+from signet_sync.text.sentences import escape
 
 KEY_LENGTH = 8
 
@@ -107,7 +108,7 @@ def with_title(document: EntityDocument, title: str) -> EntityDocument:
         token.map for token in blocks(document.lead) if token.type == "heading_open" and not token.level and token.map
     )
     closing = _LINE_END.search(lines[end - 1])
-    lines[start:end] = [f"# {name}{closing[0] if closing else ''}"]
+    lines[start:end] = [f"# {escape(name)}{closing[0] if closing else ''}"]
     return but(document, lead="".join(lines), title=name)
 
 

@@ -12,8 +12,9 @@ from markdown_it.token import Token
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, well_formed
+from signet_sync.formats.invisible import CONTROLS, without_unseen
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
-from signet_sync.text.sentences import flatten
+from signet_sync.text.sentences import flatten, page_line
 
 # Text that has been through `fit` or `fit_item`, now or when its event was recorded.
 SafeText = NewType("SafeText", str)
@@ -22,8 +23,7 @@ TEXT_LIMIT = 20_000  # characters
 TITLE_LIMIT = 120
 _ROUNDS = 8
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
-_INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
+_CONTROL = re.compile(f"[{CONTROLS}]")
 _DEEP = re.compile(r"^( {0,3})#{1,2}(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
 # These start raw HTML that goes on beyond the next blank line.
@@ -78,7 +78,7 @@ def fit_item(text: str) -> SafeText:
     Raises `UsageError` (`text-empty`, `text-too-long`).
     """
     _limited(text)
-    flat = flatten(text)
+    flat = page_line(text)
     while (bare := _DEFINITION.sub(r"\1 :", flat[_block_end(flat) :].lstrip())) != flat:
         flat = bare
     if _SAYS.search(flat) is None:
@@ -117,7 +117,7 @@ def _empty() -> UsageError:
 def _clean(text: str) -> str:
     """Normalises a text and removes control and invisible characters, and blank lines and indentation at its start."""
     text = normalize(well_formed(text))
-    return normalize(_INVISIBLE.sub("", _CONTROL.sub(" ", text))).lstrip(" \t\n")
+    return normalize(without_unseen(_CONTROL.sub(" ", text))).lstrip(" \t\n")
 
 
 def _headings_lowered(text: str) -> str:
@@ -152,7 +152,7 @@ def _html_shown(text: str) -> str:
     for token in blocks(text):
         if token.type == "html_block" and token.map is not None:
             first = token.map[0]
-            lines[first] = _RAW.sub("‹", lines[first])
+            lines[first] = _RAW.sub(r"\<", lines[first])
     return "\n".join(lines)
 
 

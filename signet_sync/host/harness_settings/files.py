@@ -83,13 +83,13 @@ def apply(edit: Edit) -> None:
         unlink(backup)  # a copy of what is there is of no use
 
 
-def remove_empty_folders(path: str, harness_folder: str) -> None:
-    """Removes the folder of a removed file, and its parents up to the harness's own, as long as they are empty."""
-    where = os.path.dirname(path)
-    with suppress(OSError):
-        while where == harness_folder or where.startswith(harness_folder.rstrip("/") + "/"):
-            os.rmdir(where)
-            where = os.path.dirname(where)
+def missing_folders(path: str) -> list[str]:
+    """Returns the folders that writing a file makes."""
+    found, where = [], os.path.dirname(os.path.realpath(path))
+    while not os.path.lexists(where):
+        found.append(where)
+        where = os.path.dirname(where)
+    return found
 
 
 def _fill(path: str, data: bytes, like: str) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
 from signet_sync.formats.paths import log_pages
-from signet_sync.formats.session_log_rows import MonthView
+from signet_sync.formats.session_log_rows import MonthView, WindowRow
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.storage.database.connection import Database
@@ -94,19 +94,28 @@ def count_in_window(database: Database, agent_id: str, first_us: int, last_us: i
     return count
 
 
-def window_rows(
-    database: Database, agent_id: str, first_us: int, last_us: int, limit: int
-) -> list[tuple[tuple[str, str], str, int, str]]:
-    """Returns (token, session id), line, tokens and day of the window's sessions, newest first, ties by token."""
+def window_rows(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[WindowRow]:
+    """Returns the lines of the window's sessions, newest first, ties by token; without the headless ones."""
     return [
-        ((token, session_id), line, tokens, day)
+        WindowRow((token, session_id), line, tokens, day)
         for token, session_id, line, tokens, day in database.execute(
             "select session_token, session_id, line, tokens, day from ledger_rows"
-            " where agent_id = ? and membership_us between ? and ?"
+            " where agent_id = ? and membership_us between ? and ? and line <> ''"
             " order by membership_us desc, session_token, session_id limit ?",
             (agent_id, first_us, last_us, limit),
         )
     ]
+
+
+def headless_projects(database: Database, agent_id: str, first_us: int, last_us: int) -> dict[str, list[str | None]]:
+    """Returns the projects of the window's headless sessions by day, one for each session."""
+    found: dict[str, list[str | None]] = {}
+    for day, project in database.execute(
+        "select day, project from ledger_rows where agent_id = ? and membership_us between ? and ? and line = ''",
+        (agent_id, first_us, last_us),
+    ):
+        found.setdefault(day, []).append(project)
+    return found
 
 
 def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
@@ -168,16 +177,20 @@ def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
     )
 
 
-def day_lines(database: Database, agent_id: str, day: str) -> list[str]:
-    """Returns the lines of one day, newest first, ties by token."""
-    return [
-        row[0]
-        for row in database.execute(
-            "select line from ledger_rows where agent_id = ? and day = ?"
-            " order by membership_us desc, session_token, session_id",
-            (agent_id, day),
-        )
-    ]
+def day_lines(database: Database, agent_id: str, day: str) -> tuple[list[str], list[tuple[str | None, str]]]:
+    """Returns the lines of one day, newest first, ties by token; and project and path of its headless sessions."""
+    lines: list[str] = []
+    headless: list[tuple[str | None, str]] = []
+    for line, project, path in database.execute(
+        "select line, project, path from ledger_rows where agent_id = ? and day = ?"
+        " order by membership_us desc, session_token, session_id",
+        (agent_id, day),
+    ):
+        if line:
+            lines.append(line)
+        else:
+            headless.append((project, path))
+    return lines, headless
 
 
 def acquire_lease(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.formats.filename import carried_token
+from signet_sync.formats.timestamps import parse_moment
 from signet_sync.recall.snippets import snippet
 from signet_sync.recall.store.search import match_expression
-from signet_sync.storage.database.batches import of_ids
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.bodies import text_of
-from signet_sync.text.sentences import flatten_cell
+from signet_sync.text.sentences import page_cell
 
 NONE = "-"  # as a project: sessions that have none
 _READ = 200_000  # characters of one artifact that are searched for a snippet
@@ -160,7 +160,7 @@ def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterato
             " (select rowid from memory_artifacts_fts where memory_artifacts_fts match :expression)"
         )
     if len(words) >= _NAMED:
-        bound |= {"name": words, "line": f" | session={flatten_cell(words)}"}
+        bound |= {"name": words, "line": f" | session={page_cell(words)}"}
         yield (
             "select session_token, session_id from ledger_rows where agent_id = :agent and (session_token = :name"
             " or path = :name or substr(session_id, 1, length(:name)) = :name or instr(line, :line) > 0)"
@@ -265,6 +265,8 @@ def harnesses(database: Database, agent_id: str) -> list[str]:
     ]
 
 
-def on_days(database: Database, agent_id: str, days: Sequence[str]) -> dict[str, int]:
-    """Returns how many sessions some days have."""
-    return dict(of_ids(database, "day, sessions", "ledger_days", agent_id, "day", days))
+def on_days(database: Database, agent_id: str, days: Iterable[str]) -> dict[str, int]:
+    """Returns how many sessions some days of the person have."""
+    within = "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?"
+    spans = ((day, parse_moment(day), parse_moment(day, ends=True)) for day in days)
+    return {day: database.value(within, (agent_id, first, last)) for day, first, last in spans}

@@ -249,6 +249,16 @@ def _known(database: Database, agent_id: str, session_key: str, session_id: str,
 # ── questions ──
 
 
+def said_at(database: Database, agent_id: str, at: str, but: str) -> list[LiveTurn]:
+    """Returns the turns of one moment of an agent's running sessions other than one, named by its id."""
+    rows = database.execute(
+        "select turn, role, content, at from session_transcripts where agent_id = ? and at = ?"
+        " and coalesce(nullif(session_id, ''), session_key) <> ?",
+        (agent_id, at, but),
+    )
+    return [LiveTurn(*row) for row in rows]
+
+
 def transcript(database: Database, agent_id: str, session_key: str, session_id: str = "") -> list[LiveTurn]:
     """Returns the buffered turns of a session, in order."""
     return [

@@ -83,7 +83,8 @@ DERIVED: tuple[Table, ...] = (
         key=("source_path", "field"),
     ),
     derived(
-        "one finished line for each session; a page reads the newest that it needs",
+        "one finished line for each session; a page reads the newest that it needs. The line is empty where no person "
+        "spoke: pages have one line for all of these on a day",
         """create table ledger_rows(
         agent_id text not null, session_token text not null, session_id text not null, membership_us integer not null,
         day text not null, line text not null, tokens integer not null, project text, sentence text not null,

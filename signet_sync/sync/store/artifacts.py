@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from signet_sync.formats.session_log_rows import LedgerRow, Part
 from signet_sync.formats.snapshot import Signature
+from signet_sync.formats.timestamps import iso
 from signet_sync.storage.database.batches import LISTED, Session, listed, of_sessions, of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.table import placeholders
@@ -358,6 +359,27 @@ def transcripts(database: Database, agent_id: str, token: str, session_id: str |
             (agent_id, token, session_id) if one else (agent_id, token),
         )
     )
+
+
+def transcripts_at(database: Database, agent_id: str, at_us: int, but: str) -> dict[str, str]:
+    """Returns by path the texts of transcripts that cover an instant, of an agent's sessions other than one."""
+    rows = database.execute(
+        f"select source_path, {text_of()} from memory_artifacts where agent_id = ?1"
+        " and membership_us >= ?2 / 1000 * 1000 and source_kind = 'transcript' and session_id <> ?3"
+        " and coalesce(started_at, captured_at) <= ?4",
+        (agent_id, at_us, but, iso(at_us)),
+    )
+    return dict(rows)
+
+
+def compactions_at(database: Database, agent_id: str, at_us: int, but: str) -> list[str]:
+    """Returns the texts of an agent's compactions of one millisecond, of sessions other than one."""
+    rows = database.execute(
+        f"select {text_of()} from memory_artifacts where agent_id = ? and membership_us = ?"
+        " and source_kind = 'compaction' and session_id <> ?",
+        (agent_id, at_us // 1000 * 1000, but),
+    )
+    return [text for (text,) in rows]
 
 
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:

@@ -67,6 +67,15 @@ def problems(database: Database) -> list[Problem]:
     ]
 
 
+def open_problems(database: Database) -> dict[str, str]:
+    """Returns verdict and code of each file that concerns us and is not simply indexed, by path.
+
+    A message may quote the file, which nobody removes from a log.
+    """
+    wanted = [one for one in problems(database) if one.code not in ("foreign-name", "temporary")]
+    return {one.path: f"{one.verdict}, {one.code}" for one in wanted}
+
+
 class ProblemGroup(NamedTuple):
     """Files with one problem: how many, the first path, and the message if all share it, else empty.
 

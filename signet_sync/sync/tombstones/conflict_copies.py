@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from signet_sync.errors import WorkspaceError
-from signet_sync.formats.filename import has_conflict_mark, tombstone_name
+from signet_sync.formats.filename import is_copy_mark, tombstone_name
 from signet_sync.formats.paths import AGENT, TOMBSTONES
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
 from signet_sync.storage import files
@@ -20,7 +20,7 @@ from signet_sync.sync.workspace import Workspace
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
 
-_COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})(?=[^\w]).*\.md", re.ASCII)
+_COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})([\W_].*)\.md", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
     gone: set[str] = set()
     for path in sorted(paths):
         match = _COPY.fullmatch(path)
-        if match is None or not has_conflict_mark(path[:-3]) or tombstone_name(f"{match[1]}.md") is None:
+        if match is None or not is_copy_mark(match[2]) or tombstone_name(f"{match[1]}.md") is None:
             continue
         found = files.read(workspace.vault, path, TOMBSTONE_LIMIT)
         tombstone = planner.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]

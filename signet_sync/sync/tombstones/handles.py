@@ -1,10 +1,13 @@
-"""Remembers hashes of handles that only removed sessions had, so that lines of former pages are recognised later."""
+"""Remembers hashes of what only removed sessions had, handles and prompts, so that it is recognised when it comes back.
+
+Lines of former pages have the handles, copies of the sessions the prompts.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from signet_sync.formats.handle import SHORT_LENGTH
 from signet_sync.formats.lazy_pattern import late
@@ -19,11 +22,21 @@ _OF_A_PAGE = late(rb"^[ \t]*+- .*\^([a-z]-[a-z2-7]{6,12})[ \t\r]*+$", re.MULTILI
 
 def remember(database: Database, agent_id: str, token: str, ids: Iterable[str]) -> None:
     """Keeps hashes of the short forms of ids that go with a removal. In the caller's transaction."""
-    marks = {forgotten_mark(agent_id, one[:SHORT_LENGTH]) for one in ids}
+    remember_marks(database, agent_id, token, {forgotten_mark(agent_id, one[:SHORT_LENGTH]) for one in ids})
+
+
+def remember_marks(database: Database, agent_id: str, token: str, marks: Iterable[str]) -> None:
+    """Keeps hashes of what else goes with a removal and may come back elsewhere. In the caller's transaction."""
     database.executemany(
         "insert or ignore into removed_handles(agent_id, mark, session_token) values(?, ?, ?)",
         [(agent_id, mark, token) for mark in sorted(marks)],
     )
+
+
+def are_removed(database: Database, agent_id: str, marks: Collection[str]) -> bool:
+    """Returns whether any of these hashes was kept of a removal that stands."""
+    sql = "select exists(select 1 from removed_handles where agent_id = ? and mark in (select value from json_each(?)))"
+    return bool(database.value(sql, (agent_id, json.dumps(sorted(marks)))))
 
 
 def drop(database: Database, agent_id: str, token: str) -> None:

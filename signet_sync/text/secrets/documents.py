@@ -13,6 +13,9 @@ from signet_sync.text.secrets.values import Proof, Where, cannot_be_word, fits, 
 
 _KIND = late(r"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
 _LONGEST = 20_000
+# The private parts of a JSON Web Key.
+_JWK = late(r"(?<=[\"'])kty(?=[\"'])")
+_JWK_PARTS = late(r"[\"'](?:d|k|p|q|dp|dq|qi)[\"'][ ]?:[ ]?[\"'](?P<secret>[\w-]{16,2000})[\"']")
 _DATA = late(
     r"(?m)^(?P<indent>[+>|]?[ \t]*)(?:data|stringData):[ \t]*\n(?P<lines>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z))+)"
 )
@@ -33,6 +36,14 @@ _MOST_ROWS = 2000
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the secrets that the structure of the text reveals."""
     yield from _kubernetes(searched)
+    done = 0
+    for kind in searched.matches(_JWK, ('"kty', "'kty")):
+        if kind.start() < done:
+            continue
+        start = max(searched.text.rfind("{", max(0, kind.start() - 4000), kind.start()), 0)
+        end = searched.text.find("}", kind.end(), kind.end() + 4000)
+        done = end if end >= 0 else kind.end() + 4000
+        yield from _given(searched.text, _JWK_PARTS, start, done)
     text, read = searched.text, (0, 0)
     for name in sorted(words(searched).names):
         # The rows of a table are read with its header.
@@ -65,7 +76,7 @@ def _kubernetes(searched: SearchedText) -> Iterator[SecretSpan]:
 def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[SecretSpan]:
     for match in pattern.finditer(text, start, end):
         secret = match["secret"]
-        if len(secret) > 3 and "[REDACTED:" not in secret and not is_placeholder(secret):
+        if len(secret) > 3 and "[REDACTED:" not in secret and (pattern is _JWK_PARTS or not is_placeholder(secret)):
             yield SecretSpan(*match.span("secret"), "kubernetes")
 
 

@@ -1,12 +1,14 @@
-"""Finds secrets in encoded text: base64 and percent-encoding hide the marks that the other rules search for."""
+"""Finds secrets in encoded text: base64, percent-encoding, escapes and colours hide the marks of the other rules."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
+from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
+from signet_sync.text.secrets.searched_text import SEQUENCES, WIDE, SearchedText, SecretSpan
 from signet_sync.text.secrets.values import decoded
 
 Extent = Callable[[str], tuple[int, int] | None]
@@ -99,65 +101,127 @@ def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
     return start, end
 
 
-# ── text within strings ──
+# ── text within strings, under what a terminal and a keyboard add ──
 
-_ESCAPE_MARK = late(r"\\(?:[\"n]|u[0-9a-f]{4})")
-_ESCAPE = late(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})")
+# In lower case: what leads to a line that has anything beneath.
+_LED_TO = late(r"\\(?:[\"n]|u[0-9a-f]{4}|x1b|0?33\[|e\[)|\^\[[\[\]]")
+_NOT_SEEN = rf"[{UNSEEN}{JOINERS}{SELECTORS}]|(?<=[0-9A-Za-z])\xa0(?=[0-9A-Za-z])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_HIDDEN = late(f"{SEQUENCES}|{_NOT_SEEN}")
+_UNUSUAL = late(rf"[{UNSEEN}{JOINERS}{SELECTORS}{WIDE}]")
+_ESCAPED = late(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})|(?:\\(?:x1[bB]|0?33|e)|\^\[)(?=[\[\]])")
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
+# A line as wide as a terminal goes on in the next one.
+_WRAPPED = late(r"(?m)^[^\n]{79}[^\s](?:[^\n]{19}[^\s]){0,2}(?P<end>\n)(?=[^\s])")
+
+
+def may_hide(text: str) -> bool:
+    """Returns whether a short text is written in a way that hides a secret's name or run."""
+    return (not text.isascii() and _UNUSUAL.search(text) is not None) or (
+        len(text) > 80 and _WRAPPED.search(text) is not None
+    )
 
 
 def find_escaped(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
-    r"""Yields secrets in lines with strings that contain text of their own, such as JSON in JSON: `\n`, `\"`, `\u0041`.
+    r"""Yields secrets in lines with escapes, such as JSON in JSON: `\n`, `\"`, `\u0041`, a colour that is spelt out.
 
     Each level removed halves the number of backslashes, so that nested levels end soon.
     """
-    low, end = searched.low, 0
-    pieces: list[str] = []
-    # Where each piece begins in the text without escapes, where in the text, and its length there.
-    inner, outer, widths, at, shorter = [0], [0], [0], 0, False
-    for mark in searched.matches(_ESCAPE_MARK, ("\\",)):
-        if mark.start() < end:
-            continue
-        start = low.rfind("\n", end, mark.start()) + 1 or end
-        end = low.find("\n", mark.start())
-        end = len(low) if end < 0 else end
-        for piece, place in _pieces(searched.text, start, end):
-            inner.append(at)
-            outer.append(place)
-            widths.append(len(piece))
-            plain = _plain(piece)
-            pieces.append(plain)
-            at += len(plain)
-            shorter = shorter or plain is not piece
-        pieces.append(_BETWEEN)
-        at += len(_BETWEEN)
-    if not shorter:
-        return
-    for found in spans("".join(pieces)):
-        first, last = bisect_right(inner, found.start) - 1, bisect_right(inner, found.end - 1) - 1
-        begin = outer[first] + min(found.start - inner[first], widths[first])
-        stop = outer[last] + (
-            widths[last]
-            if last + 1 < len(inner) and inner[last + 1] - inner[last] == 1 and widths[last] > 1
-            else min(found.end - inner[last], widths[last])
-        )
-        if begin < stop:
-            yield SecretSpan(begin, stop, found.rule)
+    return _beneath(searched, searched.matches(_LED_TO, ("\\", "^[")), _ESCAPED, spans)
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
-    """Yields the escapes of a line and the text between them, with their positions."""
-    for escape in _ESCAPE.finditer(text, start, end):
-        if escape.start() > start:
-            yield text[start : escape.start()], start
-        yield escape[0], escape.start()
-        start = escape.end()
-    if start < end:
-        yield text[start:end], start
+def find_hidden(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
+    """Yields secrets in lines with colours, other control characters, and what nobody sees."""
+    return _beneath(searched, _HIDDEN.finditer(searched.given), _HIDDEN, spans)
+
+
+def _beneath(
+    searched: SearchedText,
+    marks: Iterator[re.Match[str]],
+    hiding: re.Pattern[str],
+    spans: Callable[[str], Iterator[SecretSpan]],
+) -> Iterator[SecretSpan]:
+    text, view, end = searched.given, _View(searched.given), 0
+    for mark in marks:
+        if mark.start() >= end:
+            start = text.rfind("\n", end, mark.start()) + 1 or end
+            end = text.find("\n", mark.start())
+            end = len(text) if end < 0 else end
+            view.add(start, end, hiding)
+    return view.found(spans)
+
+
+def find_wrapped(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
+    """Yields secrets that the end of a line cuts because the line was as wide as a terminal."""
+    view, text = _View(searched.given), searched.given
+    start = end = 0
+    for line in _WRAPPED.finditer(text):
+        if line.start() != end + 1 or not end:
+            view.add(start, end, _LINE_END)
+            start = line.start()
+        end = text.find("\n", line.end())
+        end = len(text) if end < 0 else end
+    view.add(start, end, _LINE_END)
+    for found in view.found(spans):
+        first, _, rest = text[found.start : found.end].partition("\n")
+        # After a whole secret at the end of a line that happens to be as wide, a word begins.
+        if rest and not (rest.islower() and rest.isalpha() and len(first) > len(rest)):
+            yield found
+
+
+_LINE_END = late(r"\n")
+
+
+class _View:
+    """Pieces of a text without what hides it: where each begins beneath and in the text, and its length there."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pieces: list[str] = []
+        self.inner, self.outer, self.widths = [0], [0], [0]
+        self.at, self.shorter = 0, False
+
+    def add(self, start: int, end: int, hiding: re.Pattern[str]) -> None:
+        """Adds a stretch of the text, apart from the one before."""
+        if start >= end:
+            return
+        at = start
+        for found in hiding.finditer(self.text, start, end):
+            if found.start() > at:
+                self._piece(at, self.text[at : found.start()], found.start() - at)
+            self._piece(found.start(), _plain(found[0]), len(found[0]))
+            self.shorter, at = True, found.end()
+        if at < end:
+            self._piece(at, self.text[at:end], end - at)
+        self.pieces.append(_BETWEEN)
+        self.at += len(_BETWEEN)
+
+    def _piece(self, place: int, plain: str, width: int) -> None:
+        self.inner.append(self.at)
+        self.outer.append(place)
+        self.widths.append(width)
+        self.pieces.append(plain)
+        self.at += len(plain)
+
+    def found(self, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
+        """Yields what is found beneath, at its position in the text."""
+        inner, outer, widths = self.inner, self.outer, self.widths
+        for found in spans("".join(self.pieces)) if self.shorter else ():
+            first, last = bisect_right(inner, found.start) - 1, bisect_right(inner, found.end - 1) - 1
+            begin = outer[first] + min(found.start - inner[first], widths[first])
+            stop = outer[last] + (
+                widths[last]
+                if last + 1 < len(inner) and inner[last + 1] - inner[last] == 1 and widths[last] > 1
+                else min(found.end - inner[last], widths[last])
+            )
+            if begin < stop:
+                yield SecretSpan(begin, stop, found.rule)
 
 
 def _plain(piece: str) -> str:
-    if piece[0] != "\\" or not _ESCAPE.fullmatch(piece):
-        return piece
-    return chr(int(piece[2:], 16)) if len(piece) == 6 else _UNESCAPED.get(piece[1], piece[1])
+    """Returns what an escape stands for; nothing for what is only obeyed or not seen."""
+    if piece[0] == "\\":
+        if len(piece) == 6 and piece[1] == "u":
+            return chr(int(piece[2:], 16))
+        return "\x1b" if len(piece) > 2 or piece == "\\e" else _UNESCAPED.get(piece[1], piece[1])
+    return "\x1b" if piece == "^[" else ""

@@ -15,21 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from signet_sync.text.secrets import documents, encoded, marked, named, providers
+from signet_sync.text.secrets import documents, encoded, marked, named, names, providers
 from signet_sync.text.secrets.names import words
 from signet_sync.text.secrets.searched_text import SHORT, SearchedText, SecretSpan, has_run
+from signet_sync.text.secrets.values import cannot_be_word
 
 Step = Callable[[SearchedText], Iterator[SecretSpan]]
-
-# The rules that are not lines of the table.
-BY_HAND = frozenset(
-    """
-    private-block private-block-base64 jwt jwt-base64 aws-pair azure-ad azure-marked azure-sas telegram ably ghost
-    salesforce discord slack-hook discord-hook teams-hook zapier-hook google-chat-hook authorization cookie
-    mailchimp new-relic maxmind rapidapi curl-user url-login option statement pgpass netrc login masked assignment
-    kubernetes percent-encoded base64
-    """.split()
-)
 
 
 def redact(text: str) -> tuple[str, dict[str, int]]:
@@ -49,7 +40,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
                 continue
             found = list(step(searched))
             if found:
-                text = _replaced(text, _apart(found), counts)
+                text = _again(_replaced(text, kept := _apart(found), counts), kept, text, counts)
                 searched = SearchedText(text)
                 changed = True
         if not changed:
@@ -60,14 +51,17 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 _LEADS = (
     "pass", "token", "key", "secret", "auth", " -", "%", "\\", "cred", "pw", "login", "cookie", "-----", "-u", "kind",
     "bearer ", "config ", "daten", "fied ", "kennwort", "contrase", "securestring", "~", "sig=", "connection(",
+    "334 ", "signature=", "kty", "cat ", "op read", "base64 -", "printenv", "recovery", "mnemonic", "openssl rand", "backup", "seed ",
 )  # fmt: skip
 
 
 def _is_plain(text: str) -> bool:
-    """Returns whether nothing that leads to a secret is in a text."""
+    """Returns whether nothing that leads to a secret is in a text, and nothing that could hide one."""
+    if encoded.may_hide(text):
+        return False
     raw = text.encode("latin-1", "replace")
     low = raw.lower().decode("latin-1")
-    if any(map(low.__contains__, _LEADS)):
+    if any(map(low.__contains__, _LEADS)) or names.has_label(text, low):
         return False
     if ":" in low and ("://" in low or "432:" in low or "*:" in low or "mask::" in low or "#vso" in low):
         return False
@@ -104,6 +98,14 @@ def _escaped(searched: SearchedText) -> Iterator[SecretSpan]:
     return encoded.find_escaped(searched, _all)
 
 
+def _hidden(searched: SearchedText) -> Iterator[SecretSpan]:
+    return encoded.find_hidden(searched, _all)
+
+
+def _wrapped(searched: SearchedText) -> Iterator[SecretSpan]:
+    return encoded.find_wrapped(searched, _all)
+
+
 def _all(text: str) -> Iterator[SecretSpan]:
     searched = SearchedText(text)
     return (found for step in _STEPS for found in step(searched))
@@ -113,19 +115,39 @@ def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
     return encoded.find_percent(searched, _without_percent)
 
 
-# In this order: first what is known by its whole form, then what is known by a name, at last what is encoded; each with
-# the condition without which it finds nothing.
+# In this order: first what something cuts in two, then what is known by its whole form, what is known by a name, at last
+# what is encoded; each with the condition without which it finds nothing.
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
+    (_hidden, lambda searched: searched.may_hide),
+    (_wrapped, lambda searched: len(searched.text) > 80),
     (marked.find_blocks, lambda searched: "-----begin" in searched.low),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
-    (documents.find, lambda searched: words(searched).names or "kind" in searched.low),
-    (_escaped, lambda searched: "\\" in searched.low),
+    (documents.find, lambda searched: words(searched).names or "kind" in searched.low or "kty" in searched.low),
+    (_escaped, lambda searched: "\\" in searched.low or "^[" in searched.low),
     (_percent, lambda searched: "%" in searched.low),
     (_base64, lambda searched: searched.has_encoded_run(40)),
 )
 _STEPS = tuple(step for step, _ in _NEEDS)
+
+
+# More different values than this are not looked for again.
+_MOST_AGAIN = 64
+
+
+def _again(text: str, found: list[SecretSpan], before: str, counts: dict[str, int]) -> str:
+    """Replaces what was found where it stands again without a name."""
+    known: dict[str, str] = {}
+    for start, end, rule in found[:_MOST_AGAIN]:
+        if 8 <= end - start <= 4096 and cannot_be_word(before[start:end]):
+            known.setdefault(before[start:end], rule)
+    for value, rule in known.items():
+        count = text.count(value)
+        if count:
+            counts[rule] = counts.get(rule, 0) + count
+            text = text.replace(value, f"[REDACTED:{rule}]")
+    return text
 
 
 def _apart(found: list[SecretSpan]) -> list[SecretSpan]:

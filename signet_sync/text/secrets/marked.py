@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.labels import listed, raw_table
 from signet_sync.text.secrets.names import words
-from signet_sync.text.secrets.providers import BREAK, ESCAPED
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import (
     Proof,
@@ -20,10 +22,12 @@ from signet_sync.text.secrets.values import (
     decoded,
     fits,
     is_compound,
+    is_mixed,
     is_password,
     is_phrase,
     is_placeholder,
     is_token,
+    is_vocabulary,
 )
 
 Span = tuple[int, int]
@@ -31,18 +35,26 @@ Check = Callable[[re.Match[str]], Span | None]
 
 
 class SecretRule(NamedTuple):
-    """A rule of this module: what its pattern matches at a position is a secret if the check confirms it."""
+    """A line of `marks.txt`: what its pattern matches at a position is a secret if the check confirms it."""
 
     name: str
     pattern: re.Pattern[str]
     check: Check
 
 
+@cache
+def _rules() -> dict[str, list[SecretRule]]:
+    """Returns the rules of each mark."""
+    found: dict[str, list[SecretRule]] = {}
+    for line in raw_table("marks.txt").decode("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            mark, name, check, pattern = line.split(None, 3)
+            found.setdefault(mark, []).append(SecretRule(name, late(pattern), globals()[f"_{check}"]))
+    return found
+
+
 # ── key blocks ──
 
-# The fences of a private key, and what may be between its lines.
-_FENCE = r"[ +A-Z0-9%]{0,40}PRIVATE(?:[ +]|%20)KEY(?:(?:[ +]|%20)BLOCK)?-----"
-_JOINT = r"(?:[\s\"'+>,|]|\\{1,4}[rn\\])*"
 _LONG_RUN = late(r"[A-Za-z0-9+/=]{20}")
 
 
@@ -51,27 +63,8 @@ def _key_block(match: re.Match[str]) -> Span | None:
     return match.span() if match["cut"] or _LONG_RUN.search(match["body"]) else None
 
 
-# In PEM, OpenSSH or PGP armour, whole: with CRLF, with escaped newlines, or cut off at its end.
-_BLOCK = SecretRule(
-    "private-block",
-    late(
-        rf"-----BEGIN{_FENCE}(?:(?P<body>[^-]*(?:-(?!----)[^-]*)*)-{{5,6}}END{_FENCE}"
-        rf"|(?P<cut>{_JOINT}[A-Za-z0-9+/=]{{20,}}(?:{_JOINT}[A-Za-z0-9+/=]{{16,}})*(?:{_JOINT}[A-Za-z0-9+/]{{4,}}={{1,2}})?))"
-    ),
-    _key_block,
-)
-
-# ── client secrets of Entra ID: their mark is inside, and dots separate them ──
-
-_AZURE_AD = late(
-    rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
-    rf"(?:(?=[~.A-Za-z0-9_-]{{16}})(?:[~.A-Za-z0-9_-]{BREAK}){{33}}[~.A-Za-z0-9_-]+|[~.A-Za-z0-9_-]{{31,}})"
-)
-
 # ── headers ──
 
-# What may be between a header's name, its `:` or `=`, and its value.
-_AROUND = r"[ \t\"'`\\*\]]"
 _SAMPLE_LOGINS = frozenset({b"", b"pass", b"password", b"secret", b"passwd"})
 
 
@@ -112,25 +105,6 @@ def _cookie(match: re.Match[str]) -> Span | None:
     return match.span("secret") if found else None
 
 
-_AUTHORIZATION = SecretRule(
-    "authorization",
-    late(
-        rf"(?i:authorization)[\"'`\\\]]{{0,8}}(?:{_AROUND}{{0,3}}[=:]|[ \t]{{0,4}},)[\[(]?{_AROUND}{{0,8}}"
-        r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9-]{2,19})[ \t:]+(?:(?:token|key|signature|credential|apikey)=[\"'\\]{0,3})?)?"
-        r"(?P<secret>[._~+/A-Za-z0-9_:-]{8,}={0,2})"
-    ),
-    _credential,
-)
-_BEARER = SecretRule("authorization", late(r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})"), _bearer)
-_COOKIE = SecretRule(
-    "cookie",
-    late(
-        rf"(?i:cookie)[\"'`\\\]]{{0,8}}{_AROUND}{{0,3}}:{_AROUND}{{0,8}}"
-        r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"
-    ),
-    _cookie,
-)
-
 # ── logins ──
 
 _SAMPLES = frozenset(
@@ -168,49 +142,22 @@ def _whole(match: re.Match[str]) -> Span | None:
     return match.span("secret")
 
 
-# Password in a URL, also of a database; with a slash in it; a token instead of a login; the path of a webhook.
-_URLS = (
-    SecretRule(
-        "url-login",
-        late(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"),
-        _login,
-    ),
-    SecretRule(
-        "url-login",
-        late(
-            r"://[^\s:/?#@\"'`<>\[\]]{1,128}:(?P<secret>[^\s@\"'`<>\[\]]{3,256})@(?=[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost|\w+:\d)"
-        ),
-        _slashed,
-    ),
-    SecretRule(
-        "url-login",
-        late(r"://(?P<secret>[A-Za-z0-9_.~%-]{16,256})(?::(?:x-oauth-basic|x|)?)?@(?=[\w\[])"),
-        _user_token,
-    ),
-    SecretRule(
-        "slack-hook",
-        late(r"://[\w-]{1,20}[.]slack[.]com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{16,})"),
-        _whole,
-    ),
-    SecretRule(
-        "discord-hook",
-        late(r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"),
-        _whole,
-    ),
-    SecretRule(
-        "teams-hook",
-        late(r"://[\w-]{1,40}\.(?:webhook\.)?office\.com/webhook(?:b2)?/(?P<secret>[0-9a-zA-Z@/-]{60,})"),
-        _whole,
-    ),
-    SecretRule("zapier-hook", late(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
-    SecretRule(
-        "google-chat-hook",
-        late(r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"),
-        _whole,
-    ),
-)
-_CLIENT_SECRET = SecretRule("azure-ad", _AZURE_AD, lambda match: match.span())
-_AZURE_SAS = SecretRule("azure-sas", late(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
+def _all(match: re.Match[str]) -> Span | None:
+    return match.span()
+
+
+def _smtp(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if decoded(match["secret"]).count(b"\0") == 2 else None
+
+
+def _jar(match: re.Match[str]) -> Span | None:
+    value = match["secret"]
+    fit = (
+        is_token(value, Where.GIVEN, words=True)
+        if _LOGINS.search(match["name"])
+        else is_token(value, Where.CODE, least=10)
+    )
+    return match.span("secret") if fit else None
 
 
 # ── options of programs, statements ──
@@ -231,16 +178,12 @@ def _literal(match: re.Match[str]) -> Span | None:
     return match.span("secret") if is_password(match["secret"], Where.QUOTED) else None
 
 
-_ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
 # `--password X`, `-storepass X`, `--api-key X`: a value in quotes is found by the name alone.
-_LONG = late(
-    r"[ \t]--?(?P<name>[A-Za-z][\w./:-]{0,60}?)[ \t=]+(?P<secret>[^\s\"'`\\<>][^\s\"'`\\]{4,511})(?P<after>[ \t]*(?:\n|\Z|[\\|;&>`'\")-]|https?:))?"
-)
 _PASS_NAME = late(
     r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I
 )
 _TOKEN_NAME = late(
-    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token)|key"
+    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token|(?:oauth2[-_])?bearer)|key"
     r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
     re.I,
 )
@@ -272,66 +215,21 @@ def _long(match: re.Match[str]) -> Span | None:
 _ABOUT = frozenset(
     {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
 )
-_LONG_OPTION = SecretRule("option", _LONG, _long)
-_CURL = SecretRule(
-    "curl-user",
-    late(
-        r"[ \t](?:-[#A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
-        r"(?P<secret>[^\s\"'\[]{3,})"
-    ),
-    _login,
-)
-_TOKEN_USER = SecretRule(
-    "curl-user",
-    late(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
-    _user_token,
-)
-_COOKIE_JAR = SecretRule(
-    "cookie",
-    late(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
-    _cookie,
-)
 _COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs for which it sets a password, and how.
 _OPTIONS = {
     "p": (
-        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)"
-        r"[ ]login\b[^|;&]*"
-        r"|\bsshpass|\bmongo\w*\b[^|;&]*"
-        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*"
-        r"|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
+        r"(?:mysql|mariadb)\w*|(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)[ ]login|sshpass"
+        r"|mongo\w*|cqlsh|sqlcmd|bcp|7za?|(?:un)?zip|mosquitto_\w+|rdesktop",
         r"[ ]-[pP][ ]?",
     ),
-    "a": (r"\bredis-cli\b[^|;&]*", r"[ ]-a[ ]"),
-    "w": (r"\bldap\w+\b[^|;&]*", r"[ ]-w[ ]?"),
-    "k": (r"\bopenssl\b[^|;&]*", r"[ ]-k[ ]"),
+    "a": (r"redis-cli", r"[ ]-a[ ]"),
+    "w": (r"ldap\w+", r"[ ]-w[ ]?"),
+    "k": (r"openssl", r"[ ]-k[ ]"),
 }
-_PROGRAMS = {letter: late(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
-_ARGUMENTS = {
-    letter: SecretRule("option", late(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()
-}
-_PASS_OPTION = SecretRule("option", late(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
-_HTPASSWD = SecretRule(
-    "option", late(r"[ \t]-[a-zA-Z]{0,3}b[a-zA-Z]{0,3}[ \t]+\S{1,120}[ \t]+\S{1,64}[ \t]+" + _ARGUMENT), _option
-)
-_FED = SecretRule(
-    "option",
-    late(
-        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}"
-        r"(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
-    ),
-    _option,
-)
+_PROGRAMS = {letter: late(rf"\b(?:{programs})\b", re.I) for letter, (programs, _) in _OPTIONS.items()}
+_ENDS_COMMAND = late(r"[|;&\n]")
 _FEEDS = ("echo ", "printf ")
-
-_IDENTIFIED = SecretRule(
-    "statement",
-    late(
-        r"(?i:identified[ \t]+(?:with[ \t]+[\w'\"]{1,40}[ \t]+)?(?:by|as)(?:[ \t]+(?:password|values))?)[ \t]+"
-        r"(?:\\{0,3}[\"'](?P<secret>[^\"'\n\\]{4,200}))"
-    ),
-    _literal,
-)
 
 
 def _given_login(match: re.Match[str]) -> Span | None:
@@ -353,96 +251,105 @@ def _said_login(match: re.Match[str]) -> Span | None:
 
 _NUMBERED = late(r"[A-Za-z]{4,}\d{2,4}")
 _LABEL = late(r"^//|^\d+$")
-_NETRC = SecretRule(
-    "netrc",
-    late(
-        r"(?i:login)[ \t]+[^\s\"'`]{1,128}[\s+>]+(?:account[ \t]+\S{1,64}[\s+>]+)?(?:password|passwd)[ \t]+[\"']?(?P<secret>[^\s\"'`\\]{4,200})"
-    ),
-    _given_login,
-)
-# «credentials: admin / X», «log in with admin:X»
-_PAIR = SecretRule(
-    "login",
-    late(
-        r"(?i:cred(?:ential)?s|login|logon|log[ ]in|zugangsdaten|anmeldedaten)(?:[ \t]+(?:are|is|with|as|using|mit|als|sind|lauten|ist|data|for[ ]\w{1,20}))*"
-        r"[ \t]*[:=]?[ \t]+[`*\"']{0,2}[\w.+-]{2,40}(?:@[\w.-]{3,40})?[`*\"']{0,2}(?:[ ]?[/:][ ]?|[ ]+und[ ]+|[ ]+and[ ]+)[`*\"']{0,2}(?P<secret>[^\s\"'`*]{6,128})"
-    ),
-    _said_login,
-)
-_QUOTED_PAIR = SecretRule(
-    "login",
-    late(
-        r"(?i:auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[]|login\(|connection\([^,\n]{1,120},[ ]?|credentials?\()[ ]{0,4}"
-        r"\\?[\"'][^\"'\n]{1,80}\\?[\"'],[ ]?b?\\?[\"'](?P<secret>[^\"'\n\\]{4,200})"
-    ),
-    _literal,
-)
-_LISTED_USER = SecretRule(
-    "curl-user", late(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login
-)
-_MASKED = SecretRule("masked", late(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
-_VARIABLE = SecretRule(
-    "masked",
-    late(
-        r"##vso\[task\.setvariable[ ]variable=(?:[^\]\n]{0,80}(?i:issecret=true|pass|token|secret|key))[^\]\n]{0,80}\]"
-        r"(?P<secret>[^\s\"'`$\[(][^\s\"'`]{3,500})"
-    ),
-    _whole,
-)
-# Commands with a secret at a fixed position.
-_PLACED = SecretRule(
-    "option",
-    late(
-        r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken"
-        r"|wpa_passphrase[ ]\S{1,64}"
-        r"|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
-        r"|gh[ ]secret[ ]set[ ]\S{1,80}(?:[ ][^\n|;&]{0,40})?[ ](?:--body|-b)|config[ ][\w.-]*(?:token|oauth|auth)[\w.-]*)"
-        r"[ ]{0,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{4,500})(?=[\"']?(?:[ \t]*(?:\n|\Z|[|;&>\\`\"')])|[ ]+[/-]))"
-    ),
-    _option,
-)
-_LOGIN_TO = SecretRule(
-    "option",
-    late(
-        r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"
-    ),
-    _user_token,
-)
-_SECURE_STRING = SecretRule(
-    "statement",
-    late(r"(?i:securestring)(?:[ \t]+-(?i:string|asplaintext|force))*[ \t]*\(?[ \t]*[\"'](?P<secret>[^\"'\n]{4,200})"),
-    _literal,
-)
-# host:port:database:user:password
-_PGPASS = SecretRule(
-    "pgpass", late(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
-)
 
 # What leads to which rules: literals of which at least one occurs in the text, a pattern, and for each of its groups
 # how far before its anchor the rules begin.
-_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[SecretRule, ...]]]], ...] = (
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[str, ...]]]], ...] = (
     (
         ("://", "432:", "*:", "mask::"),
         late(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
-        {"url": (0, _URLS), "pgpass": (4, (_PGPASS,)), "any": (1, (_PGPASS,)), "mask": (0, (_MASKED,))},
+        {"url": (0, ("urls",)), "pgpass": (4, ("pgpass",)), "any": (1, ("pgpass",)), "mask": (0, ("masked",))},
     ),
-    (("~",), late(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
-    (("sig=",), late(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
-    (("bearer ",), late(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
-    (("identified ",), late(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
+    (("~",), late(r"~(?P<azure>(?<=q~))"), {"azure": (5, ("client-secret",))}),
+    (("sig=",), late(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, ("azure-sas",))}),
+    (("bearer ",), late(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, ("bearer",))}),
+    (("identified ",), late(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, ("identified",))}),
     (
         ("login", "config ", "zugangsdaten"),
         late(
             r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"
         ),
-        {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
+        {
+            "login": (2, ("netrc", "pair", "quoted-pair", "login-to")),
+            "config": (5, ("placed",)),
+            "pair": (2, ("pair",)),
+        },
     ),
-    (("-u",), late(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
-    (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
+    (("-u",), late(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, ("listed-user",))}),
+    (("auth plain ",), late(r"h[ ]plain(?P<smtp>[ ])(?<=auth[ ]plain[ ])"), {"smtp": (11, ("smtp",))}),
+    (("334 ugfzc3dvcmq6",), late(r"334[ ]ugfzc3dvcmq6(?P<asked>\s)"), {"asked": (0, ("asked",))}),
+    (("signature=",), late(r"e=(?P<signed>(?<=signature=)(?=[a-f0-9]{64}))"), {"signed": (0, ("signed",))}),
+    ((":apa91b",), late(r":apa91b(?P<messaging>)"), {"messaging": (11, ("messaging",))}),
+    (("|",), late(r"\|(?P<app>(?<=[0-9]{13}\|)(?=[\w-]{27}))"), {"app": (0, ("app",))}),
+    (("\t",), late(r"\t(?P<jar>(?:true|false)\t)"), {"jar": (0, ("jar",))}),
+    (
+        ("==", "!="),
+        late(r"[=!]==?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"),
+        {"compared": (0, ())},
+    ),
+    (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, ("variable",))}),
 )
-_BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
-_LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
+# A command that prints a secret, and what stands alone on the line below it.
+_OF_SECRET = late(r"[^\n]{0,300}?(?:pass|pwd|secret|token|key|cred|openssl[ ]rand)[^\n]{0,300}")
+_PRINTED = late(
+    r"(?:\n[ \t]*(?:`{3,}[\w-]*|(?:Output|Result|stdout):?|))??(?:\n[ \t]*`{3,}[\w-]*)?\n[ \t>|⎿]*"
+    r"(?P<secret>[^\s\"'`<>{}\[\](),;][^\s\"'`<>]{5,500})[ \t]*(?=\n|\Z)"
+)
+
+
+def _printed(searched: SearchedText) -> Iterator[SecretSpan]:
+    """Yields values that stand alone below a command that names them: `cat /run/secrets/db_password`, `op read …`."""
+    low = searched.low
+    for literal in listed("printers"):
+        for place in searched.places(literal) if literal in low else ():
+            start = low.rfind("\n", max(0, place - 200), place) + 1
+            line = _OF_SECRET.match(low, max(start, place - 200))
+            match = _PRINTED.match(searched.text, line.end()) if line and line.end() > place else None
+            value = match["secret"] if match else ""
+            if (
+                match
+                and (cannot_be_word(value) or is_phrase(value) or _NUMBERED.fullmatch(value) or is_mixed(value))
+                and value[-1] not in ":%"
+                and "[REDACTED:" not in value
+                and is_password(value, Where.GIVEN)
+            ):
+                yield SecretSpan(*match.span("secret"), "printed")
+
+
+def _compared(text: str, place: int) -> SecretSpan | None:
+    """Returns the literal before a comparison: `if "x" == password`."""
+    head = text[max(0, place - 220) : place].rstrip()
+    begin = head.rfind(head[-1], 0, -1) if head[-1:] in ('"', "'", "`") else -1
+    value = head[begin + 1 : -1]
+    if begin < 0 or "\n" in value or not is_password(value, Where.QUOTED) or is_vocabulary(value):
+        return None
+    end = place - (min(place, 220) - len(head)) - 1
+    return SecretSpan(end - len(value), end, "assignment")
+
+
+# Lists of codes and words that open an account for whoever has them.
+_CODES = late(
+    r"(?:recovery|backup|scratch|seed|mnemonic)[ _-]?(?:codes?|phrases?|words|seed)?\b[^\n]{0,40}?"
+    r"(?:[:=][ \t\"'\[(]{0,4}|\n(?:[ \t]*`{3,}\w*)?[ \t>]*\n?){1,2}(?P<secret>"
+    r"(?:[ \t>]{0,8}(?:(?:[-*•]|\d{1,2}[.):])[ ])?(?:[a-z0-9]{4,12}(?:-[a-z0-9]{4,12}){1,5}|(?=[a-z]*\d)[a-z0-9]{8,12}|\d{4}[ ]\d{4})"
+    r"(?:[ \t,;|]{1,8}|\n|\Z|(?=[\"'\])]))){2,40}|(?:[a-z]{3,8}[ ,]{1,2}){11}(?:(?:[a-z]{3,8}[ ,]{1,2}){3}){0,4}[a-z]{3,8}(?![ ]?[a-z]))"
+)
+
+
+def _codes(searched: SearchedText) -> Iterator[SecretSpan]:
+    """Yields lists of recovery codes, and seed phrases: whoever has them has the account."""
+    for literal in ("recovery", "backup", "scratch", "seed ", "mnemonic"):
+        for place in searched.places(literal) if literal in searched.low else ():
+            match = _CODES.match(searched.low, place)
+            if match and (any(map(str.isdigit, match["secret"])) or _STOPS.search(match["secret"]) is None):
+                start = match.start("secret")
+                yield SecretSpan(start, start + len(match["secret"].rstrip(" \t\n,;|")), "recovery")
+
+
+_STOPS = late(r"\b(?:the|and|are|you|for|with|that|this|from|not|must|have|been|when|your)\b")
 _BLOCK_MARK = late(r"-----begin")
+_BLOCK_END = late(r"-----end[ +a-z0-9]{0,40}private[ +]key")
+_TAIL_LINE = late(r"[ \t>+|]{0,8}[A-Za-z0-9+/]{8,76}={0,2}[ \t]*")
 _LETTERS = frozenset("puawkbs-")
 
 
@@ -450,26 +357,39 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
     done = 0
     for mark in searched.matches(_BLOCK_MARK, ("-----begin",)):
-        if mark.start() >= done and (found := _tried(searched.text, mark.start(), (_BLOCK,))):
+        if mark.start() >= done and (found := _tried(searched.text, mark.start(), "block")):
             done = found.end
             yield found
+    for mark in searched.matches(_BLOCK_END, ("-----end",)):
+        # Its beginning was cut off.
+        if mark.start() >= done:
+            text = searched.text
+            lines = text[max(done, mark.start() - 8000) : mark.start()].split("\n")
+            tail = list(takewhile(_TAIL_LINE.fullmatch, reversed(lines[:-1])))
+            if tail:
+                yield SecretSpan(
+                    mark.start() - sum(len(line) + 1 for line in tail) - len(lines[-1]), mark.start(), "private-block"
+                )
 
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
-    text = searched.text
+    text, read = searched.text, -100
     for word, place in words(searched).marks:
         # The names in our own marks lead to no rule.
         if text.startswith("[REDACTED:", place - 10):
             continue
         if word == "logins":
-            found = _tried(text, place, _LOGIN_RULES)
+            found = _tried(text, place, "pair", "quoted-pair")
         elif word == "commands":
-            command = _PLACED.pattern.search(text, max(0, place), place + 700)
+            if place < read:
+                continue
+            command = _rules()["placed"][0].pattern.search(text, max(0, place), place + 700)
+            read = command.end() if command else place + 100
             span = _option(command) if command else None
             found = SecretSpan(*span, "option") if span else None
         else:
-            found = _tried(text, place, (_BY_WORD[word],))
+            found = _tried(text, place, "secure-string" if word == "securestring" else word)
         if found:
             yield found
     for literals, pattern, groups in _RULES:
@@ -478,15 +398,32 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             # What a rule has taken is not read again.
             if mark.start() >= done:
                 back, rules = groups[mark.lastgroup or ""]
-                if found := _tried(text, max(0, mark.start() - back), rules):
+                if rules == ("urls",) and not _may_be_login(searched, mark.end()):
+                    continue
+                place = max(0, mark.start() - back)
+                if found := _tried(text, place, *rules) if rules else _compared(text, place):
                     done = found.end
                     yield found
+    yield from _printed(searched)
+    yield from _codes(searched)
     if " -" in searched.low:
         yield from _options(searched)
 
 
-def _tried(text: str, place: int, rules: tuple[SecretRule, ...]) -> SecretSpan | None:
-    for rule in rules:
+def _may_be_login(searched: SearchedText, place: int) -> bool:
+    """Returns whether what follows `://` may be a login or a webhook: most addresses are neither."""
+    text = searched.text
+    at = text.find("@", place, place + 400)
+    if at >= 0 and text.find("://", place, at) < 0:
+        return True
+    return _HOOK_HOST.match(searched.low, place) is not None
+
+
+_HOOK_HOST = late(r"[\w.-]{0,30}(?:slack|discord|discordapp|office|zapier|googleapis)\.com/")
+
+
+def _tried(text: str, place: int, *marks: str) -> SecretSpan | None:
+    for rule in (rule for mark in marks for rule in _rules()[mark]):
         match = rule.pattern.match(text, place)
         span = rule.check(match) if match else None
         if span:
@@ -497,12 +434,12 @@ def _tried(text: str, place: int, rules: tuple[SecretRule, ...]) -> SecretSpan |
 def _options(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values of programs' options."""
     text, low, done = searched.text, searched.low, 0
+    programs = _Programs(text)
     for place in searched.places(" -"):
         if place < done or low.startswith(" ", place + 2):
             continue
-        if (low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)) and (
-            found := _tried(text, place, (_LONG_OPTION,))
-        ):
+        is_long = low.startswith("-", place + 2) or low[place + 2 : place + 4].isalpha()
+        if is_long and (found := _tried(text, place, "long-option")):
             done = found.end
             yield found
             continue
@@ -511,13 +448,31 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         ):
             continue
         letter = text[place + 2 : place + 3].lower()
-        found = _given(text, place, letter)
+        found = _given(text, place, letter, programs)
         if found:
             done = found.end
             yield found
 
 
-def _given(text: str, place: int, letter: str) -> SecretSpan | None:
+class _Programs:
+    """Knows the program before an option; what was read for one option is not read again for the next."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.read: dict[str, tuple[int, re.Match[str] | None]] = {}
+
+    def before(self, place: int, letter: str) -> re.Match[str] | None:
+        """Returns the nearest program whose option it may be, within the command and 200 characters."""
+        done, found = self.read.get(letter, (0, None))
+        nearer = list(_PROGRAMS[letter].finditer(self.text, max(done, place - 200), place))
+        found = nearer[-1] if nearer else found
+        self.read[letter] = place, found
+        if found is None or found.end() < place - 200 or _ENDS_COMMAND.search(self.text, found.end(), place):
+            return None
+        return found
+
+
+def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpan | None:
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
     if (
@@ -526,28 +481,27 @@ def _given(text: str, place: int, letter: str) -> SecretSpan | None:
         or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a"))
         or (letter in "sk" and text[place + 3 : place + 4].isalpha())
     ):
-        found = _tried(text, place, (_CURL, _TOKEN_USER))
+        found = _tried(text, place, "curl", "token-user")
         if found:
             return found
     if letter == "b" or (letter == "-" and text.startswith("cookie", place + 3)):
-        found = _tried(text, place, (_COOKIE_JAR,))
+        found = _tried(text, place, "cookie-jar")
         if found:
             return found
-    rule: SecretRule | None = None
+    rule = ""
     head = text[max(text.rfind("\n", max(0, place - 200), place) + 1, place - 200) : place]
     if letter == "p" and text.startswith("pass", place + 2):
-        rule = _PASS_OPTION
+        rule = "pass-option"
     elif letter == "b" and "htpasswd" in head:
-        rule = _HTPASSWD
-    if rule and (found := _tried(text, place, (rule,))):
+        rule = "htpasswd"
+    if rule and (found := _tried(text, place, rule)):
         return found
     if (letter == "-" and text.startswith("password-stdin", place + 3)) or letter == "s":
         at = max(head.rfind(feed) for feed in _FEEDS)
-        return _tried(text, place - len(head) + at, (_FED,)) if at >= 0 else None
-    programs = _PROGRAMS.get(letter)
-    if programs and (program := programs.search(head)):
+        return _tried(text, place - len(head) + at, "fed") if at >= 0 else None
+    if letter in _PROGRAMS and (program := programs.before(place, letter)):
         # There a word after a space is a database.
         if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
             return None
-        return _tried(text, place, (_ARGUMENTS[letter],))
+        return _tried(text, place, f"option-{letter}")
     return None

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.labels import listed
 from signet_sync.text.secrets.names import Name, words
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import (
@@ -39,37 +40,41 @@ _LINK = late(
     r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
     (?:\[\d{0,4}\])?                                             # char password[32] =
     [ \t]{0,40}
-    (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|again|wiederholen|eingeben|bestätigen
+    (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|again|here|wiederholen|eingeben|bestätigen
       |(?:for|fürs?|von|vom|of|der|des)[ ](?:["'][^"'\n]{1,120}["']|[^\n:=]{1,80}+(?=[:=]|\Z)))?
     [ \t]{0,8}
     (?:
-      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
+      (?P<block>(?:[ \t]{0,4}[:=][ \t]{0,4})?\{[^{}]{0,240}?\b(?:default|value)["']?[ \t]*[:=][ \t]*  # Terraform
+        |[ \t]*\n[ ]{1,8}[^\n]{0,200}?\binput_value=)                                             # pydantic
+      |(?P<inside>\((?:default[:=])?(?=[^\s()"'`]{6,64}\)))
+      |(?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
         (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
         |(?:str|string|String)[ \t]{0,4}:?=(?!=))
       |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?      # name: PASSWORD, value:
         (?i:(?:parameter)?(?:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
-      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→|›|»|…|[–—-](?=[ ])|[?](?=[ ])|::(?=\S+[ \t]*(?:\n|\Z)))
+      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→|›|»|…|[–—-](?=[ ])|[?](?=[ ])|:{2,3}=|::(?=\S+[ \t]*(?:\n|\Z))|\.=)
         (?:[*_]{1,2}(?=[\s`]))?(?:[ ][…›](?=[ ]))?)
       |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
       |(?P<default>,[^()\n]{0,120}?\bdefault[ \t]*=[ \t]*)
-      |(?P<block>\{(?:\s|\\n)[^{}]{0,240}?\bdefault[ \t]*=[ \t]*)
       |(?P<listed>(?:</(?:b|strong|code)>)?(?:</key>(?:\s|\\n){0,40}<(?:string|data)>
         |</(?:td|th|dt)>(?:\s|\\n){0,40}<(?:td|dd)(?:[ ][^<>\n]{0,60})?>(?:<code>)?))
       |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
-      |(?P<item>(?<=["'`])[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
+      |(?P<item>(?:(?<=["'`\s])|(?<=[A-Z]))[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
       |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
       |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
     )""",
     re.X,
 )
+_IS, _FOR, _PARTICLES = ("|".join(listed(section)) for section in ("is", "for", "particle"))
 _SAID = late(
-    r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]
-      |(?:for|fürs?|von|vom|of|der|des|dem|you|we|dafür|dazu|here|hier)\b
-      [ \t](?:(?!(?:is|was|ist|war|lautet|hei(?:ß|ss)t)\b)[^\s.,:;]{1,32}[ \t]){0,5})?
+    rf"""["'`*_]{{0,3}}(?:[ \t]{{0,3}}(?P<particle>{_PARTICLES})[ \t]{{0,3}}:?[ \t]{{0,3}}
+    |(?:[ \t]{{1,4}}|[ \t]?\n[ \t>|]{{0,8}})(?:\([^()\n]{{1,40}}\)[ \t]
+      |(?:{_FOR}|dem|you|we|dafür|dazu|here|hier)\b
+      [ \t](?:(?!(?:is|was|ist|war|lautet|hei(?:ß|ss)t|{_IS})\b)[^\s.,:;]{{1,32}}[ \t]){{0,5}})?
     (?:(?P<names>lautet|hei(?:ß|ss)t|hieß|reads)|(?P<sets>to|auf)
-      |(?:is|was|are|ist|war|wird|=|equals|(?:(?:should|must|will|can|would|has|could)[ ])?be(?:en)?))
+      |(?:is|was|are|ist|war|wird|=|equals|{_IS}|(?:(?:should|must|will|can|would|has|could)[ ])?be(?:en)?))
     (?:[ \t](?:now|jetzt|nun|still|just|simply|früher|once|currently|aktuell|always|been|called))?
-    (?P<reset>[ \t](?:re)?set[ \t]to|[ \t]changed[ \t]to)?(?P<colon>:)?[ \t]{1,4}""",
+    (?P<reset>[ \t](?:re)?set[ \t]to|[ \t]changed[ \t]to)?(?P<colon>:)?(?:[ \t]{{1,4}}|[ \t]?\n[ \t>|]{{0,8}}))(?:«[ ]?)?""",
     re.X,
 )
 _SPACED = late(r"""["'`]?[ \t]{1,8}""")
@@ -79,6 +84,7 @@ _WRAPPED = late(
       (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)
         |[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
         [ \t]*["'][\w.:-]{1,60}["'][ \t]*,[ \t]*(?:default[ \t]*=|fallback[ \t]*=)?))
+      |\s{0,8}string\(\d{1,5}\)                                # var_dump of PHP
       |(?P<made>(?:new[ ])?(?i:[\w.:&]{0,24}
         (?:secretstr|secret|string|str|bytes|bytearray|from|of|valueof|tochararray|literal|some|b64decode|cstr)!?)\()
     )[ \t]*(?=[rbfuRBFU@]?["'`])""",
@@ -96,7 +102,7 @@ _ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{
 _BARE = late(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
 _LINE = late(r"""[^\s"'`\\<]{1,1024}""")
 _PIECE = late(r"""[^\s"'`\\<>;]{1,1024}""")
-_TEXT = late(r"[^<>\n]{1,1024}(?=</|<!\[|&lt;/)")
+_TEXT = late(r"\s{0,40}[^<>\n]{1,1024}\s{0,40}(?=</|<!\[|&lt;/)")
 _CDATA = late(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,1024})\]\]>")
 _LINE_ENDS = late(
     r"[ \t]*(?:,?[ \t]*(?:[#;][^\n]*|//[^\n]*|\\n.*)?(?:\n|\\r|\\n|\Z))|[ \t]+[A-Za-z][\w.-]{1,40}(?:=|[ ]?:[ ])"
@@ -111,7 +117,6 @@ _BLOCK = late(
 )
 
 # Beginnings of lines that consist of one `name=value`.
-_REST_OF_LINE = late(r"[^\n\\]{0,1024}")
 _LINE_HEADS = late(
     r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}"
     r"(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
@@ -126,10 +131,12 @@ _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", 
 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values under secrets' names."""
-    text = searched.text
-    for name in words(searched).names:
-        found = _value_of(searched, name)
+    text, done = searched.text, 0
+    for name in sorted(words(searched).names):
+        # A name within a value is a part of it.
+        found = _value_of(searched, name) if name.start >= max(done, searched.refused) else None
         if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
+            done = found[1]
             yield SecretSpan(*found, RULE)
     for place in words(searched).uses:
         found = _used(text, place)
@@ -139,10 +146,15 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
 
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
     """Returns whether the value repeats the name: `CHALLENGE_PASSWORD = "challengePassword"`."""
+    if span[1] - span[0] > _LONGEST_NAME:
+        return False
     value = _plain(text[slice(*span)])
     return _plain(text[name.start : name.end]).endswith(value) or (
         value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
     )
+
+
+_LONGEST_NAME = 80
 
 
 def _plain(word: str) -> str:
@@ -175,7 +187,9 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         if quoted is None:
             return None
         value = text[slice(*quoted)]
-        is_argument = text[max(0, name.start - 3) : name.start].rstrip("\"'`\\#.")[-1:] in ("(", "")
+        before = text[max(0, name.start - 4) : name.start].rstrip("\"'`\\#.").rstrip(" ")
+        is_constant = how == "item" and text[name.start : name.end].isupper() and not value.isupper()
+        is_argument = before.endswith("(") or name.start < 4 or (is_constant and text[name.end] in ", ")
         sure = proof in (Proof.PASSWORD, Proof.SECRET) and (
             is_argument if how == "item" else _SETS.match(text, name.start)
         )
@@ -190,6 +204,11 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         how = "default"
     if how == "pair" and (block := _BLOCK.match(text, at)):
         return _block(text, proof, block)
+    if how == "inside":
+        end = text.find(")", at)
+        value = text[at:end]
+        sure = proof is Proof.PASSWORD and (is_mixed(value) or not value.isalnum()) and cannot_be_word(value)
+        return (at, end) if sure and fits(value, proof, Where.CODE) else None
     if how in ("set", "default", "block"):
         quoted = _quoted(text, at)
         return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
@@ -219,7 +238,7 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
     start = blanks.end() if blanks else at
     if marked := _TAG.match(text, start):
         start = marked.end()
-    where, pattern = _where(text, name, link, start)
+    where, pattern = _where(searched, name, link, start)
     value = pattern.match(text, start)
     if value is None:
         return None
@@ -243,17 +262,26 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
         return None
     if pattern is _ARGUMENT and (text[end : end + 1] in ("(", "[", "}") or "[" in trimmed):
         return None
-    return (start, start + len(trimmed)) if fits(trimmed, proof, where) else None
+    if fits(trimmed, proof, where):
+        return start, start + len(trimmed)
+    if len(trimmed) > _LONG:
+        searched.refused = end
+    return None
 
 
-def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
+# Names within so long a value, which is none, are not looked at.
+_LONG = 200
+
+
+def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
     """Returns how a value without quotes is written, and the pattern that reads it."""
+    text = searched.text
     before = text[max(0, name.start - 1) : name.start]
     separator = (link["sep"] or "").strip()[:1]
     if link["pair"]:
         return Where.FIELD, _LINE
     tight = link["sep"] == "=" and start == link.end() == name.end + 1
-    if tight and name.proof is Proof.PASSWORD and before in ("?", "&"):
+    if tight and name.proof <= Proof.SECRET and before in ("?", "&"):
         return Where.LINE, _QUERY
     if before in ("?", "&"):
         return Where.CODE, _BARE
@@ -263,8 +291,7 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     escaped = head.rfind("\\n")
     line = max(head.rfind("\n") + 1, escaped + 2 if escaped >= 0 else 0)
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
-    rest = _REST_OF_LINE.match(text, start)
-    last = rest[0].rstrip()[-1:] if rest else ""
+    last = searched.last_of_line(start)
     if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
         return Where.LINE, _ARGUMENT
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
@@ -404,9 +431,12 @@ def _cell(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | None
 def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
     start, end = block.span(1)
     start += len(block["indent"])
-    lines = text[start:end].split()
+    lines = text[start:end].split(maxsplit=_WORDS_OF_BLOCK)[:_WORDS_OF_BLOCK]
     sure = len(lines) == 1
     return (start, end) if any(fits(line, proof, Where.LINE if sure else Where.FIELD) for line in lines) else None
+
+
+_WORDS_OF_BLOCK = 16
 
 
 def _names_pair(text: str, name: Name) -> bool:
@@ -534,31 +564,34 @@ _OPEN_QUOTES = "(„“”»«‚‘›"
 _WORD_AND_NUMBER = late(r"[A-Za-z]{3,}[0-9]{1,4}")
 _ASKED_TO_SET = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
 # Endings of words that describe a password rather than being one.
-_SAYS_OF_IT = late(
-    r".*(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ial|ual|ic|al|thing|where|ence|ance"
-    r"|ers?|ors?|isch|lich|bar|los|haft|ig|iert|ung|pflichtig|text|word|sen|ten|ben|gen|den|hlt|cht|elt|ert)",
-    re.I,
-)
+_SAYS_OF_IT = late(rf".*(?:{'|'.join(listed('describing endings'))})", re.I)
+
+
+_ASCII_RUN = late(r"[!-~]{4,128}(?=[\u2e80-\ud7ff])")
 
 
 def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[int, int] | None:
-    value = _LINE.match(text, at)
+    value = _LINE.match(text, at, at + _LONG)
     if value is None:
         return None
-    said = value[0].rstrip(".,:;)!?]}“”«‘‹")
+    # Where no blanks are between words, a word of another script ends it.
+    run = _ASCII_RUN.match(text, at)
+    said = run[0] if run else value[0].rstrip(".,:;)!?]}“”»«‘‹")
     quoted = said[:1] in "„“”»«‚›" and len(value[0]) > len(said)
     while said[:1] and said[0] in _OPEN_QUOTES:
         said = said[1:]
         at += 1
     end = at + len(said)
+    if said[:1] in ("{", "["):
+        return None
     if cannot_be_word(said) or (
         is_phrase(said) and (not verb["sets"] or _ASKED_TO_SET.search(text[max(0, at - 96) : at]))
     ):
         return at, end
     if proof > Proof.SECRET or is_placeholder(said):
         return None
-    named = verb["names"] or verb["colon"]
-    if named and not _LINE_ENDS.match(text, end) and not _CLAUSE_ENDS.match(text, end):
+    named = verb["names"] or verb["colon"] or (verb["particle"] and run)
+    if named and not run and not _LINE_ENDS.match(text, end) and not _CLAUSE_ENDS.match(text, end):
         named = None
     if quoted or named or (verb["reset"] and _CLAUSE_ENDS.match(text, end)):
         return (at, end) if not is_compound(said) and fits(said, proof, Where.GIVEN) else None

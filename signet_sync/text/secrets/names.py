@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.labels import listed, vendors
 from signet_sync.text.secrets.searched_text import SearchedText
 from signet_sync.text.secrets.values import Proof
-from signet_sync.text.secrets.vendors import VENDORS
 
 
 class Name(NamedTuple):
@@ -19,25 +21,21 @@ class Name(NamedTuple):
     proof: Proof
 
 
-# What may follow: `PASSWORD_PROD`, `apiKey2`, `SECRET_KEY_BASE`; no other word (`password_url`, `token_type`).
-_TAIL = (
-    r"(?:[_.-]?(?:\d{1,3}|value|val|text|string|str|plain|plaintext|raw|base|prod|production|dev|development|test"
-    r"|testing|stg|stage|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
-    r"(?![a-z0-9_]|-[a-z])"
-)
+# What may follow: `PASSWORD_PROD`, `apiKey2`; `_tail_of` says which words make it another name.
+_TAIL = r"(?:[_.-]?(?:\d{1,3}|val(?:ue)?|text|str(?:ing)?|plain(?:text)?|raw|base|test|new|old|b64|env|data)|[_-][a-z0-9]{2,16}){0,2}(?![a-z0-9_]|-[a-z])"
 # What must follow, roughly, so that hardly any word of a text is examined twice: what joins a name to a value that is
 # long enough, `is`, or after a space something with a digit or a mark in it.
 _VERBS = (
     r"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
-    r"|daf.r|dazu|should|must|will|can|has|again|eingeben|wiederholen|best.tigen)"
+    r"|daf.r|dazu|should|must|will|can|has|again|here|eingeben|wiederholen|best.tigen|es|est|era|ser.|\xe9|\xe8|jest|de|del|della|du)"
 )
 _LEADS = (
     # More words follow: the sentence does not give a value.
     r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
     r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
-    r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ])?"
+    r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ]|!!?[a-z]{2,12}[ ])?"
     r"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
-    r"|[>(\[|]|&gt;|</|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
+    r"|[>(\[|]|&gt;|</|[ ]?\?[ ]?(?:\?[ ]?)?[!-~]|,[ ]?[\"']|[ \t]*\n[ ]{1,8}[^\n]{0,200}?input_value=|[ \t]?\n[ \t>|]{0,8}(?:is|ist)[ ]|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
@@ -93,36 +91,6 @@ _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + "_.-$"
 _JOINTS = "_-. "
 
-# Before a `pass` that is no `password`: a word of its own, or one of these.
-_PASS_OWNERS = tuple(
-    """
-    db user usr my root admin smtp mail email ssh ftp pg sql mysql redis http proxy key store trust ldap sudo wifi
-    vpn login sftp
-    """.split()
-)
-# Before `key`: with these it opens something, or signs.
-_KEY_OWNERS = tuple(
-    """
-    api secret access private priv account auth signing sign encryption encrypt decryption shared master client app
-    application storage admin webhook crypto cipher aes hmac jwt deploy consumer subscription functions integration
-    ingest ingestion license licence server security service db database write rest sas project cloud
-    """.split()
-)
-_NO_KEY_OWNERS = tuple("public pub primary foreign sort partition cache session object idempotency row".split())
-# Before `token`: with these it opens something.
-_TOKEN_OWNERS = tuple(
-    """
-    access auth api bearer refresh oauth bot personal private deploy secret app service admin user registry webhook
-    security runner login push device
-    """.split()
-)
-# An item in a list, a piece of a text: no secret, whatever its value.
-_NO_TOKEN_OWNERS = tuple(
-    """
-    next page continuation pagination pad eos bos unk sep cls mask stop special start end max min num last first
-    prev previous sync cancellation cursor image change lock request idempotency
-    """.split()
-)
 # «Use X as the token»: the value precedes.
 _AS = (
     r"(?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
@@ -169,16 +137,64 @@ def _words(searched: SearchedText) -> Words:
             name = _named(searched, stem, match, match.start() - back)
             if name is not None:
                 found.names.append(name)
+    found.names.extend(_in_other_languages(searched))
     return found
+
+
+@cache
+def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
+    """Returns what a label of `labels.txt` proves, and a pattern of those that no text in Latin-1 holds."""
+    proofs = {
+        **dict.fromkeys(listed("password"), Proof.PASSWORD),
+        **dict.fromkeys(listed("token"), Proof.SECRET),
+        **dict.fromkeys(listed("key"), Proof.KEY),
+    }
+    others = [label for label in proofs if not _LATIN.fullmatch(label)]
+    spelled = {form for label in others for form in (label, label.capitalize(), label.upper())}
+    return proofs, re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+
+
+_LATIN = late(r"[\x00-\xff]+")
+# Qualifying words, and what the secret is for: «contraseña maestra actual», «mot de passe de la base».
+_MORE = late(
+    r"(?:[ ’'-]{{1,2}}[^\W\d_]{{1,16}}){{1,5}}?(?=[ \t]{{0,4}}(?:[:=(]|[–—-][ ])|[ ](?:{})[ :])".format(
+        "|".join(listed("is"))
+    ),
+    re.I,
+)
+
+
+def has_label(text: str, low: str) -> bool:
+    """Returns whether a label of another language than English or German is in a text."""
+    proofs, others = _labels()
+    return any(map(low.__contains__, filter(_LATIN.fullmatch, proofs))) or (
+        not text.isascii() and others.search(text) is not None
+    )
+
+
+def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
+    proofs, others = _labels()
+    text, low = searched.text, searched.low
+    places = [] if text.isascii() else [(found.start(), found[0].lower()) for found in others.finditer(text)]
+    places += [(place, label) for label in proofs if _LATIN.fullmatch(label) for place in searched.places(label)]
+    for place, label in places:
+        end, proof = place + len(label), proofs[label]
+        latin = label[0] < "\u0370"
+        if latin and (low[place - 1 : place].isalpha() or text[end : end + 1].isalnum()):
+            continue
+        more = _MORE.match(text, end) if label[0] < "\u2e80" else None
+        if proof is Proof.KEY:
+            near = text[max(0, place - 16) : more.end() if more else end + 4].lower()
+            if not any(word in near for word in listed("qualifying")):
+                continue
+            proof = Proof.SECRET
+        yield Name(place, more.end() if more else end, proof)
 
 
 def _is_used(low: str, place: int) -> bool:
     # Such words are often used in other meanings.
     used = low[max(0, place - 48) : place].rpartition(" ")
-    return not used[2].isalpha() or used[0].endswith(_USES)
-
-
-_USES = tuple("use try take set mal bitte nimm nutze benutze verwende probiere probier setze setz".split())
+    return not used[2].isalpha() or used[0].endswith(listed("uses"))
 
 
 def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> Name | None:
@@ -193,7 +209,20 @@ def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> 
     if low[start - 2 : start] == "::" and low[match.end() : match.end() + 1] in (b'"', "'"):
         return None
     proof = _proof(stem, before, match, searched, start, at)
+    if proof is not None:
+        proof = _of_tail(proof, low[at : match.end()])
     return None if proof is None else Name(start, match.end(), proof)
+
+
+def _of_tail(proof: Proof, word: str) -> Proof | None:
+    """Returns what a value has to prove if the name goes on: `password_secure`; None for `password_url`."""
+    more = [part for part in _PARTS.findall(word) if not part.isdigit() and part not in listed("tails")]
+    if not more:
+        return proof
+    return None if any(part in listed("no tails") for part in more) else max(proof, Proof.ODD)
+
+
+_PARTS = late(r"(?<=[a-z0-9][_-])[a-z0-9]+")
 
 
 def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText, start: int, at: int) -> Proof | None:
@@ -204,22 +233,24 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
     if stem == "pass":
         if (
             not before[-1:].isalpha()
-            or before.endswith(_PASS_OWNERS)
+            or before.endswith(listed("pass owners"))
             or (searched.text[at : at + 1] == "P" and searched.text[at - 1 : at].islower())
         ):
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]
     if stem == "key":
-        if word.endswith(_NO_KEY_OWNERS):
+        if word.endswith(listed("no key owners")):
             return None
-        if (word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5)) or word in VENDORS:
+        if (
+            word.endswith(listed("key owners")) and (word in listed("key owners") or len(word) > 5)
+        ) or word in vendors():
             return Proof.SECRET
         return Proof.KEY if joined or not word or searched.text[at : at + 1] == "K" else None
     if stem == "token":
-        if word.endswith(_NO_TOKEN_OWNERS):
+        if word.endswith(listed("no token owners")):
             return None
-        if word.endswith(_TOKEN_OWNERS) or word in VENDORS:
+        if word.endswith(listed("token owners")) or word in vendors():
             return Proof.SECRET
         upper = searched.text[start : at + 5]
         return Proof.SECRET if joined and upper.isupper() and "_" in upper else Proof.TOKEN

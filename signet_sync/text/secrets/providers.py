@@ -15,9 +15,9 @@ from itertools import product
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.labels import listed, raw_table, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder
-from signet_sync.text.secrets.vendors import VENDORS
+from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder, looks_random
 
 _TABLE = "providers.txt"
 _LEAST_RUN = 16
@@ -151,7 +151,7 @@ class _FormIndex(NamedTuple):
 @cache
 def forms() -> tuple[TokenForm, ...]:
     """Returns every line of the table."""
-    lines = (line for line in _raw().decode("utf-8").splitlines() if line and not line.startswith("#"))
+    lines = (line for line in raw_table(_TABLE).decode("utf-8").splitlines() if line and not line.startswith("#"))
     return tuple(TokenForm(*row.group("rule", "form", "found", "left")) for row in map(_row, lines))
 
 
@@ -163,17 +163,8 @@ def _row(line: str) -> re.Match[str]:
 
 @cache
 def table_digest() -> str:
-    """Returns sixteen hex digits that change with any byte of the table."""
-    return sha256(_raw()).hexdigest()[:16]
-
-
-@cache
-def _raw() -> bytes:
-    from pkgutil import get_data
-
-    raw = get_data(__package__, _TABLE)
-    assert raw is not None, "the loader of every ordinary installation gives data"
-    return raw
+    """Returns sixteen hex digits that change with any byte of the tables."""
+    return sha256(raw_table(_TABLE) + raw_table("labels.txt")).hexdigest()[:16]
 
 
 @cache
@@ -304,7 +295,7 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
         return None
     before = before.rstrip("=:").rstrip(_AROUND)
     maker = before[len(before.rstrip(_WORD)) :]
-    if maker not in VENDORS or maker in _ALSO_WORDS:
+    if maker not in vendors() or maker in listed("vendors of many names"):
         return None
     value = searched.text[start:end]
     hexadecimal = not value.strip("0123456789abcdef-")
@@ -314,13 +305,6 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
 
 
 _GIVEN_BY = frozenset(("=", ":"))
-# Vendors whose names also precede other things: revisions, versions, hosts.
-_MANY_NAMES = """
-aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
-together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
-twitter youtube spotify terraform
-"""
-_ALSO_WORDS = frozenset(_MANY_NAMES.split())
 
 
 def _token(text: str, start: int, end: int) -> SecretSpan | None:
@@ -484,7 +468,11 @@ def _is_token(form: TokenForm, head: str, body: str) -> bool:
     if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
         return True
     if form.is_strict or len(head) > _SHORT:
-        return any(map(str.isdigit, body)) or form.rule in _LETTERS_ALONE
+        return (
+            any(map(str.isdigit, body))
+            or form.rule in _LETTERS_ALONE
+            or looks_random("".join(filter(str.isalpha, body)))
+        )
     return False
 
 

@@ -1,4 +1,4 @@
-"""Prepares a text for the rules: the text itself, and the same in lower case as bytes, at equal positions."""
+"""Prepares a text for the rules: in plain characters, and the same in lower case as bytes, all at equal positions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from signet_sync.formats.invisible import may_hold_unseen
+from signet_sync.formats.lazy_pattern import late
+
 # Characters of a token become one byte, all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 _ENCODED_RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/") else 32 for c in range(256))
 SHORT = 2000
+_CONTROLS = bytes((*range(9), *range(11, 32), *range(127, 160)))
 
 
 def has_run(raw: bytes) -> bool:
@@ -20,6 +24,38 @@ def has_run(raw: bytes) -> bool:
     if b"aaaaaaaaaaaaaaaa" in raw.translate(_RUNS):
         return True
     return len(raw) > 39 and b"a" * 40 in raw.translate(_ENCODED_RUNS)
+
+
+# What a terminal obeys (ECMA-48): strings up to their end (titles, links), sequences, escapes. A C1 character opens one
+# only with a parameter: elsewhere it is what another encoding left.
+SEQUENCES = (
+    r"\x1b[\]PX^_][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)|\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]"
+    r"|\x9b[0-?]{1,64}[ -/]{0,8}[@-~]|\x1b(?:[ -/]{1,8}[0-~]|[0-?DEMc\[\]\\])"
+)
+
+# What stands for a character of ASCII: its full-width form, other spaces, other quotes.
+WIDE = "\uff01-\uff5e\u3000\xa0\u2000-\u200a\u202f\u201c-\u201f\u3001\u3002\u300c-\u300f"
+_WIDE = late(f"[{WIDE}]")
+_NARROW = {
+    **{0xFF01 + n: 0x21 + n for n in range(94)},
+    **dict.fromkeys(
+        map(ord, "\u3000\xa0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"), " "
+    ),
+    **dict.fromkeys(map(ord, "“”„‟「」『』"), '"'),
+    ord("。"): ".",
+    ord("、"): ",",
+}
+# The number of a line, as `cat -n` and the tools of agents print it.
+_NUMBER = late(r"(?:(?<=\n)|\A)[ ]{0,7}[0-9]{1,7}[\t→]")
+
+
+def plain_characters(text: str) -> str:
+    """Returns a text of equal length in which plain characters stand for their look-alikes, and blanks for numbers."""
+    if not text.isascii() and _WIDE.search(text):
+        text = text.translate(_NARROW)
+    if "\t" in text or "→" in text:
+        text = _NUMBER.sub(lambda number: " " * len(number[0]), text)
+    return text
 
 
 class SecretSpan(NamedTuple):
@@ -37,11 +73,22 @@ class SearchedText:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.given = text
+        self.text = text = plain_characters(text)
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower().decode("latin-1")
         self.is_short = len(text) < SHORT
         self.words: Any = None
+        self._rest = (0, 0, "")
+        self.refused = 0
+
+    @property
+    def may_hide(self) -> bool:
+        """Returns whether there could be a colour, another control character, or what nobody sees."""
+        text = self.given
+        if len(self.bytes.translate(None, _CONTROLS)) < len(text):
+            return True
+        return not text.isascii() and ("\xa0" in text or may_hold_unseen(text.encode("utf-8", "replace")))
 
     def places(self, literal: str) -> Iterator[int]:
         """Yields the positions of a literal (lower case)."""
@@ -60,6 +107,18 @@ class SearchedText:
             else:
                 return iter(())
         return pattern.finditer(self.low)
+
+    def last_of_line(self, at: int) -> str:
+        """Returns the last character, no blank, of what is left of a line (or up to a backslash); read once a line."""
+        start, end, last = self._rest
+        if not start <= at < end:
+            end = at + 1024
+            for mark in "\n\\":
+                found = self.text.find(mark, at, end)
+                end = found if found >= 0 else end
+            last = self.text[at:end].rstrip()[-1:]
+            self._rest = at, end, last
+        return last
 
     def runs(self, least: int) -> Iterator[tuple[int, int]]:
         """Yields the runs of at least so many letters, digits, `_` and `-`."""

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
+from signet_sync.text.secrets.labels import listed
 
 # ── stand-ins for a secret ──
 
@@ -34,23 +35,7 @@ _ANYWHERE = late(
     re.I,
 )
 # Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
-_VOCABULARY = late(
-    r"(?:passwords?|passwd|passphrase|passwort|pass|pwd|pw|word|phrase|secrets?|tokens?|keys?|api|access|auth|oauth2?"
-    r"|authorization|authentication|credentials?|creds?|private|public|client|user(?:name|s)?|names?|admin|root|login|account|id"
-    r"|master|session|cookie|bearer|basic|jwt|csrf|xsrf|refresh|encrypt(?:ed|ion)?|hash(?:ed)?|signing|signature|service|server|app"
-    r"|my|the|an?|some|any|this|is|of|to|in|for|and|or|with|no|new|old|current|own|same|here|default|value|val|text|string|str|data"
-    r"|bytes|bool(?:ean)?|int(?:eger)?|number|object|array|list|map|null|nil|none|true|false|void|empty|unset|missing|invalid|valid"
-    r"|wrong|bad|good|correct|incorrect|required|optional|hidden|plain|clear|raw|random|super|very|long|short|strong|weak|secure"
-    r"|test(?:ing|s|ed|er)?|tmp|temp|demo|foo(?:bar)?|bar|baz|qux|quux|spam|eggs|ham|some(?:thing|one)?|what(?:ever)?|hello|world"
-    r"|enter|type|field|input|prompt|confirm(?:ation|ed)?|repeat|verify|reset|forgot(?:ten)?|set|get|change|update|create|delete"
-    r"|file|path|url|uri|host|port|env|config|settings?|store|manager|provider|generator|reader|writer|parser|stream|prefix|suffix"
-    r"|identifier|keyword|constant|literal|operator|punctuation|comment|variable|function|method|class|type|tag|attribute|property"
-    r"|header|body|query|param(?:eter|s)?|form|json|xml|html|css|base64|hex|utf8?|ascii|sha\d*|md5|hmac|aes|rsa|local|remote|global"
-    r"|kennwort|contrase(?:n|ñ|\\xf1)a|contrasenya|senha|heslo|wachtwoord|has[lł]o|salasana|l[oö]senord|jelsz[oó]|parola|adgangskode"
-    r"|motdepasse|geheim|salt|nonce|iv|seed|pin|code|otp|db|database|sql|mysql|postgres(?:ql)?|redis|mongo|ssh|ftp|smtp|http|https"
-    r"|aws|gcp|azure|google|github|gitlab|slack|stripe|openai|anthropic|docker|npm|pypi|model|on|off|yes|always|never|auto)",
-    re.I,
-)
+_VOCABULARY = late(f"(?:{'|'.join(listed('vocabulary'))})", re.I)
 _CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _MAIL_ADDRESS = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
@@ -67,7 +52,7 @@ _CODE = late(
 # Numbers, dates, versions, hosts with ports, digests that name their algorithm, sizes.
 _NUMBERS = late(
     r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:=].*"
-    r"|0x[0-9a-f]+|\d+(?:px|em|ms|kb|mb|gb)",
+    r"|0x[0-9a-f]{1,40}|\d+(?:px|em|ms|kb|mb|gb)",
     re.I,
 )
 _WORDS = late(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
@@ -87,6 +72,7 @@ class Proof(IntEnum):
     PASSWORD = auto()  # an unambiguous name of a password: anything that is no placeholder
     SECRET = auto()  # a name without other meanings: `client_secret`, `api_key`, `access_token`
     TOKEN = auto()  # a word with other meanings: `token`, `auth`, `secret`
+    ODD = auto()  # a name that goes on: `password_secure`
     KEY = auto()  # `key`, which may mean anything
 
 
@@ -177,9 +163,9 @@ def is_password(value: str, where: Where) -> bool:
     if len(value) < 4 or is_placeholder(value):
         return False
     if " " in value:
-        # A label, unless one of its words cannot be part of one.
-        return where is Where.QUOTED and any(
-            len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")
+        # A label, unless one of its words cannot be part of one, or all are words of a dictionary.
+        return where is Where.QUOTED and (
+            any(len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")) or is_diceware(value)
         )
     if value.isalpha() and _typed(value) and _OWN_WORD.search(value):
         return False
@@ -286,11 +272,15 @@ def is_key(value: str) -> bool:
 def fits(value: str, proof: Proof, where: Where) -> bool:
     """Returns whether a value may be the secret that its name indicates."""
     if proof is Proof.PASSWORD:
-        return is_password(value, where)
+        return is_password(value, where) or (
+            where in (Where.CODE, Where.FIELD) and "_" not in value and is_phrase(value)
+        )
     if proof is Proof.SECRET:
         if " " in value:
             return is_password(value, where)
         return is_token(value, where, words=True)
+    if proof is Proof.ODD:
+        return (where in _SURE and is_phrase(value)) or is_token(value, where, least=8 if is_mixed(value) else 10)
     if proof is Proof.TOKEN:
         return is_token(value, where, least=8 if is_mixed(value) else 10)
     return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
@@ -298,12 +288,29 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
 
 # Words that join others to one, and the endings of such words: `case-sensitive`, `out-of-date`, `auto-generated`.
 _COMPOUND = late(
-    r"(?:^|[-_])(?:of|to|the|in|by|up|and|or|not|on|at|for|with|as|is|be|non|pre|auto|self|re|un|per|multi|single|end|one"
-    r"|two|well|built|hard|case|time|read|write|user|based|only|like|free|safe|side|end|level|type|id|name|file|path|url"
-    r"|key|keys|value|values|token|tokens|string|password|passwords|secret|secrets|hash|code|list|set)(?=$|[-_])"
-    r"|(?:ed|ing|able|ible|ly|tion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant)$",
-    re.I,
+    rf"(?:^|[-_])(?:{'|'.join(listed('joining words'))})(?=$|[-_])|(?:{'|'.join(listed('endings'))})$", re.I
 )
+
+
+# What stands in a sentence or a message rather than in a list of words to choose from.
+_SENTENCE_WORD = late(
+    r"\b(?:[a-z]{1,3}|this|that|with|from|your|must|have|been|will|does|when|what|were|they|them|then|than|into|only|also|more"
+    r"|least|most|each|here|there|where|which|please|should|would|could|cannot|between|before|after|again|about|least|already"
+    r"|[a-z]+(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ers|ors))\b"
+)
+
+
+def is_diceware(value: str) -> bool:
+    """Returns whether a value is four plain words or more, as of a list to draw from: «correct horse battery staple»."""
+    parts = value.split(" ")
+    return (
+        3 < len(parts) < 9
+        and value.replace(" ", "").isalpha()
+        and value.islower()
+        and value.isascii()
+        and all(3 < len(part) < 10 and not is_vocabulary(part) for part in parts)
+        and _SENTENCE_WORD.search(value) is None
+    )
 
 
 def is_compound(value: str) -> bool:

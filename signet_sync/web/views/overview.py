@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 from signet_sync.admin.status import Advice, advice, status_document
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import head_page
-from signet_sync.formats.timestamps import day_of
+from signet_sync.formats.timestamps import local_day
 from signet_sync.pages import readable
 from signet_sync.pages.store import pages
 from signet_sync.recall.store import session_list
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.index_records import PROBLEMS
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
-from signet_sync.web.day_bars import DayBar, day_bars
+from signet_sync.web.day_bars import DayBar, day_bars, shown_days
 from signet_sync.web.layout import tone_of
 from signet_sync.web.link_targets import targets
 from signet_sync.web.links import LinkTarget
@@ -28,7 +29,6 @@ LATEST = 8  # sessions
 _TOP = 2  # level of the headings that need no other to be understood
 HEAD = 2  # lines of each section of MEMORY.md
 PAGE = 400_000  # characters of MEMORY.md
-_WRONG = ("invalid", "violation", "tombstoned")
 _FIRST_STEPS = {
     "init": "run the command to create it, or use --workspace to name another one",
     "reindex": "run the command to create it",
@@ -100,13 +100,13 @@ def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
 
 def _held(database: Database, request: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, request.agent)
-    wrong = (one.files for one in counts.problem_groups(database, request.agent) if one.verdict in _WRONG)
-    days = pages.days(database, request.agent)
+    wrong = (one.files for one in counts.problem_groups(database, request.agent) if one.verdict in PROBLEMS)
+    logged, today = sum(pages.days(database, request.agent).values()), local_day(request.now_us)
     return IndexSummary(
         sessions,
-        max(sessions - sum(days.values()), 0),
+        max(sessions - logged, 0),
         artifacts,
-        day_bars(days, day_of(request.now_us)),
+        day_bars(session_list.on_days(database, request.agent, shown_days(today)), today),
         session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries,
         every(database, request.agent)[:LATEST],
         sum(wrong),

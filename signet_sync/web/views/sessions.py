@@ -7,7 +7,7 @@ from datetime import date
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from signet_sync.formats.timestamps import DAY, parse_instant
+from signet_sync.formats.timestamps import local_day, parse_moment
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter, SessionList
 from signet_sync.storage.database.connection import Database
@@ -87,18 +87,21 @@ def _asked(request: ViewRequest) -> FilterForm:
     written["q"] = written["q"][:_LONGEST]
     faults: list[str] = []
     days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
-    since = max((day for day in (days["from"], days["day"]) if day is not None), default=None)
-    until = min((day + DAY for day in (days["to"], days["day"]) if day is not None), default=None)
+    since = max((day[0] for day in (days["from"], days["day"]) if day is not None), default=None)
+    until = min((day[1] for day in (days["to"], days["day"]) if day is not None), default=None)
     wanted = SessionFilter(written["q"], written["project"] or None, written["harness"] or None, since, until)
     return FilterForm({name: text for name, text in written.items() if text}, wanted, faults)
 
 
-def _day(text: str, faults: list[str]) -> int | None:
-    """Returns the start of a day, in microseconds."""
-    instant = parse_instant(f"{text}T00:00:00Z") if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
-    if text and instant is None:
+def _day(text: str, faults: list[str]) -> tuple[int, int] | None:
+    """Returns when a day of the person begins and when it is over, in microseconds."""
+    is_day = re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII)
+    first, last = (parse_moment(text, ends=ends) if is_day else None for ends in (False, True))
+    if first is not None and last is not None:
+        return first, last + 1
+    if text:
         faults.append(text[:40])
-    return instant
+    return None
 
 
 def _cursor(text: str) -> Cursor | None:
@@ -118,7 +121,8 @@ def _written(cursor: Cursor) -> str:
 
 
 def _days(database: Database, agent_id: str, asked: FilterForm, shown: SessionList) -> list[SessionDay]:
-    found = [(day, list(entries)) for day, entries in groupby(shown.entries, key=lambda entry: entry.day)]
+    by_day = groupby(shown.entries, key=lambda entry: local_day(entry.membership_us))
+    found = [(day, list(entries)) for day, entries in by_day]
     whole = asked.wanted._replace(since_us=None, until_us=None) == SessionFilter()
     counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
     return [SessionDay(day, _name_of(day), counts.get(day), entries) for day, entries in found]

@@ -1,0 +1,452 @@
+"""What we leave behind ourselves, and what is told twice, makes no memory: counts stay however often all is read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import apsw
+import pytest
+from session_inputs import body, fields, segments, written
+from test_import import FILES, spoken
+from test_quotes import leaks
+from test_stores import database
+from transcript_builder import TranscriptBuilder, at, fire, fired, import_, micros, plugged_in, provider, store, worker
+from workbench import Vault
+
+from signet_sync.capture import capture
+from signet_sync.capture.harnesses import opencode
+from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK, is_excluded
+
+QUESTION = f"You sum up sessions.\n\n{MODEL_MARK}\nProject: lantern\n<session-1>\nWe chose zebrafish.\n</session-1>"
+# A model that is a harness: it leaves the question, or what it makes of it, as a session of its own.
+LEAVES_A_SESSION = """
+import json, os, pathlib, re, uuid
+session, cwd = str(uuid.uuid4()), os.getcwd()
+folder = pathlib.Path.home() / ".claude/projects" / re.sub("[^A-Za-z0-9]", "-", cwd)
+folder.mkdir(parents=True, exist_ok=True)
+said = [("user", "Please sum up this loopword session"), ("assistant", "The loopword is fixed in src/queue.py.")]
+records = [
+    {"type": role, "uuid": str(n), "sessionId": session, "cwd": cwd, "timestamp": f"2026-03-20T11:00:0{n}.000Z",
+     "message": {"role": role, "content": text}}
+    for n, (role, text) in enumerate(said)
+]
+path = folder / f"{session}.jsonl"
+path.write_text("".join(json.dumps(one) + chr(10) for one in records))
+os.utime(path, (1.7e9, 1.7e9))
+print("The queue of src/queue.py waits no more; all 31 tests pass.")
+"""
+
+
+@pytest.fixture
+def home() -> Path:
+    return Path(os.environ["HOME"])
+
+
+# ── sessions of the model that we ask ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_five_imports_and_a_sweep_after_a_model_that_leaves_sessions_capture_none(vault, home, tmp_path):
+    talk = TranscriptBuilder(store(home))
+    talk.exchange(1)
+    talk.idle()
+    provider(tmp_path, LEAVES_A_SESSION)
+    plugged_in(vault, "claude-code")
+    for _ in range(5):
+        import_(vault, "claude-code")
+        assert len(segments(vault)) == 1
+    left = list((home / ".claude/projects").rglob("*.jsonl"))
+    assert len(left) == 3, "one question for the summary, one for the sentence"
+    assert worker(vault, sweep=True).code == 0
+    assert import_(vault, "claude-code", "--again")["segments"] == []
+    assert len(segments(vault)) == 1 and not vault.hits("loopword")
+    assert len(list((home / ".claude/projects").rglob("*.jsonl"))) == 3
+    for path in left:
+        path.touch()  # changed since it was read
+        os.utime(path, (1.6e9, 1.6e9))
+    assert "import 1 transcript (" in vault.call("setup", "--dry-run", "--json").json["steps"][2]["text"]
+
+
+def parsed(harness: str, tmp_path: Path, cwd: str, asked: str) -> Conversation:
+    """What is read of a session of one question and its answer."""
+    if harness == "opencode":
+        rows = [
+            MessageRow(role, json.dumps({"role": role}), [("p", json.dumps({"type": "text", "text": text}))])
+            for role, text in (("user", asked), ("assistant", "because of zebrafish"))
+        ]
+        return capture._without_own_calls(opencode.read({"id": "ses_a", "directory": cwd}, rows))
+    path = tmp_path / f"{FILES[harness]}.jsonl"
+    path.write_text(spoken(harness, "12345678-0000-4000-8000-000000000000", cwd, asked))
+    return capture.read(TranscriptSource(harness, str(path), "", 1, 1))
+
+
+@pytest.mark.parametrize("harness", [*FILES, "opencode"])
+def test_every_harness_s_session_of_our_question_is_recognised(tmp_path, harness):
+    somewhere, ours = "/home/ada/lantern", f"/home/ada/.local/state/signet-sync/{MODEL_FOLDER}"
+    assert parsed(harness, tmp_path, somewhere, "why does it never drain").turns == 2
+    for cwd, asked in ((somewhere, QUESTION), (ours, "why does it never drain"), (ours + "/", QUESTION)):
+        found = parsed(harness, tmp_path, cwd, asked)
+        assert (found.turns, capture._why_empty(found)) == (0, capture.OWN_CALL)
+    quoted = parsed(harness, tmp_path, somewhere, f"what does {MODEL_MARK} mean?")
+    assert quoted.turns == 2, "within a line it is a quotation"
+
+
+def test_a_question_among_a_person_s_turns_takes_its_answer_with_it(vault, home):
+    """A gateway may keep all that it is asked in one session."""
+    talk = TranscriptBuilder(store(home))
+    talk.exchange(1)
+    talk.user(QUESTION, 20)
+    talk.assistant("We chose zebrafish, it says.", 21)
+    talk.exchange(3)
+    talk.idle()
+    import_(vault, "claude-code")
+    (text,) = segments(vault)
+    assert "question1word" in text and "answer3word" in text and "zebrafish" not in text
+
+
+def test_a_hook_of_our_question_does_nothing_whatever_its_environment(vault, home):
+    talk = TranscriptBuilder(store(home))
+    talk.exchange(1)
+    for given in ({"cwd": f"/srv/{MODEL_FOLDER}"}, {"event": "UserPromptSubmit", "prompt": QUESTION}):
+        answer = fire(vault, talk, **given)
+        assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert not list((vault.state / "spool").glob("*.json"))
+
+
+# ── copied history ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def forked(
+    talk: TranscriptBuilder, session: str, *, exchanges: int | None = None, stamped: bool = True
+) -> TranscriptBuilder:
+    """A fork of a session: its records, `stamped` with the fork's id; all of them, or those of its first exchanges."""
+    fork = TranscriptBuilder(talk.path.parent, session)
+    lines = talk.path.read_bytes().splitlines(keepends=True)
+    for line in lines if exchanges is None else lines[: 2 * exchanges]:
+        fork.raw(line.replace(talk.session.encode(), session.encode()) if stamped else line)
+        fork.tip = json.loads(line)["uuid"]
+    fork._number = len(lines)
+    return fork
+
+
+PARENT, FORK, SECOND = (f"7a1b0c00-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
+
+
+@pytest.fixture
+def parent(home: Path) -> TranscriptBuilder:
+    talk = TranscriptBuilder(store(home), PARENT)
+    for number in (1, 2):
+        talk.exchange(number)
+    talk.idle(7200)
+    return talk
+
+
+def said_once(vault: Vault, *words: str) -> None:
+    everything = "\n".join(segments(vault))
+    for word in words:
+        assert everything.count(word) == 1, word
+
+
+def test_a_fork_is_told_and_found_without_what_it_repeats(vault, parent):
+    fork = forked(parent, FORK)
+    fork.user("Please fix dfork in src/dfork.py", 30)
+    fork.assistant("Fixed dfork in src/dfork.py; all 44 tests pass.", 31)
+    fork.idle()
+    for _ in range(2):
+        import_(vault, "claude-code")
+        said_once(vault, "question1word", "answer2word", "dfork.py; all 44")
+    of_fork = next(path for path in written(vault, "summary") if fields(vault, path)["session_id"] == FORK)
+    assert "dfork" in fields(vault, of_fork)["memory_sentence"] and "answer2word" not in body(vault, of_fork)
+    assert "question1word" not in body(vault, of_fork)
+    assert {fields(vault, path)["session_id"] for path in vault.hits("answer2word")} == {PARENT}
+    # A fork of the fork, and one that adds nothing.
+    second = forked(fork, SECOND)
+    second.exchange(5, 50)
+    second.idle(60 * 20)
+    forked(fork, "7a1b0c00-0000-4000-8000-000000000004").idle(60 * 20)
+    done = import_(vault, "claude-code")
+    said_once(vault, "question1word", "answer2word", "dfork.py; all 44", "question5word")
+    assert (done["sessions"], done["nothing"][0]["reason"]) == (1, capture.COPIED)
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_whichever_is_read_first_has_the_turns_that_both_have(vault, parent, stamped):
+    fork = forked(parent, FORK, stamped=stamped)
+    fork.exchange(3, 30)
+    parent.exchange(4, 40)
+    import_(vault, "claude-code", fork.path)
+    import_(vault, "claude-code", parent.path)
+    said_once(vault, *(f"{kind}{number}word" for kind in ("question", "answer") for number in (1, 2, 3, 4)))
+
+
+def test_an_answer_that_went_on_behind_a_copy_is_kept(vault, parent):
+    """The file was copied while the assistant was working, and its answer goes on without a new prompt."""
+    copy = forked(parent, FORK)
+    copy.assistant("It also bounds the lategoing loop.", 25)
+    import_(vault, "claude-code", parent.path)
+    import_(vault, "claude-code", copy.path)
+    said_once(vault, "answer2word", "lategoing")
+
+
+def test_equal_prompts_that_are_no_copies_are_all_kept(vault, home):
+    """Workers that are started with the same words in the same millisecond; and the same words at another time."""
+    for number, (session, second) in enumerate(((PARENT, 1), (FORK, 1), (SECOND, 2))):
+        talk = TranscriptBuilder(store(home), session)
+        talk.user("Check the queue of src/queue.py", second)
+        talk.assistant(f"It drains, says worker{number}word.", second + 1.1 + number)
+        talk.idle()
+    assert import_(vault, "claude-code")["sessions"] == 3
+    said_once(vault, *(f"worker{number}word" for number in range(3)))
+
+
+def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
+    import_(vault, "claude-code")
+    before = forked(parent, FORK)
+    before.exchange(3, 30)
+    before.idle()
+    import_(vault, "claude-code")
+    assert vault.call("remove", PARENT, "--reason", "r", "--yes").code == 0
+    after, nothing = forked(parent, SECOND), forked(parent, "7a1b0c00-0000-4000-8000-000000000004")
+    after.exchange(4, 40)
+    for talk in (after, nothing):
+        talk.idle()
+    done = import_(vault, "claude-code", "--again", code=1)
+    assert len(done["failed"]) == 1 and PARENT in done["failed"][0], "the session itself is refused"
+    assert not leaks(vault, PARENT), "where its transcript is stays hidden"
+    said_once(vault, "question3word", "question4word")
+    assert not leaks(vault, "question1word", "answer2word")
+    # The hooks of one that is still written see as little.
+    running = forked(before, "7a1b0c00-0000-4000-8000-000000000005", exchanges=2)
+    running.user("And the lastquestionword?", 60)
+    fired(vault, running, "Stop")
+    assert worker(vault).code == 0
+    ((words,),) = vault.rows("select content from session_transcripts")
+    assert "lastquestionword" in words
+    assert vault.call("remove", PARENT, "--undo").code == 0
+    import_(vault, "claude-code", nothing.path, "--again")
+    assert vault.hits("question1word"), "a removal that was lifted keeps nothing away"
+
+
+@pytest.mark.parametrize(
+    "model", ["", "print('The answer2word of src/queue.py is bounded.\\n\\nAll 44 tests pass now.')"]
+)
+def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent, tmp_path, model):
+    if model:
+        provider(tmp_path, model)
+    parent.assistant("## Decisions\n\n- Use a seed of ownseedword.", 22)
+    fork = forked(parent, FORK)
+    fork.user("Please fix dfork in src/dfork.py", 30)
+    fork.assistant("Fixed dfork in src/dfork.py; all 44 tests pass.", 31)
+    parent.exchange(4, 40)
+    import_(vault, "claude-code", fork.path)
+    import_(vault, "claude-code", parent.path)
+    refused = vault.call("remove", PARENT, "--reason", "r", "--yes", "--json")
+    assert refused.code == 2 and len(refused.json["quoted_in"]) == 2, refused.json
+    assert vault.call("remove", PARENT, "--reason", "r", "--yes", "--quoting", "redact").code == 0
+    assert not leaks(vault, "question1word", "answer2word", "ownseedword", "question4word")
+    assert vault.hits('"all 44 tests pass"') and vault.call("check").code == 0
+    fork.exchange(6, 60)
+    import_(vault, "claude-code", fork.path)
+    said_once(vault, "question6word", "dfork.py; all 44")
+    assert not leaks(vault, "answer2word")
+
+
+def test_the_compaction_that_a_fork_continues_is_the_original_s(vault, parent):
+    parent.compacted("Of the summaryword: a seed was agreed on, and the queue of src/queue.py drains.", 25)
+    import_(vault, "claude-code", parent.path)
+    fork = TranscriptBuilder(parent.path.parent, FORK)
+    for line in parent.path.read_bytes().splitlines(keepends=True)[-2:]:
+        fork.raw(line.replace(PARENT.encode(), FORK.encode()))
+    fork.exchange(3, 30)
+    import_(vault, "claude-code", fork.path)
+    assert len(written(vault, "compaction")) == 1
+    assert vault.call("remove", PARENT, "--reason", "r", "--yes").code == 0
+    second = TranscriptBuilder(parent.path.parent, SECOND)
+    second.raw(fork.path.read_bytes().replace(FORK.encode(), SECOND.encode()))
+    import_(vault, "claude-code", second.path)
+    assert not leaks(vault, "summaryword", "question1word") and vault.hits("question3word")
+
+
+# ── of every harness ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def told(harness: str, path: Path, session: str, last: float, *, copied_from: str = "", fork: float = 0) -> None:
+    """Writes a session of three exchanges; the first two are copies of another session, if one is named."""
+    said = []
+    for number, second in ((1, fork or 60), (2, fork or 120), (3, last)):
+        ending = f"{number}word" if number < 3 else f"{session[-1]}{number}word"
+        for kind, words in (("user", "Why does question of"), ("assistant", "Because of answer of")):
+            said.append((kind, f"{words} {kind}{ending}", second))
+    if harness == "opencode":
+        stored = database(path, wal=False) if not path.exists() else apsw.Connection(str(path))
+        stored.execute("insert into session values (?, null, '/x/y', 'A title', null, 1, 2)", (session,))
+        for number, (kind, text, second) in enumerate(said):
+            key, moment = f"{session}{number}", micros(second) // 1000
+            data = json.dumps({"role": kind, "time": {"created": moment}})
+            stored.execute("insert into message values (?, ?, ?, 0, ?)", (key, session, moment, data))
+            data = json.dumps({"type": "text", "text": text})
+            stored.execute("insert into part values (?, ?, ?, 0, 0, ?)", (key, key, session, data))
+        stored.close()
+        return
+    records: list[dict[str, object]]
+    if harness == "codex":
+        ids = [{"id": session, "cwd": "/x/y"}, *([{"id": copied_from}] if copied_from else [])]
+        records = [{"type": "session_meta", "timestamp": at(fork), "payload": payload} for payload in ids]
+        for kind, text, second in said:
+            content = [{"type": "input_text" if kind == "user" else "output_text", "text": text}]
+            payload = {"type": "message", "role": kind, "content": content}
+            records.append({"type": "response_item", "timestamp": at(second), "payload": payload})
+    elif harness == "gemini":
+        records = [{"sessionId": session, "startTime": at(0), "directories": ["/x/y"]}]
+        for number, (kind, text, second) in enumerate(said):
+            kind = kind.replace("assistant", "gemini")
+            records.append({"id": f"{session}{number}", "timestamp": at(second), "type": kind, "content": text})
+    else:
+        records = [{"type": "session", "id": session, "timestamp": at(0), "cwd": "/x/y"}]
+        for number, (kind, text, second) in enumerate(said):
+            message = {"role": kind, "content": [{"type": "text", "text": text}]}
+            records.append({"type": "message", "id": str(number), "timestamp": at(second), "message": message})
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+
+
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("harness", ["codex", "gemini", "openclaw", "opencode"])
+def test_a_fork_of_every_harness_adds_only_what_it_says_itself(vault, tmp_path, harness, removed):
+    """Codex gives what it copies the time of the fork, and names the original."""
+    name = "opencode.db" if harness == "opencode" else "{}" + FILES.get(harness, "") + ".jsonl"
+    told(harness, tmp_path / name.format(1), PARENT, 180)
+    import_(vault, harness, tmp_path / name.format(1))
+    if removed:
+        assert vault.call("remove", PARENT, "--reason", "r", "--yes").code == 0
+    told(harness, tmp_path / name.format(2), FORK, 900, copied_from=PARENT, fork=600 if harness == "codex" else 0)
+    import_(vault, harness, tmp_path / name.format(2))
+    if removed:
+        assert not leaks(vault, "user1word", "assistant2word", "user13word")
+        said_once(vault, "user23word", "assistant23word")
+    else:
+        said_once(vault, "user1word", "assistant2word", "user13word", "user23word", "assistant23word")
+
+
+# ── sessions in which no person spoke ───────────────────────────────────────────────────────────────────────────────
+
+
+def headless(home: Path, count: int, *, entrypoint: str = "sdk-cli") -> list[TranscriptBuilder]:
+    made = [
+        TranscriptBuilder(store(home), f"0000000{number}-0000-4000-8000-000000000000", f"/home/ada/p{number % 2}")
+        for number in range(count)
+    ]
+    for number, talk in enumerate(made):
+        prompt = f"Terse quality-check agent number {number}. Check headlessword in file {number}. We decided on junk."
+        talk.user(prompt, 60 * number, entrypoint=entrypoint)
+        talk.assistant("PASS\n\n## Decisions\n\n- Use the junkword of the checker.", 60 * number + 5)
+        talk.idle()
+    return made
+
+
+def pages_of(vault: Vault) -> str:
+    return "\n".join(path.read_text() for path in vault.root.rglob("*.md") if path.parent.name != "memory")
+
+
+def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_path):
+    provider(tmp_path, "raise SystemExit('never asked')")
+    talks = headless(home, 4)
+    person = TranscriptBuilder(store(home), PARENT)
+    person.user("Why does question1word of src/queue.py wait?", 300, entrypoint="cli")
+    person.assistant("The answer1word bounds the retry loop.", 301)
+    person.idle()
+    now = ("--now", "2026-03-21T00:00:00Z")
+    for _ in range(3):
+        import_(vault, "claude-code", "--again")
+        assert vault.call("reindex", *now).code == 0
+    assert len(segments(vault)) == 5 and len(vault.hits("headlessword")) >= 4
+    line = "- 4 sessions without a person | p0, p1 [[ledger/2026/03/20.md|day]]"
+    page, day = (vault.root / "MEMORY.md").read_text(), (vault.root / "ledger/2026/03/20.md").read_text()
+    assert page.count("without a person") == page.count(line) == 1
+    assert "5 sessions" in day and day.count("|1]] ") == 1 and day.count("session=") == page.count("session=") == 1
+    assert "junkword" not in pages_of(vault) and "older ledger rows clipped" not in page
+    assert "junkword" not in vault.call("context", "--project", "/home/ada/p0").out
+    # A removal takes it out of the number, a person who goes on gives it a row of its own.
+    assert vault.call("remove", talks[3].session, "--reason", "r", "--yes", *now).code == 0
+    talks[0].user("And what about goeson of src/queue.py?", 600, entrypoint="cli")
+    talks[0].assistant("The goeson is bounded, too.", 601)
+    talks[0].idle()
+    import_(vault, "claude-code", talks[0].path)
+    vault.call("reindex", *now)
+    page = (vault.root / "MEMORY.md").read_text()
+    assert "- 2 sessions without a person" in page and page.count("session=") == 2
+    Path(os.environ["SIGNET_CONFIG"]).write_text("[noise]\nheadless = false\n")
+    vault.call("reindex", *now)
+    page = (vault.root / "MEMORY.md").read_text()
+    assert "without a person" not in page and page.count("session=") == 4
+
+
+def test_what_a_running_headless_session_states_stands_on_no_page(vault, home):
+    for talk in headless(home, 2):
+        talk.path.touch()
+        fired(vault, talk, "Stop")
+    assert worker(vault).code == 0 and vault.call("reindex").code == 0
+    assert vault.rows("select noise from live_sessions") == [(1,), (1,)]
+    assert "junkword" not in pages_of(vault) and "headlessword" in vault.call("recall", "headlessword").out
+
+
+def test_nobody_spoke_only_where_a_transcript_shows_it(tmp_path):
+    def claude(*entrypoints: str) -> bool:
+        talk = TranscriptBuilder(tmp_path / str(len(list(tmp_path.iterdir()))))
+        for number, entrypoint in enumerate(entrypoints):
+            talk.user(f"Check file {number}", number, **({"entrypoint": entrypoint} if entrypoint else {}))
+            talk.assistant("PASS", number)
+        return capture.read(TranscriptSource("claude-code", str(talk.path), "", 1, 1)).headless
+
+    assert claude("sdk-cli") and claude("sdk-cli", "sdk-cli") and claude("sdk-py")
+    assert not any(
+        (claude(""), claude("cli"), claude("sdk-cli", "cli"), claude("sdk-ts", "sdk-ts"), claude("sdk-cli", ""))
+    )
+    for source, headless_ in (("exec", True), ("cli", False), ("vscode", False), (None, False)):
+        path = tmp_path / f"{FILES['codex']}.jsonl"
+        path.write_text(spoken("codex", PARENT, "/x").replace('"cwd"', f'"source": {json.dumps(source)}, "cwd"', 1))
+        assert capture.read(TranscriptSource("codex", str(path), "", 1, 1)).headless is headless_
+    for asked, headless_ in (("[cron:1 nightly] Check all", True), ("Check all", False)):
+        path = tmp_path / f"{FILES['openclaw']}.jsonl"
+        path.write_text(spoken("openclaw", PARENT, "/x", asked))
+        assert capture.read(TranscriptSource("openclaw", str(path), "", 1, 1)).headless is headless_
+
+
+# ── projects that are left out ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("glob", "left_out"),
+    [
+        ("/home/ada/lantern", True), ("/home/ada/*", True), ("/home/ada/lantern/", True), ("lantern", True),
+        ("lan*", True), ("/home", True), ("/home/ada/lan", False), ("ada/lantern", False), ("tern", False),
+    ],
+)  # fmt: skip
+def test_globs_leave_projects_out(glob, left_out):
+    for project in ("/home/ada/lantern", "/home/ada/lantern/src"):
+        assert is_excluded(project, ("/nowhere", glob), {"HOME": "/root"}) is left_out
+    assert not is_excluded(None, (glob,), {})
+
+
+def test_a_project_that_is_left_out_leaves_nothing_anywhere(vault, home):
+    talk = TranscriptBuilder(store(home))
+    talk.exchange(1)
+    plugged_in(vault, "claude-code")
+    assert vault.call("setup", "--yes", "--no-service", "--no-hooks", "--exclude", "~/x", "--exclude", "lan*").code == 0
+    assert vault.call("settings", "explain", "capture.exclude", "--json").json["value"] == ["~/x", "lan*"]
+    fired(vault, talk, "UserPromptSubmit", prompt="What about promptword?")
+    fired(vault, talk, "Stop")
+    fired(vault, talk)
+    assert worker(vault, sweep=True).code == 0
+    talk.idle()
+    assert worker(vault, sweep=True).code == 0
+    (entry,) = import_(vault, "claude-code", "--again")["nothing"]
+    assert entry["reason"] == capture.EXCLUDED and not segments(vault)
+    assert not leaks(vault, "question1word", "promptword")
+    (vault.root / "signet-sync.toml").write_text('[capture]\nexclude = ["*"]\n')
+    Path(os.environ["SIGNET_CONFIG"]).unlink()
+    import_(vault, "claude-code", "--again")
+    assert len(segments(vault)) == 1, "a workspace's own file ends no capture"
