@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import Commit, Deeds, deeds_of
+from signet_sync.digest.notes import checked, note_lines
 from signet_sync.digest.person import OwnWords
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
@@ -101,7 +102,9 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces += _scoped([_tidy(one.subject) for one in chosen])
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
-    for turn in _reporting(turns, deeds, len(pieces)):
+    noted = _noted(turns, deeds)
+    pieces += [noted] if noted and overlap(noted, " ".join(pieces)) < 0.7 else []
+    for turn in _reporting(turns, deeds, len(pieces)) if not noted else ():
         assert turn.report is not None
         line = headline(turn.report.text, asked[turn.number] or first)
         fresh = stems(line) - stems(" ".join(pieces))
@@ -117,6 +120,16 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     if is_unfinished(last, deeds) and asked[last.number] and not is_stopped(turns):
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
     yield from pieces
+
+
+def _noted(turns: Sequence[Turn], deeds: Deeds) -> str:
+    """Returns what the agent handed over as the outcome of its last report, if that is not long ago."""
+    for turn in reversed(turns[-3:]):
+        if turn.report is not None and turn.ended:
+            said = [line.text for line in note_lines(turn.report.text) if line.label == "outcome"]
+            if said:
+                return checked(said[-1], deeds)
+    return ""
 
 
 def _requests(deeds: Deeds) -> Iterator[str]:

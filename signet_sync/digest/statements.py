@@ -12,16 +12,18 @@ from typing import Literal, NamedTuple
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
+from signet_sync.digest.notes import checked, note_lines, words_behind
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.status import asks, last_report
 from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
 from signet_sync.formats.lazy_pattern import late
 
-Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
+Kind = Literal["decision", "constraint", "blocker", "next", "preference", "note"]
 
 ITEMS = 24
 _LIST = 8  # items of one labelled list
+_NOTED = 30  # turns whose hand-overs are read
 _LONGEST = 400
 _RUN = 6  # words in a row that show that a statement repeats what a tool printed
 _TOKEN = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+")
@@ -64,7 +66,11 @@ class Item(NamedTuple):
 
 def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> list[Item]:
     """Returns the statements of a session, each once; `own` are the person's own sentences by turn."""
-    found = [*_of_person(turns, own, deeds), *_of_report(turns), *_of_deeds(turns, deeds)]
+    noted = list(_of_note(turns, own, deeds))
+    kinds = {item.kind for item in noted}
+    # What an agent hands over on purpose stands in place of what its report lists.
+    rest = (item for item in (*_of_report(turns), *_of_deeds(turns, deeds)) if item.kind not in kinds)
+    found = [*noted, *_of_person(turns, own, deeds), *rest]
     printed = _Printed(turns)
     kept: list[Item] = []
     for item in found:
@@ -88,6 +94,26 @@ def _of_person(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
             if _RULE.search(said) and not _TELLS.search(said):
                 kind: Kind = "preference" if _OF_THE_AGENT.search(said) else "constraint"
                 yield Item(kind, said, "person", lines.get(turn, 1), turn, "rule")
+
+
+def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> Iterator[Item]:
+    """Yields what the agent handed over at the end of its last reports; of each label the newest lines count."""
+    told: set[str] = set()
+    kinds: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
+    for turn in reversed(turns[-_NOTED:]):
+        lines = note_lines(turn.report.text) if turn.report is not None and turn.ended else []
+        for label, text, line in lines:
+            kind = kinds.get(label)
+            if kind is None or (label != "decided" and label != "tried" and label in told):
+                continue
+            behind = words_behind(text, own) if label == "decided" else None
+            if behind is not None:
+                place = next(one.words.line for one in turns if one.number == behind[0] and one.words)
+                yield Item(kind, behind[1][:_LONGEST], "person", place, behind[0], "note")
+            elif turn.report is not None:
+                said = checked(text, deeds)
+                yield Item(kind, said[:_LONGEST], "agent", turn.report.line + line, turn.number, "note")
+        told |= {line.label for line in lines}
 
 
 def _of_report(turns: Sequence[Turn]) -> Iterator[Item]:

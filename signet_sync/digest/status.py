@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
+from signet_sync.digest.notes import note_lines
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
@@ -36,7 +37,11 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
     last = turns[-1]
     if is_stopped(turns):
         # What was finished before is not undone by the stop of the last task.
-        return "open" if any(turn < last.number for turn in (*deeds.edits, *(one.turn for one in deeds.commits))) else "aborted"
+        return (
+            "open"
+            if any(turn < last.number for turn in (*deeds.edits, *(one.turn for one in deeds.commits)))
+            else "aborted"
+        )
     report = last_report(turns)
     if report is not None and report.ended and _waits(report):
         return "blocked"
@@ -83,6 +88,8 @@ def asks(turn: Turn) -> bool:
 
 def _waits(turn: Turn) -> bool:
     assert turn.report is not None
+    if any(line.label == "blocked" for line in note_lines(turn.report.text)):
+        return True
     found = (passage for passage in passages(turn.report.text) if passage.form != "heading" and passage.box != "x")
     return any(label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1 for passage in found)
 

@@ -22,7 +22,7 @@ _LOOKS = late(
 )
 _SECTIONS: tuple[tuple[str, Kind], ...] = (
     ("Decisions", "decision"), ("Constraints", "constraint"), ("Blockers", "blocker"), ("Next steps", "next"),
-    ("Preferences", "preference"),
+    ("Preferences", "preference"), ("Notes", "note"),
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def listed_items(body: str, found: Outcome) -> dict[int, Item]:
     for number, line in enumerate(body.split("\n"), 1):
         if line.startswith("## "):
             kind = kinds.get(line.removeprefix("## "))
-            left = iter([item for item in found.items if item.kind == kind and _items([item.text])])
+            left = iter([item for item in found.items if item.kind == kind and _items([_told(item)])])
         elif line.startswith("- ") and (item := next(left, None)) is not None:
             placed[number] = item
     return placed
@@ -60,9 +60,14 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
     """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
     yield "Outcome", _first(_items(found.results), OUTCOME)
     for name, kind in _SECTIONS:
-        yield name, _first(_items(item.text for item in found.items if item.kind == kind), ITEMS)
+        yield name, _first(_items(map(_told, (item for item in found.items if item.kind == kind))), ITEMS)
     yield "Files", _first(_files(found.edited, project), FILES)
     yield "Commands", _last(_commands(found.commands, project), COMMANDS)
+
+
+def _told(item: Item) -> str:
+    """Returns a statement's words; only a person's stand as a decision without a mark."""
+    return f"{item.text} (agent)" if item.who == "agent" and item.kind in ("decision", "constraint") else item.text
 
 
 def _files(edited: Mapping[str, int], project: str | None) -> list[str]:

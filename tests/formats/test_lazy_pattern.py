@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from signet_sync.text.digest.cues import Cue, any_of, table
 
 from signet_sync.formats import lazy_pattern
 from signet_sync.formats.lazy_pattern import Caseless, Late, late
-from signet_sync.text.digest.cues import Cue, any_of, table
 
 
 def test_a_pattern_is_compiled_when_it_is_first_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import sampled
-
-from benchmarks import digest as benchmark
-from benchmarks.digest import digest
-from signet_sync.capture.harnesses import claude_code
-from signet_sync.capture.harnesses.markdown import render
 from signet_sync.text.digest.conversation import SessionOutcome
 from signet_sync.text.digest.cues import LABELS, table
 from signet_sync.text.digest.headline import headline
 from signet_sync.text.digest.session import outcome
 from signet_sync.text.digest.summary import LIMIT
 from signet_sync.text.digest.turns import SpokenMessage, turns
+from workbench import sampled
+
+from benchmarks import digest as benchmark
+from benchmarks.digest import digest
+from signet_sync.capture.harnesses import claude_code
+from signet_sync.capture.harnesses.markdown import render
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, flatten, passes_signet, passes_strict
 

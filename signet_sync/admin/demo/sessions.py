@@ -96,9 +96,14 @@ def _dated(text: str, start: int, end: int) -> str:
     spoken = list(zip(turns[::2], turns[1::2], strict=True))
     step = (end - start) // len(spoken)
     return "\n".join(
-        f"## {speaker} · {iso(start + number * step)}\n\n{words.strip()}\n"
+        f"## {speaker} · {iso(start + number * step)}\n\n{_called(words.strip(), iso(start + number * step))}\n"
         for number, (speaker, words) in enumerate(spoken)
     )
+
+
+def _called(words: str, at: str) -> str:
+    """Gives the calls of tools in an answer their time, as transcripts have it."""
+    return re.sub(r"^- `(\w+)` (.+)$", rf"- `\1` · {at} · `\2`", words, flags=re.MULTILINE)
 
 
 def _break(root: str, broken: dict[str, Any], by_session: list[dict[str, str]]) -> None:

@@ -1,0 +1,78 @@
+"""Reads the lines with which an agent hands its work over: what came out, what was decided, what is next, what waits.
+
+They stand at the end of a report, where the person sees and can correct them. A note is a claim, not a deed: what the
+session's deeds contradict is marked, and a decision is the person's only where the person's own words say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from signet_sync.digest.deeds import Deeds
+from signet_sync.digest.sentences import is_question, stems
+from signet_sync.formats.lazy_pattern import late
+
+Label = Literal["outcome", "decided", "next", "blocked", "tried"]
+
+LINES = 5  # of one note; an agent is asked for three at most
+UNSEEN = " (claimed, not seen)"
+_LINE = late(r"^\s*(?:[-*] )?\**(Outcome|Decided|Next|Blocked|Tried):\**\s+(\S.{3,400})$")
+_SAID = 4  # content words of a decision that stand in the person's words
+
+_CLAIMS: tuple[tuple[str, Callable[[Deeds], bool]], ...] = (
+    (r"\bmerged\b", lambda deeds: any(one.merged for one in deeds.requests.values()) or _ran(deeds, "merge")),
+    (r"\bpushed\b", lambda deeds: deeds.pushed > 0),
+    (r"\bcommitted\b", lambda deeds: bool(deeds.commits)),
+    (r"\b(?:tests?|checks?|suite|ci)\b[^.;]{0,30}\b(?:pass\w*|green)\b", lambda deeds: deeds.failing is not True),
+)
+_PATTERNS = tuple((late(pattern, 2), seen) for pattern, seen in _CLAIMS)
+_DENIES = late(r"\b(?:not|no|never|isn't|aren't|wasn't|yet to|still|un(?:merged|pushed|committed))\b", 2)
+
+
+class NoteLine(NamedTuple):
+    """A line of a hand-over: its label, its words, and its line in the report, from 0."""
+
+    label: Label
+    text: str
+    line: int
+
+
+def note_lines(report: str) -> list[NoteLine]:
+    """Returns the hand-over at the end of a report; empty if it does not end with one."""
+    lines = report.rstrip().split("\n")
+    found: list[NoteLine] = []
+    for number in range(len(lines) - 1, max(-1, len(lines) - 1 - 2 * LINES), -1):
+        line = _LINE.match(lines[number])
+        if line is not None:
+            found.append(NoteLine(line[1].lower(), line[2].strip(" *"), number))  # type: ignore[arg-type]
+        elif lines[number].strip():
+            break
+    return found[:LINES][::-1]
+
+
+def checked(text: str, deeds: Deeds) -> str:
+    """Marks a claim that the deeds of the session do not show."""
+    if _DENIES.search(text):
+        return text
+    unseen = any(pattern.search(text) and not seen(deeds) for pattern, seen in _PATTERNS)
+    return f"{text.rstrip('.')}{UNSEEN}" if unseen else text
+
+
+def words_behind(decision: str, own: Mapping[int, Sequence[str]]) -> tuple[int, str] | None:
+    """Returns the person's own sentence that says a decision, with its turn: no question, four of its words at least."""
+    wanted = stems(decision)
+    for turn, said in reversed(list(_sentences(own))):
+        if not is_question(said) and len(wanted & stems(said)) >= _SAID:
+            return turn, said
+    return None
+
+
+def _sentences(own: Mapping[int, Sequence[str]]) -> Iterator[tuple[int, str]]:
+    for turn, sentences in own.items():
+        for said in sentences:
+            yield turn, said
+
+
+def _ran(deeds: Deeds, word: str) -> bool:
+    return any(word in command and not failed for command, failed in deeds.commands.items())
