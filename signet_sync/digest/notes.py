@@ -60,7 +60,7 @@ def checked(text: str, deeds: Deeds) -> str:
 
 
 def words_behind(decision: str, own: Mapping[int, Sequence[str]]) -> tuple[int, str] | None:
-    """Returns the person's own sentence that says a decision, with its turn: no question, four of its words at least."""
+    """Returns the person's own sentence that says a decision, with its turn: no question, four of its words or more."""
     wanted = stems(decision)
     for turn, said in reversed(list(_sentences(own))):
         if not is_question(said) and len(wanted & stems(said)) >= _SAID:
