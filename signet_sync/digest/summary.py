@@ -67,7 +67,8 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
 
 def _told(item: Item) -> str:
     """Returns a statement's words; only a person's stand as a decision without a mark."""
-    return f"{item.text} (agent)" if item.who == "agent" and item.kind in ("decision", "constraint") else item.text
+    text = item.text.replace("`", "").replace("**", "")
+    return f"{text} (agent)" if item.who == "agent" and item.kind in ("decision", "constraint") else text
 
 
 def _files(edited: Mapping[str, int], project: str | None) -> list[str]:
