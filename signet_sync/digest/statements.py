@@ -29,7 +29,7 @@ _RUN = 6  # words in a row that show that a statement repeats what a tool printe
 _TOKEN = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+")
 
 _RULE = late(
-    r"(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind)\b)"
+    r"\b(?:must|should|shall|may) (?:always|never)\b|(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind)\b)"
     r"|\b(?:from now on|in (?:the )?future|going forward|every time you|whenever you|remember (?:that|to)\b)"
     r"|\b(?:immer|niemals|nie wieder|künftig|ab jetzt|in zukunft|toujours|jamais|désormais|à l'avenir|dorénavant|siempre|nunca"
     r"|a partir de ahora|en adelante|daqui (?:pra|para) frente|d'ora in poi|mai più|всегда|никогда|впредь|her zaman|asla|bundan sonra|luôn luôn|không bao giờ)\b"

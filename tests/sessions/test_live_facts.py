@@ -29,8 +29,8 @@ ORIGIN = "git.example/ada/lantern"
 MINE, OTHER = "5e551003-0000-4000-8000-000000000003", "5e551004-0000-4000-8000-000000000004"
 BUG = "The queue of lantern loses jobs when the broker restarts. Please look into src/queue.py."
 FOUND = "The jobs are only in memory. I can keep them in Redis or in Postgres. Which one should the queue use?"
-POSTGRES = "We use Postgres for the queue of lantern, not Redis."
-REDIS = "Use Redis for the queue of lantern instead of Postgres."
+POSTGRES = "From now on we use Postgres for the queue of lantern, not Redis."
+REDIS = "From now on use Redis for the queue of lantern instead of Postgres."
 KEPT = "Jobs must never be deleted from the table, only marked."
 DONE = (
     "## Done\n\nJobs are rows of Postgres now. The throughput of src/queue.py is measured: 400 jobs a second."
@@ -104,10 +104,10 @@ def turns(*said: str) -> list[SpokenTurn]:
 def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
     found = distil_turns(turns(BUG, FOUND, POSTGRES, "I am at it.", KEPT), PROJECT)
     assert [(place, item.aspect, item.text) for place, item in found] == [
-        (2, "decision", POSTGRES), (4, "constraint", KEPT),
+        (2, "constraint", POSTGRES), (4, "constraint", KEPT),
     ]  # fmt: skip
     assert [(place, item.aspect) for place, item in distil_turns(turns(BUG, FOUND, POSTGRES, DONE), PROJECT)] == [
-        (2, "decision"), (3, "next"),
+        (2, "constraint"), (3, "next"),
     ]  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def test_its_files_take_the_place_of_its_turns(vault: Vault, kind: str) -> None:
     )  # fmt: skip
     assert not any(rows_of_running(vault))
     assert dict(stated(vault)).items() >= {(text, status) for text, status in before.items() if POSTGRES in text}
-    assert vault.page().count(DECIDED) == 1 and "in a running session" not in vault.page()
+    assert vault.page().count(f"- {POSTGRES.removesuffix('.')}") == 1 and "in a running session" not in vault.page()
     vault.reindex()
     dump = settled(vault)
     vault.reindex("--full")
@@ -204,7 +204,7 @@ def test_until_its_turns_are_cleared_its_files_hide_them(vault: Vault) -> None:
     )  # fmt: skip
     vault.reindex()
     assert vault.rows("select count(*) from session_transcripts") == [(3,)] and not any(rows_of_running(vault))
-    running(vault, "And the retry limit is 9 now.", key=MINE, first=20)
+    running(vault, "From now on the retry limit is 9 attempts.", key=MINE, first=20)
     assert [text for text, _ in stated(vault) if "9" in text], "what it says later is its own again"
 
 
@@ -224,7 +224,7 @@ def test_only_the_session_that_spoke_is_distilled(vault: Vault, monkeypatch: pyt
     vault.session(5, project=PROJECT)
     vault.reindex()
     assert seen == []
-    running(vault, "And the retry limit is 9 now.", key=OTHER, first=20)
+    running(vault, "From now on the retry limit is 9 attempts.", key=OTHER, first=20)
     assert seen == [4]
 
 
@@ -244,7 +244,7 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
     before = stated(vault)
     word = "zanzibarian"
     key = "agent:main:main" if options else MINE
-    running(vault, BUG, FOUND, f"We use {word} for the queue of lantern, not Redis.", key=key, options=options)
+    running(vault, BUG, FOUND, f"From now on we use {word} for the queue of lantern, not Redis.", key=key, options=options)
     assert word in vault.page() and any(rows_of_running(vault))
     assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
     assert stated(vault) == before and not any(rows_of_running(vault)) and not vault.rows("select * from live_sessions")

@@ -104,7 +104,7 @@ def speak(database: Database, number: int, store: str) -> None:
     said = (
         "The queue loses jobs when the broker restarts. Please look into src/queue.py.",
         f"The jobs are only in memory. I can keep them in Redis or in {store}. Which one should the queue use?",
-        f"We use {store} for the queue, not Redis.",
+        f"From now on we use {store} for the queue, not Redis.",
     )
     names = "default", f"live-{number}", ""
     with database.transaction():
