@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.digest import digest
+from signet_sync.digest.summary import LIMIT
 from signet_sync.facts.items import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
 from signet_sync.formats.fact import SECTION_OF
-from signet_sync.text.digest.summary import LIMIT
 
 
 def test_a_next_step_does_not_say_next_again():

@@ -10,6 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcript_builder import at
 
+from signet_sync.digest.transcript import SpokenMessage, is_ours
+from signet_sync.digest.transcript import parse as turns_of
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.live_turns import (
     SpokenTurn,
@@ -26,9 +28,6 @@ from signet_sync.sessions.live_turns import (
 )
 from signet_sync.sessions.states import new_words
 from signet_sync.text import chunking
-from signet_sync.text.digest.lines import is_ours
-from signet_sync.text.digest.turns import SpokenMessage
-from signet_sync.text.digest.turns import turns as turns_of
 
 
 def said(*turns: str, begin: int = 0) -> list[SpokenTurn]:
