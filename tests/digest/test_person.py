@@ -7,7 +7,7 @@ import pytest
 from signet_sync.digest.person import OwnWords
 
 OWN = "please never burn whale oil in the lamp"
-LONG = " The wick of the second lamp smokes whenever the wind turns to the north, and the keeper has to trim it." * 4
+LONG = " The wick of the second lamp smokes whenever the wind turns to the north, and then we have to trim it." * 4
 
 PASTED = {
     "log": "2026-03-28 22:34:06 WARN always trim the wick\n2026-03-28 22:34:07 INFO lamp lit",

@@ -51,7 +51,7 @@ def test_passages(text: str, expected: list[tuple[str, str]]) -> None:
      "lamp.py that closes the lamp when the wick breaks.",
      "Added a guard to src/lamp.py that closes the lamp when the wick breaks"),
     ("## Next steps\n\n- Fix the door of the tower before winter", ""),
-    ("Done!", ""), ("", ""),
+    ("Done!", ""), ("All 37 tests of the lamp pass now.", ""), ("", ""),
 ])  # fmt: skip
 def test_the_headline_of_a_report(report: str, expected: str) -> None:
     said = headline(report)
@@ -94,9 +94,10 @@ NEXT = "\n\n## Next steps\n\n- clean the mirror of the tower"
     (user("always commit the wick and the mirror apart") + assistant(EDIT + DONE),
      [("preference", "person", "rule", "always commit the wick and the mirror apart")]),
     (user("should we always burn rape oil?") + assistant(EDIT + DONE), []),
-    (user("the test of the mirror always fails at night") + assistant(EDIT + DONE), []),
+    (user("in the future this bug of the mirror wakes the keeper") + assistant(EDIT + DONE), []),
     (TASK + assistant(EDIT + DONE + NEXT), [("next", "agent", "label", "clean the mirror of the tower")]),
     (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT + DONE), []),
+    (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT), []),
     (TASK + assistant(EDIT + DONE + "\n\nNext steps:\n- none"), []),
     (TASK + assistant(EDIT + DONE + "\n\n- [x] clean the lamp\n- [ ] clean the mirror"),
      [("next", "agent", "label", "clean the mirror")]),
