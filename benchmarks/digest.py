@@ -206,7 +206,7 @@ def interval(part: int, whole: int) -> str:
 def sign_test(won: int, lost: int) -> float:
     """Returns how often two equals would differ at least as much."""
     n = won + lost
-    return min(1.0, 2 * sum(math.comb(n, k) for k in range(min(won, lost) + 1)) / 2**n)
+    return min(1.0, 2.0 * sum(math.comb(n, k) for k in range(min(won, lost) + 1)) / float(2**n))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

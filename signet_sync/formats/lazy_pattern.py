@@ -11,8 +11,6 @@ TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of import
 if TYPE_CHECKING:
     from typing import Any, AnyStr
 
-# Escapes and names of groups are case-sensitive.
-_UPPER = re.compile(r"\\.|\(\?P[<=]\w+|[A-Z]+")
 _LENT = (
     "findall", "finditer", "flags", "fullmatch", "groupindex", "groups", "match", "pattern", "scanner", "search",
     "split", "sub", "subn",
@@ -42,25 +40,3 @@ def late(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Makes a pattern that is compiled when it is first used."""
     pattern: Any = Late(text, flags)
     return pattern  # type: ignore[no-any-return]
-
-
-class Caseless:
-    """Searches a pattern in any case; in plain English in a third of the time.
-
-    A printable ASCII text is searched in lower case: `\\w`, `\\b` and `\\s` mean the same there in ASCII and in
-    Unicode, and no letter that the pattern names beyond ASCII can be in it.
-    """
-
-    def __init__(self, pattern: str) -> None:
-        self.in_any = late(pattern, re.IGNORECASE)
-        self.in_lower = late(_UPPER.sub(_lowered, pattern), re.ASCII)
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """Returns the first match; only its positions may be used, not its text."""
-        if text.isascii() and text.isprintable():
-            return self.in_lower.search(text.lower())
-        return self.in_any.search(text)
-
-
-def _lowered(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] in "\\(" else found[0].lower()

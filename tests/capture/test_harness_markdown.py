@@ -12,6 +12,8 @@ from signet_sync.text.digest.turns import turns as digest_turns
 
 from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settled
+from signet_sync.digest.transcript import ToolCall
+from signet_sync.digest.transcript import parse as digest_turns
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2

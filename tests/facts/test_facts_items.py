@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from signet_sync.text.digest.summary import LIMIT
 
 from benchmarks.digest import digest
+from signet_sync.digest.summary import LIMIT
 from signet_sync.facts.items import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
 from signet_sync.formats.fact import SECTION_OF
 

@@ -221,10 +221,10 @@ def end(vault: Vault, transcript: str, minute: int, **given: Any) -> dict[str, A
 def test_an_ending_says_how_it_ended_and_a_check_is_content(vault: Vault) -> None:
     end(vault, WORK, 1)
     document = opened(vault, "s-1")
-    assert document["status"] == "open" and "ROUND_HALF_UP" in document["sentence"]
-    assert "Status: open." in (vault / document["segments"][0]["summary"]).read_text()
+    assert document["status"] == "done" and "ROUND_HALF_UP" in document["sentence"]
+    assert "Status: done." in (vault / document["segments"][0]["summary"]).read_text()
     vault.reindex()
-    assert ("(open, Mar 28)" in vault.page() or " Next: " in vault.page()) and checked(vault) == []
+    assert "JPY" in vault.page() and checked(vault) == []
 
 
 def test_segments_tell_one_story(vault: Vault) -> None:
@@ -241,7 +241,7 @@ def test_a_farewell_hides_no_work(vault: Vault) -> None:
     end(vault, WORK, 1)
     end(vault, WORK + "\n" + HELLO, 30)
     (row,) = vault.rows("select sentence from ledger_rows")
-    assert "ROUND_HALF_UP" in row[0] and opened(vault, "s-1")["status"] == "open"
+    assert "ROUND_HALF_UP" in row[0] and opened(vault, "s-1")["status"] == "done"
 
 
 @pytest.mark.parametrize("who", [{"project": "/tmp/lantern"}, {"project": None, "session_id": "test-1"}])

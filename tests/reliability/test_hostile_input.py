@@ -29,7 +29,7 @@ from signet_sync.capture import spool
 from signet_sync.entities.documents.document import LINE_LIMIT, DocumentProblem, parse
 from signet_sync.errors import ConfigError
 from signet_sync.formats import frontmatter
-from signet_sync.formats.lazy_pattern import Caseless, Late
+from signet_sync.formats.lazy_pattern import Late
 from signet_sync.history.git import ignore, objects, repository
 from signet_sync.host.harness_settings.harness import script_words
 from signet_sync.host.harness_settings.toml_text import TomlText
@@ -121,8 +121,6 @@ def grows(work: Callable[[int], object], size: int) -> str:
 
 def compiled(value: object) -> list[re.Pattern[Any]]:
     """The regular expressions that a value stands for."""
-    if isinstance(value, Caseless):
-        return [*compiled(value.in_any), *compiled(value.in_lower)]
     if isinstance(value, Late):
         return [value.compiled()]
     return [value] if isinstance(value, re.Pattern) else []

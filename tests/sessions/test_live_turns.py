@@ -8,12 +8,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from signet_sync.text.digest.lines import is_ours
-from signet_sync.text.digest.session import outcome
-from signet_sync.text.digest.turns import SpokenMessage
-from signet_sync.text.digest.turns import turns as turns_of
 from transcript_builder import at
 
+from signet_sync.digest.transcript import SpokenMessage, is_ours
+from signet_sync.digest.transcript import parse as turns_of
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.live_turns import (
     SpokenTurn,
