@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, vendors
-from signet_sync.text.secrets.searched_text import SearchedText
+from signet_sync.text.secrets.searched_text import SearchedText, first_word, words_of
 from signet_sync.text.secrets.values import Proof
 
 
@@ -154,6 +154,15 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
     return proofs, re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
 
 
+@cache
+def _latin() -> dict[bytes, tuple[str, ...]]:
+    """Returns the labels that a text in Latin-1 may hold, by their first word."""
+    found: dict[bytes, tuple[str, ...]] = {}
+    for label in filter(_LATIN.fullmatch, _labels()[0]):
+        found[first_word(label)] = (*found.get(first_word(label), ()), label)
+    return found
+
+
 _LATIN = late(r"[\x00-\xff]+")
 # Qualifying words, and what the secret is for: «contraseña maestra actual», «mot de passe de la base».
 _MORE = late(
@@ -166,17 +175,19 @@ _MORE = late(
 
 def has_label(text: str, low: str) -> bool:
     """Returns whether a label of another language than English or German is in a text."""
-    proofs, others = _labels()
-    return any(map(low.__contains__, filter(_LATIN.fullmatch, proofs))) or (
-        not text.isascii() and others.search(text) is not None
-    )
+    return not words_of(low).isdisjoint(_latin()) or (not text.isascii() and _labels()[1].search(text) is not None)
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
     proofs, others = _labels()
     text, low = searched.text, searched.low
     places = [] if text.isascii() else [(found.start(), found[0].lower()) for found in others.finditer(text)]
-    places += [(place, label) for label in proofs if _LATIN.fullmatch(label) for place in searched.places(label)]
+    places += [
+        (place, label)
+        for word in _latin().keys() & searched.every_word
+        for label in _latin()[word]
+        for place in searched.places(label)
+    ]
     for place, label in places:
         end, proof = place + len(label), proofs[label]
         latin = label[0] < "\u0370"
