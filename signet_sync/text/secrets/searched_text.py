@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from signet_sync.formats.invisible import may_hold_unseen
@@ -70,6 +70,7 @@ class SecretSpan(NamedTuple):
 _LETTERS = bytes(code if chr(code).isalpha() else ord(" ") for code in range(256))
 
 
+@cache
 def first_word(literal: str) -> bytes:
     """Returns the first word of a literal, as `words_of` has it."""
     return literal.encode("latin-1").translate(_LETTERS).split()[0]
