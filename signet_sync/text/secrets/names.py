@@ -143,8 +143,8 @@ def _words(searched: SearchedText) -> Words:
 
 
 @cache
-def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
-    """Returns what a label of `labels.txt` proves, and a pattern of those that no text in Latin-1 holds."""
+def _labels() -> tuple[dict[str, Proof], tuple[str, ...], re.Pattern[str]]:
+    """Returns what a label of `labels.txt` proves, those in Latin-1, and a pattern of the others."""
     proofs = {
         **dict.fromkeys(listed("password"), Proof.PASSWORD),
         **dict.fromkeys(listed("token"), Proof.SECRET),
@@ -152,7 +152,8 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
     }
     others = [label for label in proofs if not _LATIN.fullmatch(label)]
     spelled = {form for label in others for form in (label, label.capitalize(), label.upper())}
-    return proofs, re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+    latin = tuple(label for label in proofs if _LATIN.fullmatch(label))
+    return proofs, latin, re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
 
 
 _LATIN = late(r"[\x00-\xff]+")
@@ -167,17 +168,15 @@ _MORE = late(
 
 def has_label(text: str, low: str) -> bool:
     """Returns whether a label of another language than English or German is in a text."""
-    proofs, others = _labels()
-    return any(map(low.__contains__, filter(_LATIN.fullmatch, proofs))) or (
-        not text.isascii() and others.search(text) is not None
-    )
+    _, latin, others = _labels()
+    return any(map(low.__contains__, latin)) or (not text.isascii() and others.search(text) is not None)
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
-    proofs, others = _labels()
+    proofs, in_latin, others = _labels()
     text, low = searched.text, searched.low
     places = [] if text.isascii() else [(found.start(), found[0].lower()) for found in others.finditer(text)]
-    places += [(place, label) for label in proofs if _LATIN.fullmatch(label) for place in searched.places(label)]
+    places += [(place, label) for label in in_latin for place in searched.places(label)]
     for place, label in places:
         end, proof = place + len(label), proofs[label]
         latin = label[0] < "\u0370"
