@@ -435,7 +435,9 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values of programs' options."""
     text, low, done = searched.text, searched.low, 0
     programs = _Programs(text)
-    letters = _LETTERS - {letter for letter in "pw" if not _PROGRAMS[letter].search(text)}
+    letters = _LETTERS - {
+        letter for letter in "pw" if low.count(f" -{letter}") > 64 and not _PROGRAMS[letter].search(text)
+    }
     for place in searched.places(" -"):
         if place < done or low.startswith(" ", place + 2):
             continue
