@@ -435,6 +435,9 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values of programs' options."""
     text, low, done = searched.text, searched.low, 0
     programs = _Programs(text)
+    letters = _LETTERS - {
+        letter for letter in "pw" if low.count(f" -{letter}") > 64 and not _PROGRAMS[letter].search(text)
+    }
     for place in searched.places(" -"):
         if place < done or low.startswith(" ", place + 2):
             continue
@@ -443,8 +446,10 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
             done = found.end
             yield found
             continue
-        if low[place + 2 : place + 3] not in _LETTERS and (
-            not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0
+        if (
+            low[place + 2 : place + 3] not in letters
+            and not low.startswith("pass", place + 2)
+            and (not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0)
         ):
             continue
         letter = text[place + 2 : place + 3].lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -39,7 +39,8 @@ _LEADS = (
     r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
-_ENDS = _TAIL + _LEADS
+# What is redacted is no value: `password=[REDACTED:assignment]` of an earlier round.
+_ENDS = _TAIL + r"(?![\"']?[ ]?[:=][ ]?[\"']?\[redacted:)" + _LEADS
 # Headers and calls for `marked` are found along the way. Each pattern begins with a rare letter, because `re` skips
 # from one to the next; what precedes it is examined then. `start` is how far before that the name's word begins.
 _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
@@ -225,6 +226,7 @@ def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> 
     return None if proof is None else Name(start, match.end(), proof)
 
 
+@lru_cache(maxsize=512)
 def _of_tail(proof: Proof, word: str) -> Proof | None:
     """Returns what a value has to prove if the name goes on: `password_secure`; None for `password_url`."""
     more = [part for part in _PARTS.findall(word) if not part.isdigit() and part not in listed("tails")]
