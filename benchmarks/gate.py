@@ -98,9 +98,9 @@ def time_changes(where: str, database: str) -> list[float]:
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
-    few, ratios = os.path.join(os.path.dirname(database), "few"), []
+    few, ratios = tempfile.mkdtemp(prefix="few-", dir=os.path.dirname(database)), []
     summaries = _summaries(CHANGES, now_us() // 1000 - 3_000_000)
-    os.makedirs(os.path.join(few, "memory"))
+    os.mkdir(os.path.join(few, "memory"))
     for files in summaries:
         corpus.write_files(few, files)
     with opened(where, Settings(), database=database) as workspace:

@@ -63,9 +63,16 @@ def decoded_text(run: str) -> str:
     return ""
 
 
-def find_percent(searched: SearchedText, extent: Extent) -> Iterator[SecretSpan]:
-    """Yields percent-encoded text from the first secret to the end of the last one, at its position in the text."""
+def find_percent(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
+    """Yields percent-encoded text from the first secret to the end of the last one, at its position in the text.
+
+    All runs are decoded to one text, which the rules read once.
+    """
     text, done = searched.text, 0
+    runs: list[tuple[int, str]] = []
+    places: list[int] = []
+    pieces: list[str] = []
+    at = 0
     for mark in searched.matches(_ESCAPED_MARK, ("%",)):
         place = mark.start()
         if place < done:
@@ -75,9 +82,22 @@ def find_percent(searched: SearchedText, extent: Extent) -> Iterator[SecretSpan]
         if match is None or len(match[0]) < 12:
             continue
         done = match.end()
-        found = _percent_encoded(match[0], extent)
-        if found:
-            yield SecretSpan(start + found[0], start + found[1], "percent-encoded")
+        # A run is part of a line: its first name is not at the beginning of one.
+        pieces.append("]" + _percent_decoded(match[0]) + _BETWEEN)
+        runs.append((start, match[0]))
+        places.append(at)
+        at += len(pieces[-1])
+    extents: dict[int, tuple[int, int]] = {}
+    for found in spans("".join(pieces)) if pieces else ():
+        run = bisect_right(places, found.start) - 1
+        start, end = (min(place - places[run] - 1, len(pieces[run]) - 4) for place in found[:2])
+        first, last = extents.get(run, (start, end))
+        extents[run] = min(max(start, 0), first), max(end, last)
+    for run, (first, last) in extents.items():
+        start, encoded = runs[run]
+        escapes = [escape.start() - 2 * number for number, escape in enumerate(_PERCENT.finditer(encoded))]
+        first, last = (place + 2 * bisect_left(escapes, place) for place in (first, last))
+        yield SecretSpan(start + first, start + last, "percent-encoded")
 
 
 _ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+*!%-"
@@ -89,16 +109,9 @@ def _begin(text: str, place: int, done: int) -> int:
     return place - len(before) + len(before.rstrip(_ALLOWED))
 
 
-def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
-    # One character for each escape, so that positions can be mapped; bytes beyond ASCII are in no secret.
-    plain = _PERCENT_OR_PLUS.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
-    # A run is part of a line: its first name is not at the beginning of one.
-    secret = extent("]" + plain)
-    if secret is None:
-        return None
-    escapes = [escape.start() - 2 * number for number, escape in enumerate(_PERCENT.finditer(text))]
-    start, end = (place + 2 * bisect_left(escapes, place) for place in (secret[0] - 1, secret[1] - 1))
-    return start, end
+def _percent_decoded(text: str) -> str:
+    """Decodes to one character for each escape, so that positions can be mapped; no secret has bytes beyond ASCII."""
+    return _PERCENT_OR_PLUS.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
 
 
 # ── text within strings, under what a terminal and a keyboard add ──

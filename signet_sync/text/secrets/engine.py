@@ -75,18 +75,13 @@ def suspects(text: str) -> bool:
 
 def extent(text: str) -> tuple[int, int] | None:
     """Returns the positions from the beginning of the first secret to the end of the last one, or None."""
-    return _extent(text, _STEPS)
-
-
-def _extent(text: str, steps: tuple[Step, ...]) -> tuple[int, int] | None:
-    searched = SearchedText(text)
-    found = [one for step in steps for one in step(searched)]
+    found = list(_all(text))
     return (min(one.start for one in found), max(one.end for one in found)) if found else None
 
 
-def _without_percent(text: str) -> tuple[int, int] | None:
+def _without_percent(text: str) -> Iterator[SecretSpan]:
     # `%252525…` could be decoded once for each of its characters.
-    return _extent(text, tuple(step for step in _STEPS if step is not _percent))
+    return _found(text, tuple(step for step in _STEPS if step is not _percent))
 
 
 def _base64(searched: SearchedText) -> Iterator[SecretSpan]:
@@ -107,8 +102,12 @@ def _wrapped(searched: SearchedText) -> Iterator[SecretSpan]:
 
 
 def _all(text: str) -> Iterator[SecretSpan]:
+    return _found(text, _STEPS)
+
+
+def _found(text: str, steps: tuple[Step, ...]) -> Iterator[SecretSpan]:
     searched = SearchedText(text)
-    return (found for step in _STEPS for found in step(searched))
+    return (found for step in steps for found in step(searched))
 
 
 def _percent(searched: SearchedText) -> Iterator[SecretSpan]:

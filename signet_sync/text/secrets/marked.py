@@ -14,7 +14,7 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, raw_table
 from signet_sync.text.secrets.names import words
-from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan, first_word
 from signet_sync.text.secrets.values import (
     Proof,
     Where,
@@ -301,7 +301,7 @@ def _printed(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields values that stand alone below a command that names them: `cat /run/secrets/db_password`, `op read …`."""
     low = searched.low
     for literal in listed("printers"):
-        for place in searched.places(literal) if literal in low else ():
+        for place in searched.places(literal) if first_word(literal) in searched.every_word else ():
             start = low.rfind("\n", max(0, place - 200), place) + 1
             line = _OF_SECRET.match(low, max(start, place - 200))
             match = _PRINTED.match(searched.text, line.end()) if line and line.end() > place else None
@@ -435,6 +435,9 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values of programs' options."""
     text, low, done = searched.text, searched.low, 0
     programs = _Programs(text)
+    letters = _LETTERS - {
+        letter for letter in "pw" if low.count(f" -{letter}") > 64 and not _PROGRAMS[letter].search(text)
+    }
     for place in searched.places(" -"):
         if place < done or low.startswith(" ", place + 2):
             continue
@@ -443,8 +446,10 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
             done = found.end
             yield found
             continue
-        if low[place + 2 : place + 3] not in _LETTERS and (
-            not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0
+        if (
+            low[place + 2 : place + 3] not in letters
+            and not low.startswith("pass", place + 2)
+            and (not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0)
         ):
             continue
         letter = text[place + 2 : place + 3].lower()

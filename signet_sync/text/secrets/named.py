@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed
@@ -132,7 +133,10 @@ _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", 
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values under secrets' names."""
     text, done = searched.text, 0
-    for name in sorted(words(searched).names):
+    names = sorted(words(searched).names)
+    for name, following in zip_longest(names, names[1:]):
+        if following and _is_before(text, name, following):
+            continue
         # A name within a value is a part of it.
         found = _value_of(searched, name) if name.start >= max(done, searched.refused) else None
         if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
@@ -142,6 +146,17 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         found = _used(text, place)
         if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
             yield SecretSpan(*found, RULE)
+
+
+def _is_before(text: str, name: Name, following: Name) -> bool:
+    """Returns whether nothing but another name, a plain word, follows: then only that one may have a value."""
+    return (
+        name.end + 1 == following.start
+        and text[name.end] == " "
+        and text[following.end : following.end + 1] in (" ", "")
+        and text[following.start : following.end].isalpha()
+        and not text.startswith(("=", ":"), following.end + 1)
+    )
 
 
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, vendors
-from signet_sync.text.secrets.searched_text import SearchedText
+from signet_sync.text.secrets.searched_text import SearchedText, first_word, words_of
 from signet_sync.text.secrets.values import Proof
 
 
@@ -39,7 +39,8 @@ _LEADS = (
     r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
-_ENDS = _TAIL + _LEADS
+# What is redacted is no value: `password=[REDACTED:assignment]` of an earlier round.
+_ENDS = _TAIL + r"(?![\"']?[ ]?[:=][ ]?[\"']?\[redacted:)" + _LEADS
 # Headers and calls for `marked` are found along the way. Each pattern begins with a rare letter, because `re` skips
 # from one to the next; what precedes it is examined then. `start` is how far before that the name's word begins.
 _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
@@ -154,6 +155,15 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
     return proofs, re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
 
 
+@cache
+def _latin() -> dict[bytes, tuple[str, ...]]:
+    """Returns the labels that a text in Latin-1 may hold, by their first word."""
+    found: dict[bytes, tuple[str, ...]] = {}
+    for label in filter(_LATIN.fullmatch, _labels()[0]):
+        found[first_word(label)] = (*found.get(first_word(label), ()), label)
+    return found
+
+
 _LATIN = late(r"[\x00-\xff]+")
 # Qualifying words, and what the secret is for: «contraseña maestra actual», «mot de passe de la base».
 _MORE = late(
@@ -166,17 +176,19 @@ _MORE = late(
 
 def has_label(text: str, low: str) -> bool:
     """Returns whether a label of another language than English or German is in a text."""
-    proofs, others = _labels()
-    return any(map(low.__contains__, filter(_LATIN.fullmatch, proofs))) or (
-        not text.isascii() and others.search(text) is not None
-    )
+    return not words_of(low).isdisjoint(_latin()) or (not text.isascii() and _labels()[1].search(text) is not None)
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
     proofs, others = _labels()
     text, low = searched.text, searched.low
     places = [] if text.isascii() else [(found.start(), found[0].lower()) for found in others.finditer(text)]
-    places += [(place, label) for label in proofs if _LATIN.fullmatch(label) for place in searched.places(label)]
+    places += [
+        (place, label)
+        for word in _latin().keys() & searched.every_word
+        for label in _latin()[word]
+        for place in searched.places(label)
+    ]
     for place, label in places:
         end, proof = place + len(label), proofs[label]
         latin = label[0] < "\u0370"
@@ -214,6 +226,7 @@ def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> 
     return None if proof is None else Name(start, match.end(), proof)
 
 
+@lru_cache(maxsize=512)
 def _of_tail(proof: Proof, word: str) -> Proof | None:
     """Returns what a value has to prove if the name goes on: `password_secure`; None for `password_url`."""
     more = [part for part in _PARTS.findall(word) if not part.isdigit() and part not in listed("tails")]

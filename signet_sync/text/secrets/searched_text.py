@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from signet_sync.formats.invisible import may_hold_unseen
@@ -66,6 +66,24 @@ class SecretSpan(NamedTuple):
     rule: str
 
 
+# Everything but the letters of Latin-1 is a gap between words.
+_LETTERS = bytes(code if chr(code).isalpha() else ord(" ") for code in range(256))
+
+
+@cache
+def first_word(literal: str) -> bytes:
+    """Returns the first word of a literal, as `words_of` has it."""
+    return literal.encode("latin-1").translate(_LETTERS).split()[0]
+
+
+def words_of(low: str) -> frozenset[bytes]:
+    """Returns the words of a text in lower case: whether one is there is told faster than by a search for each."""
+    return frozenset(low.encode("latin-1", "replace").translate(_LETTERS).split())
+
+
+_FEW = 24  # literals that are found faster than a pattern
+
+
 class SearchedText:
     """A text and what several rules need of it.
 
@@ -81,6 +99,11 @@ class SearchedText:
         self.words: Any = None
         self._rest = (0, 0, "")
         self.refused = 0
+
+    @cached_property
+    def every_word(self) -> frozenset[bytes]:
+        """The words of the text."""
+        return words_of(self.low)
 
     @property
     def may_hide(self) -> bool:
@@ -99,8 +122,11 @@ class SearchedText:
             at = find(literal, at + step)
 
     def matches(self, pattern: re.Pattern[str], literals: tuple[str, ...]) -> Iterator[re.Match[str]]:
-        """Yields matches of a lower-case pattern; in a short text only if one of the literals occurs, too."""
-        if self.is_short:
+        """Yields matches of a lower-case pattern, each of which holds one of the literals.
+
+        Where it is cheaper than the pattern, the literals are looked for first: in a short text, or if they are few.
+        """
+        if self.is_short or len(literals) <= _FEW:
             for literal in literals:
                 if literal in self.low:
                     break

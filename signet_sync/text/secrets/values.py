@@ -115,7 +115,10 @@ def decoded(text: str) -> bytes:
 
 
 def _classes(text: str) -> int:
-    return any("a" <= c <= "z" for c in text) + any("A" <= c <= "Z" for c in text) + any("0" <= c <= "9" for c in text)
+    return sum(kind.search(text) is not None for kind in _KINDS)
+
+
+_KINDS = late("[a-z]"), late("[A-Z]"), late("[0-9]")
 
 
 def is_mixed(text: str) -> bool:
@@ -155,7 +158,10 @@ def _is_number(value: str) -> bool:
 
 def _is_odd(value: str) -> bool:
     """Returns whether there is a digit or a strong mark within."""
-    return any(c.isdigit() or c in "!#$^~@&*%+=<>{}|?" for c in value[:-1])
+    return _ODD.search(value, 0, len(value) - 1) is not None
+
+
+_ODD = late(r"[\d\xb2\xb3\xb9\u2070-\u2089\u2460-\u249b!#$^~@&*%+=<>{}|?]")
 
 
 def is_password(value: str, where: Where) -> bool:
@@ -269,6 +275,7 @@ def is_key(value: str) -> bool:
     return len(value) >= 20 and is_mixed(value) and is_token(value, Where.CODE) and not _UUID.fullmatch(value)
 
 
+@lru_cache(maxsize=512)
 def fits(value: str, proof: Proof, where: Where) -> bool:
     """Returns whether a value may be the secret that its name indicates."""
     if proof is Proof.PASSWORD:
@@ -313,11 +320,13 @@ def is_diceware(value: str) -> bool:
     )
 
 
+@lru_cache(maxsize=512)
 def is_compound(value: str) -> bool:
     """Returns whether a value is a compound word of natural language."""
     return _COMPOUND.search(value) is not None and not any(map(str.isdigit, value))
 
 
+@lru_cache(maxsize=512)
 def is_phrase(value: str) -> bool:
     """Returns whether a value is words joined by `-` or `_` as in no natural language: `lantern-orbit-walrus`."""
     return (
@@ -330,6 +339,7 @@ def is_phrase(value: str) -> bool:
     )
 
 
+@lru_cache(maxsize=512)
 def cannot_be_word(value: str) -> bool:
     """Returns whether a value in a sentence cannot be a word: letters with digits or marks among them."""
     value = value.strip("*_`'\"()")
