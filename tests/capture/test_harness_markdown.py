@@ -7,8 +7,6 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signet_sync.text.digest.turns import ToolCall
-from signet_sync.text.digest.turns import turns as digest_turns
 
 from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settled

@@ -7,7 +7,6 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signet_sync.text.digest.summary import LIMIT
 
 from benchmarks.digest import digest
 from signet_sync.digest.summary import LIMIT

@@ -244,7 +244,7 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
     before = stated(vault)
     word = "zanzibarian"
     key = "agent:main:main" if options else MINE
-    running(vault, BUG, FOUND, f"From now on we use {word} for the queue of lantern, not Redis.", key=key, options=options)
+    running(vault, BUG, FOUND, f"From now on we use {word} for lantern.", key=key, options=options)
     assert word in vault.page() and any(rows_of_running(vault))
     assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
     assert stated(vault) == before and not any(rows_of_running(vault)) and not vault.rows("select * from live_sessions")

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcript_builder import at
 
+from signet_sync.digest.outcome import outcome
 from signet_sync.digest.transcript import SpokenMessage, is_ours
 from signet_sync.digest.transcript import parse as turns_of
 from signet_sync.formats.body import normalize
