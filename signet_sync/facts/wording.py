@@ -96,7 +96,11 @@ _DECIDED = late(
 
 def is_statement(text: str, aspect: Aspect) -> bool:
     """Returns whether a text says something by itself; a person's name does, a piece of a transcript does not."""
-    if _DEBRIS.search(text) or _TITLE.search(text) or len(_TURN.findall(text)) > 1:
+    # Looked at first for the signs that each pattern needs: most texts have none of them.
+    colon = ":" in text or "：" in text
+    if (colon or "```" in text or "~~~" in text or text.startswith("---")) and _DEBRIS.search(text):
+        return False
+    if (colon or "[REDACTED" in text) and (_TITLE.search(text) or len(_TURN.findall(text)) > 1):
         return False
     if aspect == "person":
         return _THING.match(text) is None or _SOMEBODY.search(text) is not None
@@ -119,7 +123,7 @@ def _is_name(text: str) -> bool:
 
 def _repeats(words: list[str]) -> bool:
     """Returns whether words are the same few over and over."""
-    return any(
+    return len(set(words)) < len(words) and any(
         len(words) % size == 0 and words == words[:size] * (len(words) // size)
         for size in range(1, len(words) // 2 + 1)
     )

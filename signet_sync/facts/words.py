@@ -39,7 +39,9 @@ _FIRST_OF_GROUP = {
 
 def content(text: str) -> list[str]:
     """Lists the content words of a text, casefolded."""
-    tokens = (token.casefold().removesuffix("'s") for token in _TOKEN.findall(text))
+    tokens: list[str] = _TOKEN.findall(text.casefold())
+    if "'s" in text:
+        tokens = [token.removesuffix("'s") for token in tokens]
     return [token for token in tokens if token not in _IGNORED]
 
 

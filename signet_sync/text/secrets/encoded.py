@@ -124,6 +124,7 @@ _UNUSUAL = late(rf"[{UNSEEN}{JOINERS}{SELECTORS}{WIDE}]")
 _ESCAPED = late(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})|(?:\\(?:x1[bB]|0?33|e)|\^\[)(?=[\[\]])")
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
+WIDTHS = frozenset((80, 100, 120))
 # A line as wide as a terminal goes on in the next one.
 _WRAPPED = late(r"(?m)^[^\n]{79}[^\s](?:[^\n]{19}[^\s]){0,2}(?P<end>\n)(?=[^\s])")
 

@@ -118,7 +118,7 @@ def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
 # what is encoded; each with the condition without which it finds nothing.
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (_hidden, lambda searched: searched.may_hide),
-    (_wrapped, lambda searched: len(searched.text) > 80),
+    (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(map(len, searched.given.split("\n")))),
     (marked.find_blocks, lambda searched: "-----begin" in searched.low),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),

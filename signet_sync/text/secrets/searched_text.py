@@ -126,12 +126,9 @@ class SearchedText:
 
         Where it is cheaper than the pattern, the literals are looked for first: in a short text, or if they are few.
         """
-        if self.is_short or len(literals) <= _FEW:
-            for literal in literals:
-                if literal in self.low:
-                    break
-            else:
-                return iter(())
+        first = self.is_short or len(literals) <= _FEW
+        if first and not any(map(self.low.__contains__, literals)):
+            return iter(())
         return pattern.finditer(self.low)
 
     def last_of_line(self, at: int) -> str:
