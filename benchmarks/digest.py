@@ -4,6 +4,10 @@
 labels in `NN-slug.gold.json` beside them or in `--labels`; or sessions in the form of `benchmarks/labelled.py`. Labels
 hold `outcome_keys`, `status` and `status_also`, `items` (`kind`, `text`, `keys`, `weight` 2 where the next agent does
 worse without it), `optional_items` (neither right nor wrong) and `traps` (passages that look like items and are none).
+
+`--notes FOLDER` adds hand-over lines of somebody who had not seen the labels, `NAME.json` with `end` and `stale`
+(those of a turn long before the end), to none, a quarter, half and all of the sessions; of those, one in ten has the
+lines of another session and two in ten have the stale ones. How often agents comply cannot be known here.
 """
 
 from __future__ import annotations
@@ -11,9 +15,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,17 +38,19 @@ from signet_sync.text.sentences import SentenceSubject
 BASELINE = 240  # characters of the last answer
 QUOTED = 2_800  # characters of all quotes of a session, some 700 tokens
 REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports that are quoted; characters of one, and of one message
+PRESENT, FALSE, STALE = (0.0, 0.25, 0.5, 1.0), 0.1, 0.3  # shares of sessions with notes; of those, up to which draw
 OLD_KINDS = {"decisions": "decision", "constraints": "constraint", "blockers": "blocker", "next_steps": "next",
              "preferences": "preference"}  # fmt: skip
 
 
 class Session(NamedTuple):
-    """A labelled session with its (sanitized) transcript and the agent's last words."""
+    """A labelled session with its (sanitized) transcript, the agent's last words, and what was read of it."""
 
     name: str
     labels: Record
     text: str
     last: str
+    read: Conversation
 
 
 class Result(NamedTuple):
@@ -90,7 +98,39 @@ def conversation_of(path: Path) -> Conversation:
 
 def _session(name: str, labels: Record, found: Conversation) -> Session:
     last = next((entry.text for entry in reversed(found.entries) if entry.kind == "assistant"), "")
-    return Session(name, labels, sanitize_counted(render(found.entries))[0], last)
+    return Session(name, labels, sanitize_counted(render(found.entries))[0], last, found)
+
+
+def with_note(session: Session, lines: Sequence[str], *, late: bool) -> Session:
+    """Returns a session of which the last report, or one after three fifths of it, ends with an agent's lines."""
+    entries = session.read.entries
+    spoken = [place for place, entry in enumerate(entries) if entry.kind in ("user", "assistant")]
+    reports = [
+        place
+        for place, following in zip_longest(spoken, spoken[1:])
+        if entries[place].kind == "assistant" and (following is None or entries[following].kind == "user")
+    ]
+    if not reports or not lines:
+        return session
+    place = reports[-1] if late else reports[int(0.6 * (len(reports) - 1))]
+    text = "\n\n".join([entries[place].text, "\n".join(lines)])
+    changed = [*entries[:place], entries[place]._replace(text=text), *entries[place + 1 :]]
+    return session._replace(text=sanitize_counted(render(changed))[0])
+
+
+def noted(sessions: Sequence[Session], folder: Path, share_present: float) -> Iterator[Session]:
+    """Yields the sessions, a share of them with notes: most of the end, some stale, some of another session."""
+    dice = random.Random(7)
+    notes = {one.name: json.loads((folder / f"{one.name}.json").read_text("utf-8")) for one in sessions}
+    for session in sessions:
+        present, kind, other = dice.random() < share_present, dice.random(), dice.choice(sessions).name
+        if not present:
+            yield session
+        elif kind < FALSE:
+            yield with_note(session, notes[other]["end"], late=True)
+        else:
+            stale = kind < STALE
+            yield with_note(session, notes[session.name]["stale" if stale else "end"], late=not stale)
 
 
 def _labels(session: Record) -> Record:
@@ -216,18 +256,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--labels", type=Path, help="the folder of the labels, if it is another one")
     parser.add_argument("--only", type=Path, help="a file with the names of the sessions to read, one a line")
     parser.add_argument("--shown", action="store_true", help="print each sentence and each item")
+    parser.add_argument("--notes", type=Path, help="a folder of hand-over lines; see above")
     options = parser.parse_args(arguments)
     only = options.only.read_text("utf-8").split() if options.only else None
-    total: Counter[str] = Counter()
-    for session in read_sessions(options.folder, options.labels or options.folder):
-        if only is None or session.name in only:
+    sessions = [
+        session
+        for session in read_sessions(options.folder, options.labels or options.folder)
+        if only is None or session.name in only
+    ]
+    if not sessions:
+        raise SystemExit(f"no labelled sessions in {options.folder}")
+    for present in PRESENT if options.notes else (0.0,):
+        total: Counter[str] = Counter()
+        for session in noted(sessions, options.notes, present) if options.notes else sessions:
             counts, told = score(session)
             total.update(counts)
             if options.shown:
                 print("\n".join(told))
-    if not total["sessions"]:
-        raise SystemExit(f"no labelled sessions in {options.folder}")
-    print("\n".join(table(total)))
+        if options.notes:
+            print(f"notes in {present:.0%}:")
+        print("\n".join(table(total)))
 
 
 if __name__ == "__main__":
