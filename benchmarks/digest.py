@@ -19,6 +19,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -114,7 +115,7 @@ def with_note(session: Session, lines: Sequence[str], *, late: bool) -> Session:
         return session
     place = reports[-1] if late else reports[int(0.6 * (len(reports) - 1))]
     text = "\n\n".join([entries[place].text, "\n".join(lines)])
-    changed = [*entries[:place], entries[place]._replace(text=text), *entries[place + 1 :]]
+    changed = [*entries[:place], replace(entries[place], text=text), *entries[place + 1 :]]
     return session._replace(text=sanitize_counted(render(changed))[0])
 
 
