@@ -18,7 +18,8 @@ Label = Literal["outcome", "decided", "next", "blocked", "tried"]
 LINES = 5  # of one note; an agent is asked for three at most
 UNSEEN = " (claimed, not seen)"
 _LINE = late(r"^\s*(?:[-*] )?\**(Outcome|Decided|Next|Blocked|Tried):\**\s+(\S.{3,400})$")
-_SAID = 4  # content words of a decision that stand in the person's words
+_SAID, _SHARE = 4, 0.5  # content words of a decision that stand in the person's words, and their share of all
+_ASKS = late(r"^\W*(?:(?:does|do|did|is|are|can|could|should|would|will|why|what|how|where|when|which|who)\b)", 2)
 
 _CLAIMS: tuple[tuple[str, Callable[[Deeds], bool]], ...] = (
     (r"\bmerged\b", lambda deeds: any(one.merged for one in deeds.requests.values()) or _ran(deeds, "merge")),
@@ -62,8 +63,9 @@ def checked(text: str, deeds: Deeds) -> str:
 def words_behind(decision: str, own: Mapping[int, Sequence[str]]) -> tuple[int, str] | None:
     """Returns the person's own sentence that says a decision, with its turn: no question, four of its words or more."""
     wanted = stems(decision)
+    least = max(_SAID, _SHARE * len(wanted))
     for turn, said in reversed(list(_sentences(own))):
-        if not is_question(said) and len(wanted & stems(said)) >= _SAID:
+        if len(wanted & stems(said)) >= least and not is_question(said) and not _ASKS.match(said):
             return turn, said
     return None
 

@@ -26,10 +26,11 @@ _LIST = 8  # items of one labelled list
 _NOTED = 30  # turns whose hand-overs are read
 _LONGEST = 400
 _RUN = 6  # words in a row that show that a statement repeats what a tool printed
+_GIT_KNOWS = late(r"^\W*(?:commit|push)\b", 2)  # of what is next: the state of the files says it, as of now
 _TOKEN = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+")
 
 _RULE = late(
-    r"\b(?:must|should|shall|may) (?:always|never)\b|(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind)\b)"
+    r"\b(?:must|should|shall|may) (?:always|never)\b|(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind|\w+ed)\b)"
     r"|\b(?:from now on|in (?:the )?future|going forward|every time you|whenever you|remember (?:that|to)\b)"
     r"|\b(?:immer|niemals|nie wieder|künftig|ab jetzt|in zukunft|toujours|jamais|désormais|à l'avenir|dorénavant|siempre|nunca"
     r"|a partir de ahora|en adelante|daqui (?:pra|para) frente|d'ora in poi|mai più|всегда|никогда|впредь|her zaman|asla|bundan sonra|luôn luôn|không bao giờ)\b"
@@ -99,12 +100,15 @@ def _of_person(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
 def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> Iterator[Item]:
     """Yields what the agent handed over at the end of its last reports; of each label the newest lines count."""
     told: set[str] = set()
+    changed = max([*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits)], default=0)
     kinds: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
     for turn in reversed(turns[-_NOTED:]):
         lines = note_lines(turn.report.text) if turn.report is not None and turn.ended else []
         for label, text, line in lines:
             kind = kinds.get(label)
-            if kind is None or (label != "decided" and label != "tried" and label in told):
+            # What was next before the last work may be done since.
+            passing = label in ("next", "blocked")
+            if kind is None or (passing and (label in told or turn.number < changed or _GIT_KNOWS.match(text))):
                 continue
             behind = words_behind(text, own) if label == "decided" else None
             if behind is not None:
@@ -124,7 +128,10 @@ def _of_report(turns: Sequence[Turn]) -> Iterator[Item]:
         return
     kinds: dict[str | None, Kind] = {"next": "next", "blocker": "blocker"}
     listed = 0
+    handed_over = {line.line for line in note_lines(last.report.text)}
     for passage in passages(last.report.text):
+        if passage.line in handed_over:
+            continue
         kind = kinds.get(label_of(passage.label)) if passage.form in ("item", "paragraph") else None
         text, line = passage.text, last.report.line + passage.line
         if passage.form == "item" and passage.box == " ":
