@@ -14,7 +14,7 @@ from signet_sync.formats.lazy_pattern import late
 
 _LONGEST = 20_000
 _LINE = 2_000
-_EDGE, _SHORTEST = " \t-*>•`", 24  # of a line that can be known again
+_EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
 _SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
 
 _FENCE = late(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)

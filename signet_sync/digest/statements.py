@@ -78,13 +78,19 @@ def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
     rest = (item for item in (*_of_report(turns), *_of_deeds(turns, deeds)) if item.kind not in kinds)
     found = [*noted, *_of_person(turns, own, deeds), *rest]
     printed, of_person = printed_in(turns), Printed(one for said in own.values() for one in said)
+    places = {turn.number: place for place, turn in enumerate(turns, 1)}
     kept: list[Item] = []
     for item in found:
         if len(kept) >= ITEMS:
             break
         same = any(one.kind == item.kind and overlap(one.text, item.text) > 0.75 for one in kept)
         runs = item.who == "agent" and _COMMAND.search(item.text) and not of_person.holds(item.text)
-        if not same and not runs and (item.rule == "picked" or not printed.holds(item.text.removeprefix(_FILED))):
+        before = places[item.turn] - (item.who == "person")
+        if (
+            not same
+            and not runs
+            and (item.rule == "picked" or not printed.holds(item.text.removeprefix(_FILED), before))
+        ):
             kept.append(item)
     return kept
 
@@ -163,4 +169,3 @@ def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
     if deeds.left_at and deeds.left_at >= turns[-1].number:
         for text in deeds.left[:_LIST]:
             yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
-
