@@ -314,7 +314,7 @@ def _write(
     room = _room(workspace.settings.max_file_bytes)
     chunks = [*_chunks(fresh, room)] if fresh else [heard]
     for chunk in chunks:
-        text = render(chunk)
+        text = render(chunk, [entry for entry in conversation.entries if entry.at < chunk[0].at])
         if chunk is chunks[-1] and heard:
             said = [SpokenTurn(entry.kind, sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
             text = insert_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))

@@ -25,8 +25,9 @@ _EDITORS = frozenset(
     ("edit", "multiedit", "write", "notebookedit", "apply_patch", "write_file", "replace", "edit_file", "create_file",
      "str_replace_editor", "str_replace_based_edit_tool", "patch", "str_replace")
 )  # fmt: skip
-_TODO = frozenset(("todowrite", "update_plan", "write_todos", "todo_write"))
-_COMMITTED = late(r"^\s*\[([^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\] (\S.*)$")
+TODO = frozenset(("todowrite", "update_plan", "write_todos", "todo_write", "taskcreate", "taskupdate"))
+ASKERS = frozenset(("askuserquestion", "ask_user", "request_user_input", "question"))
+COMMITTED = late(r"^\s*\[([^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\] (\S.*)$")
 _SIZE = late(r"\d+ files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?)?")
 _COMMIT = late(r"\bgit\b(?: -[cC] \S{1,200})* commit\b(?! --(?:help|dry-run))")
 _MESSAGE = late(
@@ -56,7 +57,7 @@ _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
 _OPEN_STEP = late(r"\[[ ~]\] ([^;\n]{4,200})")
 _APPROVED = ("User has approved your plan", "Plan approved", "approved")
-_CREATES = late(r"(?:^|_)create_(?:issue|ticket|task)$")
+CREATES = late(r"(?:^|_)create_(?:issue|ticket|task)$")
 
 
 class Commit(NamedTuple):
@@ -142,9 +143,7 @@ class _Reader:
             self._run(call, turn)
         elif call.tool in _EDITORS and not call.failed:
             self._edit(_PATH.findall(call.detail[:_COMMAND])[:20], turn)
-        elif call.tool in _TODO:
-            self.left, self.left_at = _OPEN_STEP.findall(call.detail[:_COMMAND]), turn
-        elif call.tool == "taskcreate" and call.detail:
+        elif call.tool == "taskcreate":
             number = re.search(r"#(\d+)", " ".join(call.output))
             self.tasks[number[1] if number else str(len(self.tasks) + 1)] = (call.detail, "pending")
             self.left_at = turn
@@ -153,12 +152,14 @@ class _Reader:
             if (task := self.tasks.get(given.get("taskId", ""))) and "status" in given:
                 self.tasks[given["taskId"]] = (task[0], given["status"])
                 self.left_at = turn
-        elif call.tool in ("askuserquestion", "ask_user", "request_user_input", "question"):
+        elif call.tool in TODO:
+            self.left, self.left_at = _OPEN_STEP.findall(call.detail[:_COMMAND]), turn
+        elif call.tool in ASKERS:
             self.picks += [(asked, said, turn) for asked, said in _ANSWER.findall("\n".join(call.output))]
         elif call.tool in ("exitplanmode", "exit_plan_mode"):
             said = "\n".join(call.output)
             self.planned = turn if not call.failed and any(one in said for one in _APPROVED) else self.planned
-        elif _CREATES.search(call.tool) and not call.failed:
+        elif CREATES.search(call.tool) and not call.failed:
             title = re.search(r"title: ([^,]{6,200})", call.detail)
             self.issues.append((title[1] if title else call.detail[:120], turn))
 
@@ -176,7 +177,7 @@ class _Reader:
         self.commands[call.detail] = call.failed
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
-        made = [found[2] for line in call.output if (found := _COMMITTED.match(line))]
+        made = [found[2] for line in call.output if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
                 self._edit(patched, turn)

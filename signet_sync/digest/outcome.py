@@ -73,9 +73,9 @@ def own_words(turns: Sequence[Turn]) -> dict[int, list[str]]:
             found[turn.number] = reader.own(turn.words.text)
         for step in turn.steps:
             if isinstance(step, ToolCall):
-                reader.hear(step.output)
+                reader.hear(step.printed)
             elif isinstance(step, SpokenMessage):
-                reader.hear(step.text.split("\n"))
+                reader.hear(step.text)
     return found
 
 

@@ -7,7 +7,6 @@ is no statement.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from itertools import pairwise
 
 from signet_sync.digest.sentences import split
@@ -15,6 +14,8 @@ from signet_sync.formats.lazy_pattern import late
 
 _LONGEST = 20_000
 _LINE = 2_000
+_EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
+_SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
 
 _FENCE = late(r"^[ \t]*(```+|~~~+)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 # Prompts, boxes, marks and trees of terminals; times, levels, frames and places of logs; headers; diffs.
@@ -68,10 +69,17 @@ class OwnWords:
 
     def __init__(self) -> None:
         self._said: set[str] = set()
+        self._unread: list[str] = []
 
-    def hear(self, lines: Iterable[str]) -> None:
-        """Keeps lines of tools or of the agent, so that a paste of them is known."""
-        self._said.update(line for one in lines if len(line := one.strip(" \t-*>•`")) >= 24)
+    def hear(self, text: str) -> None:
+        """Keeps what a tool or the agent said, so that a paste of its lines is known."""
+        self._unread.append(text)
+
+    def _was_said(self, bare: str) -> bool:
+        for text in self._unread:
+            self._said.update(line.strip(_EDGE) for line in text.split("\n") if len(line) >= _SHORTEST)
+        self._unread.clear()
+        return bare in self._said
 
     def own(self, text: str) -> list[str]:
         """Returns the sentences of a message that are the person's own."""
@@ -105,14 +113,14 @@ class OwnWords:
         return lines
 
     def _is_foreign(self, line: str) -> bool:
-        bare = line.strip(" \t-*>•`")
+        bare = line.strip(_EDGE)
         if not bare:
             return False
-        if len(bare) >= 24 and bare in self._said:
+        if len(bare) >= _SHORTEST and self._was_said(bare):
             return True
         if _PRINTED.match(line):
             return True
-        signs = sum(not (c.isalnum() or c.isspace() or c in ".,'’!?;:()-\"/`，。！？、：") for c in line[:400])
+        signs = len(_SIGN.findall(line[:400]))
         return signs > 2 and (signs > 0.2 * min(len(line), 400) or _CODE.search(line[:400]) is not None)
 
 

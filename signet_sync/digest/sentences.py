@@ -33,7 +33,7 @@ _COMMON_WORDS = (
     "dans pour sur avec que qui mais nous vous los las una por para con pero del como más sin это что как "
     "для при или так уже они его было нет она "
 )
-_COMMON = frozenset(_COMMON_WORDS.split())
+COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def split(line: str) -> list[str]:
@@ -81,7 +81,7 @@ def _stems(text: str) -> frozenset[str]:
     for word in _WORDS.findall(text.casefold()):
         if east and IS_CJK.match(word):
             found.add(word)
-        elif word not in _COMMON and (len(word) > 2 or any(c.isdigit() for c in word)):
+        elif word not in COMMON and (len(word) > 2 or any(c.isdigit() for c in word)):
             found.add(word[:5])
     if east:
         run = [c for c in text if IS_CJK.match(c)]

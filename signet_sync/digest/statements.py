@@ -13,9 +13,9 @@ from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
 from signet_sync.digest.notes import checked, note_lines, words_behind
+from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.status import asks, last_report
-from signet_sync.digest.transcript import ToolCall
 from signet_sync.digest.turns import Turn
 from signet_sync.formats.lazy_pattern import late
 
@@ -25,9 +25,15 @@ ITEMS = 24
 _LIST = 8  # items of one labelled list
 _NOTED = 30  # turns whose hand-overs are read
 _LONGEST = 400
-_RUN = 6  # words in a row that show that a statement repeats what a tool printed
 _GIT_KNOWS = late(r"^\W*(?:commit|push)\b", 2)  # of what is next: the state of the files says it, as of now
-_TOKEN = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|\w+")
+_FILED = "Issue filed: "
+# What a reader, or an agent that gets it, could run.
+_COMMAND = late(
+    r"\|\s*(?:sudo )?\w{0,4}sh\b|&&|\s--[a-z]|\$\(|(?:^|[`:'\"(]\s*|\b(?:run|execute|call|type|start|mit|exécute[rz]?|lance[rz]?) `?)"
+    r"(?:sudo|curl|wget|rm|mv|dd|chmod|chown|ssh|scp|eval|exec|npx|uvx|pipx?|npm|pnpm|yarn|bun|git|gh|docker|kubectl|terraform|aws"
+    r"|python3?|node|bash|sh|make|cargo|go|brew|apt(?:-get)?|powershell|iex|iwr) (?!the\b|a\b|it\b|to\b|this\b)[\w./:$~-]",
+    2,
+)
 
 _RULE = late(
     r"\b(?:must|should|shall|may) (?:always|never)\b|(?:^\W*|[,;:] |\b(?:please|you|we|should|must|and|but|i want you to|to) )(?:always|never)\b(?! (?:be|been|got|had|seen?|worked|mind|\w+ed)\b)"
@@ -72,13 +78,20 @@ def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
     # What an agent hands over on purpose stands in place of what its report lists.
     rest = (item for item in (*_of_report(turns), *_of_deeds(turns, deeds)) if item.kind not in kinds)
     found = [*noted, *_of_person(turns, own, deeds), *rest]
-    printed = _Printed(turns)
+    printed, of_person = printed_in(turns), Printed(one for said in own.values() for one in said)
+    places = {turn.number: place for place, turn in enumerate(turns, 1)}
     kept: list[Item] = []
     for item in found:
         if len(kept) >= ITEMS:
             break
         same = any(one.kind == item.kind and overlap(one.text, item.text) > 0.75 for one in kept)
-        if not same and (item.rule in ("picked", "to-do", "issue") or not printed.holds(item.text)):
+        runs = item.who == "agent" and _COMMAND.search(item.text) and not of_person.holds(item.text)
+        before = places[item.turn] - (item.who == "person")
+        if (
+            not same
+            and not runs
+            and (item.rule == "picked" or not printed.holds(item.text.removeprefix(_FILED), before))
+        ):
             kept.append(item)
     return kept
 
@@ -159,25 +172,7 @@ def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
     lines = {turn.number: turn.report.line if turn.report else turn.words.line if turn.words else 1 for turn in turns}
     for title, turn in deeds.issues:
         if len(title) > 8:
-            yield Item("next", f"Issue filed: {title}"[:_LONGEST], "agent", lines.get(turn, 1), turn, "issue")
+            yield Item("next", f"{_FILED}{title}"[:_LONGEST], "agent", lines.get(turn, 1), turn, "issue")
     if deeds.left_at and deeds.left_at >= turns[-1].number:
         for text in deeds.left[:_LIST]:
             yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
-
-
-class _Printed:
-    """What tools printed in a session, made searchable when it is first asked for."""
-
-    def __init__(self, turns: Sequence[Turn]) -> None:
-        self._turns = turns
-        self._text: str | None = None
-
-    def holds(self, statement: str) -> bool:
-        """Returns whether a run of a statement's words stands in what a tool printed; of a short one, all its words."""
-        if self._text is None:
-            calls = (step for turn in self._turns for step in turn.steps if isinstance(step, ToolCall))
-            said = " ".join(" ".join(call.output) for call in calls if call.output)
-            self._text = f" {' '.join(_TOKEN.findall(said.casefold()))} "
-        words = _TOKEN.findall(statement.casefold())
-        runs = (f" {' '.join(words[at : at + _RUN])} " for at in range(max(1, len(words) - _RUN + 1)))
-        return len(words) > 2 and any(run in self._text for run in runs)

@@ -11,7 +11,7 @@ from signet_sync.text.turn_heads import HEAD, OUR_HEAD, TOOL_NAME
 # Meaningful lines are not longer, and rules read only this much of a line.
 LINE_LIMIT = 4_000
 # The kept part of a message is its beginning, that of a call's output its end.
-MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 4_000, 18
+MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 100_000, 18
 _HEADINGS = ("## User · ", "## Assistant · ", "## Harness · ", "## Compaction · ")
 _INDENT = 8  # of a closing fence
 _BLANK = late(r"\n+")
@@ -46,12 +46,18 @@ class SpokenMessage(NamedTuple):
 
 
 class ToolCall(NamedTuple):
-    """A tool call: its name in lower case, its arguments, whether it failed, the end of its output."""
+    """A tool call: its name in lower case, its arguments, whether it failed, what it printed (indented, its end)."""
 
     tool: str
     detail: str
     failed: bool
-    output: tuple[str, ...]
+    printed: str
+
+    @property
+    def output(self) -> list[str]:
+        """Returns the last lines that it printed."""
+        lines = self.printed.rsplit("\n", OUTPUT_LINES + 1)[-OUTPUT_LINES - 1 :]
+        return [line.removeprefix("  ")[:LINE_LIMIT] for line in lines if line.strip()]
 
 
 class HarnessNote(NamedTuple):
@@ -148,8 +154,7 @@ class _Parser:
         """Reads the content of a fence with its closing line; a heading in our format ends an unclosed fence."""
         end, after = self._closed(fence)
         if self._call is not None:
-            tail = self._text[max(self._at, end - OUTPUT_CHARACTERS) : end].rsplit("\n", OUTPUT_LINES + 1)
-            self._output = [line.removeprefix("  ")[:LINE_LIMIT] for line in tail[-OUTPUT_LINES - 1 :] if line.strip()]
+            self._output.append(self._text[max(self._at, end - OUTPUT_CHARACTERS) : end])
         else:
             for line in self._text[self._at : min(after, self._at + MESSAGE_CHARACTERS)].split("\n"):
                 self._add(line)
@@ -189,7 +194,7 @@ class _Parser:
     def _close(self) -> None:
         """Ends the message or call that is being read."""
         if self._call is not None:
-            self.found.append(ToolCall(*self._call, tuple(self._output)))
+            self.found.append(ToolCall(*self._call, "".join(self._output)))
             self._call, self._output = None, []
         if self._words:
             self.found.append(SpokenMessage(self._speaker, "\n".join(self._words), self._start))

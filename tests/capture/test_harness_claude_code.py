@@ -128,7 +128,7 @@ def test_a_failed_tool_and_a_long_result():
 
 
 def test_a_private_key_is_not_cut_in_half():
-    lines = "\n".join(["A1b2" * 16] * 200)
+    lines = "\n".join(["A1b2" * 16] * 5_000)
     key = f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----"
     found = conversation(user([result("x\n" * 1500 + key)], "r1"))
     assert "A1b2" not in found.entries[0].text

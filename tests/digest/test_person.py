@@ -61,7 +61,7 @@ def test_what_programs_and_others_wrote_is_not_the_persons(kind: str) -> None:
 
 def test_what_a_tool_or_the_agent_said_before_is_no_own_word() -> None:
     reader = OwnWords()
-    reader.hear(["- The keeper must always trim the wick."])
+    reader.hear("- The keeper must always trim the wick.")
     assert reader.own(f"The keeper must always trim the wick.\n\n{OWN}") == [OWN]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
+from signet_sync.capture.harnesses.repeats import repeats
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
@@ -19,6 +20,7 @@ HEAD_LINES, TAIL_LINES = 10, 5
 HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
+_EARLIER = "an earlier result"
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "event": "Harness", "compaction": "Compaction"}
 _REPEATED = ("user", "compaction")  # each turn of them has its own head
 _ITEMS = ("tool", "subagent", "result")
@@ -27,19 +29,28 @@ _TICKS = late("`+")
 _FIRST_HEAD = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 
 
-def render(entries: Sequence[TranscriptEntry]) -> str:
+def render(entries: Sequence[TranscriptEntry], before: Iterable[TranscriptEntry] = ()) -> str:
     """Renders the entries as Markdown, unsanitized except for results that had to be cut.
 
     Each turn has a head (`text.turn_heads`), but turns of the assistant or of the harness that follow each other have
     one. The words are kept as they are, except for lines that look like heads and code fences that are left open. Calls
     of tools and sub-agents have their results below them if these are among the entries, else results have a head.
+    Words that stand in a result which is not shown whole, or in one of the entries `before`, follow what it gave back:
+    without that nobody could tell later whose they are.
     """
     answers, answered = _answers(entries)
+    results = [(place, entry.text) for place, entry in enumerate(entries) if entry.kind == "result"]
+    hidden = [(-1, entry.text) for entry in before if entry.kind == "result"]
+    said_before = repeats(entries, hidden + [one for one in results if not _is_whole(one[1])])
     blocks: list[str] = []
     speaker = ""
     for place, entry in enumerate(entries):
         if place in answered:
             continue
+        for text in _parts(said_before.get(place, ())):
+            given = _item(TranscriptEntry("result", entry.at, text, name=_EARLIER), ())
+            blocks += [given] if speaker in ("assistant", "tool") else [_heading("assistant", entry.at), given]
+            speaker = "tool"
         if entry.kind in _ITEMS:
             text = _item(entry, answers.get(place, ()))
             if speaker == "tool":
@@ -156,8 +167,7 @@ def _shown_lines(result: TranscriptEntry) -> list[str]:
     if not text.strip():
         return []
     lines = text.split("\n")
-    whole = len(lines) <= HEAD_LINES + TAIL_LINES and len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS
-    if whole and not result.omitted:
+    if _is_whole(text) and not result.omitted:
         return lines
     # Half a secret is no longer recognised as one: sanitize first, then cut.
     text = sanitize_transcript_v2(text).strip("\n")
@@ -168,6 +178,24 @@ def _shown_lines(result: TranscriptEntry) -> list[str]:
     left_out = result.omitted + len(rest) - len(tail)
     gap = [f"… {left_out:,} characters left out"] if left_out > 0 else []
     return [*head.split("\n"), *gap, *tail.strip("\n").split("\n")]
+
+
+def _is_whole(text: str) -> bool:
+    """Returns whether a result is short enough to be shown whole."""
+    return len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS and text.count("\n") < HEAD_LINES + TAIL_LINES
+
+
+def _parts(sentences: Iterable[str]) -> Iterator[str]:
+    """Yields sentences, one a line, in parts that are shown whole."""
+    part = ""
+    for sentence in sentences:
+        line = " ".join(sentence.split())[:TAIL_CHARACTERS]
+        if part and not _is_whole(f"{part}\n{line}"):
+            yield part
+            part = ""
+        part = f"{part}\n{line}" if part else line
+    if part:
+        yield part
 
 
 def _code(text: str) -> str:

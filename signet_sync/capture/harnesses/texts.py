@@ -11,8 +11,8 @@ from signet_sync.formats.injected_block import BACKGROUND, CLOSING, OPENING, STO
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
-# A tool's result is only an excerpt; longer ones are cut while reading, so that memory use follows the words.
-RESULT_LIMIT = 4_000
+# No harness gives a model more of a tool's result; of what is longer, the middle is left out while reading.
+RESULT_LIMIT = 200_000
 
 IMAGE = "[image]"
 LINE_LIMIT = 300
@@ -170,6 +170,8 @@ def call_line(arguments: object) -> str:
         patched = _PATCHED.findall(arguments[:100_000])
         return one_line(", ".join(patched) if patched else arguments)
     given = mapping_of(arguments)
+    if steps := _steps(given):
+        return steps
     for name in (*_DETAILS, *_MORE_DETAILS):
         value = given.get(name)
         if isinstance(value, list):
@@ -180,6 +182,17 @@ def call_line(arguments: object) -> str:
                 value = value.strip().replace("\n", "\\n")  # where a message ends is told by its lines
             return one_line(f"{value} in {place}" if place else value)
     return one_line(", ".join(f"{name}: {_value(value)}" for name, value in list(given.items())[:20]))
+
+
+def _steps(given: Mapping[str, Any]) -> str:
+    """Returns the steps of a to-do list with their boxes, the open ones first; empty for other arguments."""
+    found = []
+    for step in (item for value in given.values() for item in map(mapping_of, items_of(value))):
+        said = next(filter(None, (text_of(step.get(name)) for name in ("content", "step", "description", "title"))), "")
+        if said and (state := text_of(step.get("status"))):
+            box = "x" if state in ("completed", "done", "cancelled") else "~" if state.startswith("in") else " "
+            found.append(f"[{box}] {one_line(said.replace(';', ','), 120)}")
+    return one_line("; ".join(sorted(found, key=lambda step: step.startswith("[x]"))), 10 * LINE_LIMIT)
 
 
 def _value(value: object) -> str:
