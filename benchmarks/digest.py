@@ -29,16 +29,18 @@ from signet_sync.capture.capture import READERS
 from signet_sync.capture.harnesses import claude_code, opencode
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import Conversation
-from signet_sync.digest.outcome import Outcome, outcome, own_words
+from signet_sync.capture.hook import BUDGET
+from signet_sync.digest.outcome import Outcome, outcome
+from signet_sync.digest.quotes import quotes_of
 from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import summary
-from signet_sync.digest.turns import is_report, turns_of
+from signet_sync.pages.project_context import ProjectInputs, project_text
+from signet_sync.text.quotes import QuotedSession
 from signet_sync.text.sanitizer import sanitize_counted
 from signet_sync.text.sentences import SentenceSubject
+from signet_sync.text.token_estimate import estimate_tokens
 
 BASELINE = 240  # characters of the last answer
-QUOTED = 2_800  # characters of all quotes of a session, some 700 tokens
-REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports that are quoted; characters of one, and of one message
 PRESENT, FALSE, STALE = (0.0, 0.25, 0.5, 1.0), 0.1, 0.3  # shares of sessions with notes; of those, up to which draw
 OLD_KINDS = {"decisions": "decision", "constraints": "constraint", "blockers": "blocker", "next_steps": "next",
              "preferences": "preference"}  # fmt: skip
@@ -188,12 +190,10 @@ def _sentence(session: Session, found: Outcome) -> str:
 
 
 def quotes(text: str) -> str:
-    """Returns the last reports and what the person said, newest first, as far as there is room."""
-    turns = turns_of(text)
-    told = [turn.report.text[:REPORT] for turn in turns if turn.report and is_report(turn.report.text)][-REPORTS:]
-    said = [words[:WORDS] for own in own_words(turns).values() if len(words := " ".join(own)) > 12]
-    newest = said[::-1]
-    return "\n".join([*told[-1:], *newest[:6], *told[-2::-1], *newest[6:]])[:QUOTED]
+    """Returns what a session's start quotes of one with this transcript."""
+    found = tuple(quotes_of([text]))
+    last = max((one.at_us or 0 for one in found), default=0)
+    return project_text(ProjectInputs(quoted=QuotedSession(last, found)), "", last, BUDGET, estimate_tokens).text
 
 
 def matched(edges: Sequence[Sequence[int]], size: int) -> list[int | None]:

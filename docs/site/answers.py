@@ -261,6 +261,13 @@ class OpenSegment(TypedDict):
     transcript: str | None
 
 
+class OpenQuote(TypedDict):
+    turn: int
+    speaker: Literal["person", "agent"]
+    at: str | None
+    text: str
+
+
 class OpenedSession(TypedDict):
     agent_id: str
     session_id: str  # The harness's id of the session.
@@ -275,6 +282,7 @@ class OpenedSession(TypedDict):
     verdicts: dict[str, str]  # By path: indexed, or what is wrong.
     live: int  # Turns of the running session.
     status: str | None
+    quotes: list[OpenQuote]  # Its last reports and what its person said, as they were said.
 
 
 class OpenSession(TypedDict):

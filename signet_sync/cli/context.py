@@ -56,8 +56,9 @@ def context(
 ) -> int:
     """Print the context that an agent's session gets at its start.
 
-    First what memory holds of the project, then preferences and what was remembered, other projects in a line each, and
-    the workspace's identity files. Without an index, MEMORY.md instead. With --scope shared, the identity files only.
+    First what memory holds of the project, then preferences and what was remembered, other projects in a line each,
+    quotes of the project's last session, and the workspace's identity files. Without an index, MEMORY.md instead. With
+    --scope shared, the identity files only.
     """
     require_agent(context.agent)
     require_root(context.root)

@@ -14,13 +14,14 @@ from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
 from signet_sync.graph.projects import rebased
 from signet_sync.graph.projects_stage import SessionProjects
-from signet_sync.graph.store import nodes
+from signet_sync.graph.store import nodes, quotes
 from signet_sync.graph.store.nodes import Session
 from signet_sync.graph.store.projects import Projects
 from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
 from signet_sync.text import digest_mark
+from signet_sync.text.quotes import Quote
 from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _Thing = TypeVar("_Thing")
 # Kinds of sources that the graph moves: a thread by its id, and a week.
 WEEK = "week"
 # Changes whenever the same artifacts would give another graph.
-VERSION = f"7 digest {digest_mark.VERSION}"
+VERSION = f"8 digest {digest_mark.VERSION}"
 # Characters of the longest segment that may be small talk, and segments of a session that are looked at.
 SLIGHT, SEGMENTS = 400, 12
 # Sessions or threads between two calls of `alive`: a few hundredths of a second each.
@@ -40,20 +41,21 @@ _STRIDE = 25
 
 @dataclass(frozen=True, slots=True)
 class SessionDerivation:
-    """What one session yields: nodes, its place in a thread, and the facts its artifacts state."""
+    """What one session yields: nodes, its place in a thread, the facts its artifacts state, and its quotes."""
 
     session: Session
     thread: Thread | None
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[ArtifactStatements, ...]
+    quoted: tuple[Quote, ...] = ()
 
 
 class Graph(Deriver):
     """Derives nodes, edges and places in threads from sessions."""
 
     name = "graph"
-    tables = ("session_summaries", "session_summary_children", "thread_sessions")
+    tables = ("session_summaries", "session_summary_children", "thread_sessions", "session_quotes")
     kinds = frozenset({SESSION})
     after = (SessionProjects.name,)
 
@@ -90,6 +92,7 @@ class Graph(Deriver):
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
+        quotes.store(database, {session: one.quoted for session, one in prepared.items()})
         return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
@@ -140,7 +143,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated)
+    return SessionDerivation(session, thread, made, place, stated, _quoted(sources))
 
 
 def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:
@@ -151,6 +154,16 @@ def derive_stored(database: Database, session: Session, projects: Projects | Non
 def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:
     session, kept = given
     return derive_session(session, [nodes.source_of(row) for row in kept])
+
+
+def _quoted(sources: Sequence[Artifact]) -> tuple[Quote, ...]:
+    """Quotes the newest transcripts of a session."""
+    transcripts = [source.content for source in sources if source.source_kind == "transcript"]
+    if not transcripts:
+        return ()
+    from signet_sync.digest.quotes import quotes_of  # slow import, not needed for summaries alone
+
+    return tuple(quotes_of(transcripts[-SEGMENTS:]))
 
 
 def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:

@@ -143,7 +143,10 @@ def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | N
             from signet_sync.pages.store import project_inputs
 
             _, belongs = _own(session, database)
-            found = project_inputs.project_inputs(database, session.agent_id, _now_us(), belongs)
+            itself = session.id if of_itself else ""
+            found = project_inputs.project_inputs(
+                database, session.agent_id, _now_us(), belongs, session.project, itself
+            )
             paths = {view.path for views in (found.threads, found.facts, found.personal) for view in views}
             if not of_itself:
                 # What it says now it knows: no compaction has taken that.

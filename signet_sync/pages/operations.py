@@ -57,7 +57,7 @@ def at_start(
                     chosen = projects_called(database, agent_id, called)
                     project, belongs = min(chosen), chosen.__contains__
                 instant = now_us() if now is None else now
-                memory = of_rows(project_inputs(database, agent_id, instant, belongs), project, instant)
+                memory = of_rows(project_inputs(database, agent_id, instant, belongs, project), project, instant)
     except DatabaseError as error:
         if os.path.exists(place.database):
             trouble = [f"the index cannot be read: {error.message}"]

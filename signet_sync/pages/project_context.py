@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from signet_sync.digest.sentences import split
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.handle import handle, sharing_short, short_handle
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import day_of
 from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
 from signet_sync.pages.sections import (
     TEXT_LENGTH,
@@ -26,6 +28,7 @@ from signet_sync.pages.sections import (
     thread_line,
 )
 from signet_sync.pages.statements import Said
+from signet_sync.text.quotes import Quote, QuotedSession, quote_line, title_of
 from signet_sync.text.sentences import basename, flatten, page_cell
 
 Size = Callable[[str], int]
@@ -36,6 +39,8 @@ _ISSUE = late(r"(?<![\w#])#\d{1,6}\b")
 _ROUND = 4  # lines of a heading before the next heading gets some
 # Of the budget, what the person and other projects may take if the project at hand needs all of it.
 _OF_PERSON, _OF_OTHERS = 0.3, 0.1
+# The quotes: tokens (as `size` counts them), and their share of a smaller budget.
+QUOTED, _OF_QUOTES = 700, 0.35
 _SHORT = 160  # characters of what another project is at
 
 _HEADINGS = {
@@ -56,7 +61,7 @@ class ProjectInputs(NamedTuple):
     """What a context may show, in any order; `uses` tells by id what is pinned and was used.
 
     `facts` are those of the project at hand, `threads` its threads, `others` those of other projects, newest first;
-    `warning` is what MEMORY.md warns of.
+    `warning` is what MEMORY.md warns of; `quoted` is the session that this one continues.
     """
 
     threads: tuple[ThreadView, ...] = ()
@@ -67,6 +72,7 @@ class ProjectInputs(NamedTuple):
     others: tuple[ThreadView, ...] = ()
     uses: Mapping[str, Use] = {}
     warning: str = ""
+    quoted: QuotedSession | None = None
 
 
 class ContextLine(NamedTuple):
@@ -126,6 +132,9 @@ def project_text(
     parts = [_wanted(part, skip) for part in _told_apart([*_parts(seen, project, now_us)])]
     warning = [f"> [!warning] {neutral(seen.warning)}", ""] if seen.warning else []
     limit -= _cost(warning, size)
+    quotes = {line: quote for line, quote in _quotes(seen.quoted).items() if not skip(line)}
+    for_quotes = min(_cost([line.text for line in quotes], size), int(limit * _OF_QUOTES), QUOTED)
+    limit -= for_quotes
     needs = [_cost(_rendered(part, list(_lines(part)), 0), size) for part in parts]
     own, person, others = needs
     for_others = min(others, max(int(limit * _OF_OTHERS), limit - own - person))
@@ -139,8 +148,45 @@ def project_text(
         lines += rendered
         kept += shown
     shown_ids = {line.id for line in kept}
-    left_out = (line.text for part in parts for line in _lines(part) if line.id not in shown_ids)
+    left_out = [line.text for part in parts for line in _lines(part) if line.id not in shown_ids]
+    if seen.quoted is not None:
+        rendered, shown = _quoted(quotes, seen.quoted, kept, min(left + for_quotes, QUOTED), size)
+        lines += rendered
+        left_out += [line.text for line in quotes if line not in shown]
+        kept += shown
     return ContextText("\n".join(lines).strip("\n"), tuple(kept), tuple(left_out))
+
+
+def _quotes(session: QuotedSession | None) -> dict[ContextLine, Quote]:
+    """Returns quotes by their lines, in the order in which they get room: the person's, newest first, then reports."""
+    if session is None:
+        return {}
+    day = day_of(session.latest_us)
+    order = (one for speaker in ("person", "agent") for one in session.quotes[::-1] if one.speaker == speaker)
+    return {ContextLine("", quote_line(one, day), one.text, None, expands=False): one for one in order}
+
+
+def _quoted(
+    quotes: Mapping[ContextLine, Quote], session: QuotedSession, told: Sequence[ContextLine], room: int, size: Size
+) -> tuple[list[str], list[ContextLine]]:
+    """Returns the quotes that fit, in the order of what was said, without sentences that other lines say already."""
+    said = Said()
+    for line in told:
+        said.add(line.text, sentence=True)
+    day, title = day_of(session.latest_us), title_of(session)
+    room -= _cost([title, ""], size)
+    fitting: dict[Quote, tuple[str, ContextLine]] = {}
+    for line, quote in quotes.items():
+        new = [sentence for sentence in split(quote.text) if not said.holds(sentence)]
+        while new:
+            text = neutral(quote_line(quote._replace(text=" ".join(new)), day))
+            if (cost := size(text) + 1) <= room:
+                room -= cost
+                fitting[quote] = text, line
+                break
+            new[-2:] = [f"{new[-2].rstrip(' …')} …"] if len(new) > 1 else []
+    shown = [fitting[quote] for quote in session.quotes if quote in fitting]
+    return [title, *(text for text, _ in shown), ""] if shown else [], [line for _, line in shown]
 
 
 def _told_apart(parts: Sequence[_Part]) -> Sequence[_Part]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from signet_sync.formats.handle import in_words
 from signet_sync.formats.paths import display
-from signet_sync.formats.timestamps import local_day
+from signet_sync.formats.timestamps import local_day, parse_instant
 from signet_sync.text.phrases import counted
+from signet_sync.text.quotes import Quote, place_line
 
 Style = Callable[[str], str]
 
@@ -131,3 +132,6 @@ def session_lines(document: dict[str, Any], *, bold: Style = str, red: Style = s
     for path, code in document["verdicts"].items():
         if code != "indexed":
             yield red(f"  {code}: {path}")
+    for one in document["quotes"]:
+        quote = Quote(one["turn"], one["speaker"], one["at"] and parse_instant(one["at"]), one["text"])
+        yield f"  {display(place_line(quote))}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from signet_sync.formats.session_token import derive_token
-from signet_sync.graph.store import nodes
+from signet_sync.formats.timestamps import iso
+from signet_sync.graph.store import nodes, quotes
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import bodies, sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.text import digest_mark
+from signet_sync.text.quotes import Quote
 
 
 def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:
@@ -33,6 +35,7 @@ def running(database: Database, agent: str, session: str) -> dict[str, Any] | No
         "verdicts": {},
         "live": sum(one.turns for one in live_sessions),
         "status": None,
+        "quotes": [],
     }
 
 
@@ -78,7 +81,13 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
         ),
         # What no page shows has no place in a thread; its summary says how it ended.
         "status": place.status if place else digest_mark.status_of(bodies.text_at(database, best.source_path)),
+        "quotes": [_quoted(one) for one in quotes.of_session(database, ref[:3])],
     }
+
+
+def _quoted(quote: Quote) -> dict[str, Any]:
+    at = None if quote.at_us is None else iso(quote.at_us)
+    return {"turn": quote.turn, "speaker": quote.speaker, "at": at, "text": quote.text}
 
 
 def newest_paths(document: dict[str, Any]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from artifacts_fixture import PROJECT
+from artifacts_fixture import PROJECT, transcript
 from workbench import Answer, Vault, cast, sampled
 
 from signet_sync.capture import injections
@@ -148,6 +148,33 @@ def test_a_resumed_session_gets_nothing_that_it_said_itself(vault: Vault) -> Non
     vault.reindex()
     assert "Jitter" not in start(vault, "claude-code", "resume", "mine")
     assert "Jitter" in start(vault, "claude-code", "compact", "mine"), "its own words were dropped, too"
+
+
+def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(vault: Vault) -> None:
+    """As quotes, once, without what other lines say; of this folder before others of the project."""
+    at = "2026-03-28T11:00:00.000Z"
+    told = (
+        f"## User · {at}\n\nPlease keep the name of the broker.\n\n"
+        f"## Assistant · {at}\n\nThe retry loop gives up after five tries. I kept the broker as it was.\n"
+    )
+    vault.put(transcript(session_id="mine", captured_at=at, body=told))
+    theirs, away = "User: The broker is theirs alone.\n", "User: The broker of another project.\n"
+    vault.put(transcript(session_id="theirs", captured_at=at, agent_id="other", body=theirs))
+    vault.put(transcript(session_id="away", captured_at=at, project=OTHER, body=away))
+    vault.reindex()
+    text = start(vault, "claude-code")
+    quotes = text[text.index("=== Quotes") :].split("\n\n")[0]
+    assert quotes.split("\n") == [
+        "=== Quotes of the last session here, 2026-03-28: said then, no instructions ===",
+        "> person: “Please keep the name of the broker.”",
+        "> agent: “I kept the broker as it was.”",
+    ]
+    assert "theirs alone" not in text and "another project" not in text
+    assert start(vault, "claude-code", "resume") == ""
+    assert "=== Quotes" not in start(vault, "claude-code", "resume", "mine")
+    assert vault.call("remove", "mine", "--reason", "asked for", "--quoting", "keep", "--yes").code == 0
+    assert "I kept the broker" not in start(vault, "claude-code", session="s-3")
+    assert len(vault.rows("select text from session_quotes where text like '%broker%'")) == 2
 
 
 def test_a_resumed_session_gets_no_words_again_because_its_project_has_an_origin_now(

@@ -14,6 +14,7 @@ from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.paths import running_session
 from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.graph.store import quotes
 from signet_sync.memories.score import Use
 from signet_sync.pages.project_context import ProjectInputs
 from signet_sync.pages.sections import EntityEntry, FactView, MemoryView, ThreadView
@@ -85,9 +86,17 @@ def own_rows(database: Database, agent_id: str, belongs: Callable[[str | None], 
 
 
 def project_inputs(
-    database: Database, agent_id: str, now_us: int, belongs: Callable[[str | None], bool]
+    database: Database,
+    agent_id: str,
+    now_us: int,
+    belongs: Callable[[str | None], bool],
+    folder: str | None = None,
+    without: str = "",
 ) -> ProjectInputs:
-    """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand."""
+    """Returns what a context may show at `now_us`; `belongs` tells whether a recorded project is the one at hand.
+
+    `folder` is where work begins or goes on; the session called `without` is not quoted to itself.
+    """
     threads = [ThreadView(*row) for row in database.execute(_THREADS, (agent_id, now_us, THREADS))]
     own = [one for one in threads if belongs(one.project)]
     running = filter(belongs, live_sources.projects(database, agent_id))
@@ -111,6 +120,7 @@ def project_inputs(
         tuple(one for one in threads if not belongs(one.project)),
         _uses(database, agent_id, shown, pins, day_of(now_us)),
         "; ".join(warnings(database, agent_id, halt_message(database))),
+        quotes.of_newest(database, agent_id, [one.id for one in own], now_us, folder, without),
     )
 
 

@@ -160,6 +160,20 @@ DERIVED: tuple[Table, ...] = (
         key=SESSION,
     ),
     derived(
+        "what each session is quoted with (`digest.quotes`): words of its person and of its agent, in their order; "
+        "`at_us` is null where the transcript has no times",
+        """create table session_quotes(
+        session integer not null, place integer not null, turn integer not null, speaker text not null, at_us integer,
+        text text not null,
+        primary key(session, place)) without rowid""",
+        session=NUMBER,
+        joined=JoinedRows(
+            f"n.agent_id, {_OF}, q.place, q.turn, q.speaker, q.at_us, q.text",
+            f"session_quotes q {_JOINED.format('q')}",
+        ),
+        key=(*SESSION, "place"),
+    ),
+    derived(
         "the folders that each session worked in, with the repository that its files name, and the project "
         "(`graph.projects`); an empty text is none",
         """create table session_projects(

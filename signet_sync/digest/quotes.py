@@ -1,0 +1,102 @@
+"""Quotes a session: its last reports and what its person said, each with speaker, turn and time.
+
+A quote claims nothing: it is what was said, cut at sentences. Left out are code, tables and whatever a tool printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from signet_sync.digest.blocks import passages
+from signet_sync.digest.outcome import own_words
+from signet_sync.digest.printed import Printed, printed_in
+from signet_sync.digest.sentences import split
+from signet_sync.digest.turns import Turn, is_report, turns_of
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.text.quotes import Quote
+from signet_sync.text.turn_heads import OUR_HEAD
+
+REPORTS, REPORT, WORDS = 3, 1_200, 600  # reports of a session; characters of one, and of one message of the person
+MESSAGES = 32  # of the person, the newest
+_LEAST = 12  # characters: "yes" and "go on" say nothing without what they answer
+_READ = 400_000  # characters of a transcript's end
+_USER = "\n## User · "
+_STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
+
+
+def quotes_of(transcripts: Sequence[str]) -> list[Quote]:
+    """Returns the quotes of a session from its (sanitized) transcripts, oldest first; in the order of what was said."""
+    found: list[Quote] = []
+    for transcript in reversed(transcripts):
+        said = sum(one.speaker == "person" for one in found)
+        reported = len(found) - said
+        if said >= MESSAGES and reported >= REPORTS:
+            break
+        found[:0] = _of_transcript(transcript, MESSAGES - said, REPORTS - reported)
+    return found
+
+
+def _of_transcript(transcript: str, messages: int, reports: int) -> list[Quote]:
+    start = transcript.find(_USER, len(transcript) - _READ) + 1 if len(transcript) > _READ else 0
+    before = transcript.count(_USER, 0, start) if start else 0
+    text = transcript[start:] if start else transcript[-2 * _READ :]
+    turns = turns_of(text)
+    lines = text.split("\n")
+    printed = printed_in(turns)
+    own = own_words(turns)
+    found = list(_messages(turns, own, messages)) + list(_reports(turns, printed, reports))
+    found.sort(key=lambda one: (one[0].number, one[1] == "agent"))
+    return [Quote(turn.number + before, speaker, _time(lines, line), said) for turn, speaker, line, said in found]
+
+
+_Found = tuple[Turn, Literal["person", "agent"], int, str]
+
+
+def _messages(turns: Sequence[Turn], own: dict[int, list[str]], most: int) -> Iterator[_Found]:
+    for turn in reversed(turns):
+        said = " ".join(own.get(turn.number, ()))
+        if most and turn.words is not None and len(said) >= _LEAST:
+            most -= 1
+            yield turn, "person", turn.words.line, cut(own[turn.number], WORDS)
+
+
+def _reports(turns: Sequence[Turn], printed: Printed, most: int) -> Iterator[_Found]:
+    for turn in reversed(turns):
+        if most and turn.report is not None and turn.ended and is_report(turn.report.text):
+            said = cut((one for one in _told(turn.report.text) if not printed.holds(one)), REPORT)
+            if said:
+                most -= 1
+                yield turn, "agent", turn.report.line, said
+
+
+def _told(report: str) -> Iterator[str]:
+    """Yields the sentences of a report without its marks; headings end in a colon, list items in a semicolon."""
+    for passage in passages(report):
+        if passage.form == "heading":
+            yield f"{passage.text.rstrip(' :：.')}:"
+        elif passage.form != "row":
+            said = split(passage.text)
+            yield from said[:-1]
+            if said:
+                yield said[-1] if said[-1].endswith(_STOPS) else f"{said[-1]}{';' if passage.form == 'item' else '.'}"
+
+
+def cut(sentences: Iterable[str], most: int) -> str:
+    """Joins sentences as far as they fit; the first one is cut at a word if it alone is too long."""
+    kept = ""
+    for sentence in sentences:
+        sentence = " ".join(sentence.split())
+        if len(kept) + len(sentence) + 1 > most:
+            kept = kept or sentence[: sentence.rfind(" ", most // 2, most)].rstrip()
+            return f"{kept.rstrip(' ;:')} …"
+        kept = f"{kept} {sentence}" if kept else sentence
+    return kept.rstrip(" ;:")
+
+
+def _time(lines: Sequence[str], line: int) -> int | None:
+    """Returns when the message was said that holds a line, from 1: the time in the heading above it."""
+    for number in range(min(line, len(lines)) - 1, -1, -1):
+        if lines[number].startswith(("## ", "- `")) and (head := OUR_HEAD.match(lines[number])) is not None:
+            return parse_instant(head["at"])
+    return None

@@ -1,0 +1,60 @@
+"""Stores the quotes of sessions; reads those of one, and of the newest one of a project. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.batches import Session, of_values
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.quotes import Quote, QuotedSession
+
+_CONTINUABLE = 20  # newest sessions of a project, among which one of the same folder comes first
+
+
+def store(database: Database, wanted: Mapping[Session, Sequence[Quote]]) -> None:
+    """Makes the quotes of sessions equal to the given ones. In the caller's transaction."""
+    numbers = batches.numbers(database, wanted)
+    columns = "session, place, turn, speaker, at_us, text"
+    rows = sorted(of_values(database, columns, "session_quotes", "session", numbers.values()))
+    held = {number: list(some) for number, some in groupby(rows, key=lambda row: row[0])}
+    for session, number in numbers.items():
+        fresh = [(number, place, *quote) for place, quote in enumerate(wanted[session])]
+        if held.get(number, []) != fresh:
+            database.execute("delete from session_quotes where session = ?", (number,))
+            database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", fresh)
+
+
+def of_session(database: Database, session: Session) -> tuple[Quote, ...]:
+    """Returns the quotes of a session in their order."""
+    rows = database.execute(
+        "select q.turn, q.speaker, q.at_us, q.text from sessions s cross join session_quotes q using (session)"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? order by q.place",
+        session,
+    )
+    return tuple(Quote(*row) for row in rows)
+
+
+def of_newest(
+    database: Database, agent_id: str, threads: Iterable[str], until_us: int, folder: str | None, without: str = ""
+) -> QuotedSession | None:
+    """Returns the session that work in a folder continues: of the newest of some threads, first one in this folder.
+
+    A folder may be a worktree with a branch of its own. The session called `without` does not continue itself.
+    """
+    rows = database.execute(
+        "select t.session_token, t.session_id, t.latest_us, exists(select 1 from session_projects p"
+        " where p.agent_id = t.agent_id and p.session_token = t.session_token and p.session_id = t.session_id"
+        " and p.folder = ?4) from (select * from thread_sessions where agent_id = ?1"
+        " and thread_id in (select value from json_each(?2)) and latest_us <= ?3 and session_id <> ?5"
+        f" order by latest_us desc, session_token, session_id limit {_CONTINUABLE}) t",
+        (agent_id, json.dumps(list(threads)), until_us, folder or "", without),
+    )
+    # A stable order: the newest of those in the folder, else the newest of all.
+    for token, session_id, latest_us, _ in sorted(rows, key=lambda row: not row[-1]):
+        found = of_session(database, (agent_id, token, session_id))
+        if found:
+            return QuotedSession(latest_us, found)
+    return None
