@@ -37,7 +37,7 @@ _MODE = late(
 _OVER = 40  # characters that the rest may exceed the room by
 _THIN = 4  # words of a passage that may be dropped first
 _PROJECT = 60  # characters of a project's name
-_ASKED = 80  # characters of the request beside the results
+_ASKED = 11  # words of the request beside the results
 _KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
 # The words before what fills a short sentence: request, files, day, status.
 _FILLING = {
@@ -72,7 +72,7 @@ def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
     share = max(12, (MAX_WORDS - 6) // max(1, len(outcome.results)))
     parts = [part for text in outcome.results if (part := _clean(clipped(text, share)))]
-    request = _clean(_cut(_MODE.sub("", outcome.request), _ASKED))
+    request = _clean(clipped(_MODE.sub("", outcome.request), _ASKED))
     if outcome.status == "aborted":
         return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
@@ -159,7 +159,7 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
     language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
     asked_for, files, on, status_is, ran = _FILLING[language]
-    request = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
+    request = _END.sub("", _clean(clipped(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
         yield f" ({asked_for}: {request})"
     names = [name for name in _names(outcome) if name not in said][:3]
