@@ -116,7 +116,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
     last = turns[-1]
-    if is_unfinished(last, deeds) and asked[last.number] and not is_stopped(turns):
+    if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not is_stopped(turns):
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
     yield from pieces
 
