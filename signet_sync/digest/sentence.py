@@ -37,7 +37,7 @@ _MODE = late(
 _OVER = 40  # characters that the rest may exceed the room by
 _THIN = 4  # words of a passage that may be dropped first
 _PROJECT = 60  # characters of a project's name
-_ASKED = 11  # words of the request beside the results
+_ASKED = 14  # words of the request beside the results
 _KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
 # The words before what fills a short sentence: request, files, day, status.
 _FILLING = {
@@ -81,7 +81,7 @@ def results_text(outcome: Outcome) -> str:
         return f"asked: {request}; learned: {_joined(parts[:2])}"
     text = _with_what_is_left(outcome, parts)
     # What was asked says what it is about, where the results do not.
-    if request and words(text) + words(request) <= MAX_WORDS - 10 and overlap(request, text) < 0.5:
+    if len(stems(request)) > 2 and words(text) + words(request) <= MAX_WORDS - 10 and overlap(request, text) < 0.5:
         text += f" (asked: {_END.sub('', request)})"
     return text
 
