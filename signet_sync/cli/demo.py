@@ -24,7 +24,7 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
 from signet_sync.text.phrases import counted
 
-_QUESTION = "who approves migrations"
+_QUESTION = "may a measurement be deleted"
 _WORDS = "Priya counts in millimetres"
 _WIDTH = 100
 

@@ -45,11 +45,18 @@ def note_lines(report: str) -> list[NoteLine]:
     found: list[NoteLine] = []
     for number in range(len(lines) - 1, max(-1, len(lines) - 1 - 2 * LINES), -1):
         line = _LINE.match(lines[number])
+        if line is not None and is_nothing(line[2]):
+            continue
         if line is not None:
             found.append(NoteLine(line[1].lower(), line[2].strip(" *"), number))  # type: ignore[arg-type]
         elif lines[number].strip():
             break
     return found[:LINES][::-1]
+
+
+def is_nothing(text: str) -> bool:
+    """Returns whether words of a list say that it is empty: "Blocked: none"."""
+    return text.casefold().startswith(("none", "nothing", "n/a", "keine", "aucun", "無し", "无"))
 
 
 def checked(text: str, deeds: Deeds) -> str:

@@ -103,12 +103,11 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
     noted = _noted(turns, deeds)
-    pieces += [noted] if noted and overlap(noted, " ".join(pieces)) < 0.7 else []
+    pieces += [noted] if noted and _is_fresh(noted, pieces) else []
     for turn in _reporting(turns, deeds, len(pieces)) if not noted else ():
         assert turn.report is not None
         line = headline(turn.report.text, asked[turn.number] or first)
-        fresh = stems(line) - stems(" ".join(pieces))
-        if line and (not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))):
+        if line and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
     if deeds.files and not any(path.rpartition("/")[2].casefold() in named for path in deeds.files):
@@ -117,9 +116,14 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
     last = turns[-1]
-    if is_unfinished(last, deeds) and asked[last.number] and not is_stopped(turns):
+    if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not is_stopped(turns):
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
     yield from pieces
+
+
+def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
+    fresh = stems(line) - stems(" ".join(pieces))
+    return not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))
 
 
 def _noted(turns: Sequence[Turn], deeds: Deeds) -> str:

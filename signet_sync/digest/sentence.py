@@ -37,7 +37,7 @@ _MODE = late(
 _OVER = 40  # characters that the rest may exceed the room by
 _THIN = 4  # words of a passage that may be dropped first
 _PROJECT = 60  # characters of a project's name
-_ASKED = 80  # characters of the request beside the results
+_ASKED = 14  # words of the request beside the results
 _KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
 # The words before what fills a short sentence: request, files, day, status.
 _FILLING = {
@@ -72,7 +72,7 @@ def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
     share = max(12, (MAX_WORDS - 6) // max(1, len(outcome.results)))
     parts = [part for text in outcome.results if (part := _clean(clipped(text, share)))]
-    request = _clean(_cut(_MODE.sub("", outcome.request), _ASKED))
+    request = _clean(clipped(_MODE.sub("", outcome.request), _ASKED))
     if outcome.status == "aborted":
         return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
@@ -81,7 +81,7 @@ def results_text(outcome: Outcome) -> str:
         return f"asked: {request}; learned: {_joined(parts[:2])}"
     text = _with_what_is_left(outcome, parts)
     # What was asked says what it is about, where the results do not.
-    if request and words(text) + words(request) <= MAX_WORDS - 10 and overlap(request, text) < 0.5:
+    if len(stems(request)) > 2 and words(text) + words(request) <= MAX_WORDS - 10 and overlap(request, text) < 0.5:
         text += f" (asked: {_END.sub('', request)})"
     return text
 
@@ -159,7 +159,7 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
     language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
     asked_for, files, on, status_is, ran = _FILLING[language]
-    request = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
+    request = _END.sub("", _clean(clipped(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
         yield f" ({asked_for}: {request})"
     names = [name for name in _names(outcome) if name not in said][:3]

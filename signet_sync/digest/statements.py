@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.notes import checked, note_lines, words_behind
+from signet_sync.digest.notes import checked, is_nothing, note_lines, words_behind
 from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.status import asks, last_report
@@ -165,7 +165,7 @@ def _of_report(turns: Sequence[Turn]) -> Iterator[Item]:
 
 
 def _is_offer(text: str) -> bool:
-    return is_question(text) or text.casefold().startswith(("none", "nothing", "n/a", "keine", "aucun", "無し", "无"))
+    return is_question(text) or is_nothing(text)
 
 
 def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:

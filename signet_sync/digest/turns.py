@@ -9,9 +9,11 @@ from signet_sync.digest.transcript import DigestTurn, HarnessNote, SpokenMessage
 from signet_sync.formats.lazy_pattern import late
 
 _TURNS = 1_000  # from the beginning, and as many from the end
+# What follows is announced: "I will." agrees.
 _NARRATES = late(
-    r"\b(?:let me|i'?ll|i’ll|i will|now i|i'?m going to|i am going to|next,? i|going to|ich werde|jetzt|je vais"
-    r"|maintenant|voy a|ahora|vou|agora|ora|adesso|сейчас|теперь)\b|まず|次に|これから|接下来|现在|我来|让我|이제|먼저",
+    r"(?:\b(?:let me|i'?ll|i’ll|i will|now i|i'?m going to|i am going to|next,? i|going to|ich werde|jetzt|je vais"
+    r"|maintenant|voy a|ahora|vou|agora|ora|adesso|сейчас|теперь)\b|まず|次に|これから|接下来|现在|我来|让我|이제|먼저)"
+    r"(?=\W*\w)",
     re.IGNORECASE,
 )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from signet_sync.facts.wording import classified, is_statement
 from signet_sync.formats.fact import Aspect, Item
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import flatten, unescape
@@ -41,9 +41,10 @@ _NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
 _TITLE_END = late(r"[\W_]+$")
 _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
-# Asked of the agent, and no part of what is to be known.
-_REMEMBER = late(r"^(?:[Pp]lease,? )?[Rr]emember that (?=\S)")
-_QUESTION_BEHIND = late(r"(?<=[.!?…])\s+(?=(?:[Oo]pen )?[Qq]uestions?:\s)")
+# Front matter, or a turn of a conversation: a piece of a file or a transcript.
+_PIECE = late(
+    r"^-{3,}(?:\s|$)|(?:^|[.!?…\"]\s)\W{0,2}(?:\b(?:user|assistant|human|system)\W{0,2}:\s|(?:用户|助手)[:：])", re.I
+)
 _STRUCK = late(r"~~(?!~)([^~]+)~~")
 _WORDS = late(r"\w\W*\w\W*\w")
 # What would start a heading, quote, fence, list or task inside the list item that shows the text.
@@ -132,25 +133,18 @@ def _items(aspect: Aspect, text: str, line: int, *, done: bool) -> Iterator[Item
     """Yields the items of a section."""
     for begun, words, ticked in _listed(text, line):
         raw = words[: 8 * ITEM_LENGTH]
-        parts = _parted(raw, aspect) if raw.startswith("~~") else ((one, False) for one in _asked(raw))
-        for said, struck in parts:
+        for said, struck in _parted(raw, aspect) if raw.startswith("~~") else ((raw, False),):
             flat = flatten(unescape(said), ITEM_LENGTH)
             block = _BLOCK.match(flat)
-            shown = _REMEMBER.sub("", flat[block.end() :] if block is not None else flat)
-            kind, named = classified(aspect, shown) if not done else (aspect, shown)
-            is_done = done or ticked or struck
-            # What is done is not shown: it ends what was said before.
-            if _says_something(named) and (is_done or is_statement(named, kind)):
-                yield Item(kind, named, begun, is_done)
-
-
-def _asked(words: str) -> list[str]:
-    """Splits off a question that follows in an item: "Keep the lock. Open question: for how long?"."""
-    return _QUESTION_BEHIND.split(words) if "uestion:" in words else [words]
+            shown = flat[block.end() :] if block is not None else flat
+            if _says_something(shown):
+                yield Item(aspect, shown, begun, done or ticked or struck)
 
 
 def _says_something(text: str) -> bool:
     if text.startswith("…") and _LEFT_OUT.fullmatch(text):
+        return False
+    if (text.startswith("---") or ":" in text or "：" in text) and _PIECE.search(text):
         return False
     return _WORDS.search(text) is not None and (len(text) > 30 or normal(text) not in _NOTHING)
 

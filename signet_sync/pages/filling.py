@@ -65,7 +65,7 @@ class _Filling:
             if entry.id in self.shown:
                 continue
             line, scope = entry.make_line(), entry.project.casefold()
-            if self._said.holds(line.own, scope, rule=entry.section == "decisions"):
+            if self._said.holds(line.own, scope):
                 continue
             if full:
                 self.left[entry.section] += 1
@@ -114,7 +114,7 @@ class _Filling:
             self._projects[entry.section, entry.project] += 1
         if made.link:
             self.named.add(segment_of(made.link))
-        self._said.add(line.own, scope, rule=entry.section == "decisions")
+        self._said.add(line.own, scope)
         for own, _ in line.parts:
             self._said.add(own, scope, sentence=True)
         if line.sentence:

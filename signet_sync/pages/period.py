@@ -125,8 +125,8 @@ def _facts(facts: Sequence[PeriodLine], seen: PeriodInputs) -> Iterator[tuple[st
     by_heading, said = {"Blocked": list[str](), "Decided": list[str]()}, Said()
     for fact in sorted(facts, key=lambda one: (-one.at_us, one.id)):
         heading = "Blocked" if fact.kind == "blocker" else "Decided"
-        if not said.holds(fact.text, heading, rule=heading == "Decided"):
-            said.add(fact.text, heading, rule=heading == "Decided")
+        if not said.holds(fact.text, heading):
+            said.add(fact.text, heading)
             by_heading[heading].append(f"- {plain(fact.text)} ({_day(fact.at_us, seen)}) {short_handle(fact.id)}")
     yield from ((heading, _cut(lines)) for heading, lines in by_heading.items() if lines)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from signet_sync.digest.sentences import split
-from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.handle import handle, sharing_short, short_handle
 from signet_sync.formats.injected_block import neutral
 from signet_sync.formats.lazy_pattern import late
@@ -209,11 +208,11 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
     today = day_start(now_us)
     said = Said()
 
-    def fresh(lines: Iterable[ContextLine], *, rule: bool = False) -> list[ContextLine]:
+    def fresh(lines: Iterable[ContextLine]) -> list[ContextLine]:
         found = []
         for line in lines:
-            if not said.holds(line.statement, rule=rule):
-                said.add(line.statement, rule=rule)
+            if not said.holds(line.statement):
+                said.add(line.statement)
                 found.append(line)
         return found
 
@@ -255,10 +254,7 @@ def _parts(seen: ProjectInputs, project: str, now_us: int) -> Iterator[_Part]:
             *(
                 _HeadedLines(
                     title,
-                    fresh(
-                        (_of_fact(one, today) for one in ranked(_open(v for v in seen.facts if v.aspect == aspect))),
-                        rule=SECTION_OF[aspect] == "decisions",
-                    ),
+                    fresh(_of_fact(one, today) for one in ranked(_open(v for v in seen.facts if v.aspect == aspect))),
                 )
                 for aspect, title in _HEADINGS.items()
             ),

@@ -113,13 +113,6 @@ def stem_of(word: str) -> str:
     return stem[:-1] if stem != word and stem.endswith("e") and len(stem) > _SHORTEST else stem
 
 
-@lru_cache(maxsize=8_000)
-def base_of(word: str) -> str:
-    """Returns the form that all forms of a folded word share."""
-    first = _FAMILIES.get(word, (word,))[0]
-    return stem_of(first) or prefix_of(first) or first
-
-
 def prefix_of(word: str) -> str:
     """Returns what other forms of a word of another alphabet begin with; "" if it is too short, or written in ASCII."""
     return word[: max(_SHORTEST, len(word) - 3)] if not word.isascii() and word.isalpha() and len(word) > 3 else ""

@@ -13,82 +13,20 @@ from signet_sync.digest.summary import LIMIT
 from signet_sync.facts.items import ITEM_LENGTH, ITEMS_PER_ARTIFACT, items, normal
 from signet_sync.formats.fact import SECTION_OF
 
-
-def test_a_next_step_does_not_say_next_again():
-    steps = {
-        "Next we need to write docs.": "we need to write docs.",
-        "**Next:** trim the wicks": "trim the wicks",
-        "Next steps: fill the lamps": "fill the lamps",
-        "Next release needs a tag": "Next release needs a tag",
-        "Next.js 15 breaks the build": "Next.js 15 breaks the build",
-    }
-    for step, kept in steps.items():
-        assert [text for _, text in said(f"## Next\n\n- {step}\n")] == [kept]
-
-
-def test_what_only_points_is_no_rule():
-    body = "## Decisions\n\n- Leave it there until she has.\n- Skip the lamps\n- Never put it in this log\n"
-    assert said(body) == [("decision", "Skip the lamps"), ("decision", "Never put it in this log")]
-
-
-STATEMENTS = [
-    ("constraint", "Never force-push"), ("constraint", "No Docker"), ("preference", "No emojis."),
-    ("decision", "SQLite"), ("constraint", "Never put it in this log"),
-    ("decision", "Use tabs"), ("constraint", "This repository stays private"), ("next", "Release v2"),
-    ("constraint", "It must never touch kiln_jobs"), ("decision", "It is settled, the glaze export stays in CSV"),
-    ("decision", "That table moves to Postgres"), ("constraint", "They have to be signed by Ana"),
-    ("preference", "I want every commit to be small"), ("person", "Ana"), ("constraint", "Kein Docker"),
-    ("constraint", "Es gibt keine Tests ohne Prüfsumme"), ("decision", "用文件代替数据库"),
-    ("note", "Ask the user: she knows the ports"), ("blocker", "This certificate expired last night"),
+PIECES = [
+    "---- kind: page ----", '--- kind: page owner: "ana" ---', "Fill the lamps. Assistant: they are full.",
+    "User: fill the lamps", "助手: 好的", "```sh",
 ]  # fmt: skip
-NO_STATEMENTS = [
-    ("decision", '--- kind: page owner: "ana" ---'), ("decision", "Fill the lamps. Assistant: they are full."),
-    ("constraint", "User: fill the lamps"), ("decision", "```sh"), ("next", "助手: 好的"), ("note", "todo lamp/oil"),
-    ("decision", "one"), ("decision", "two"), ("next", "zzzzzzzzzzzz"), ("note", "---- ssssss oil"),
-    ("decision", "quay lamp one quay lamp two"), ("note", "Heading below"), ("decision", "See section above ---"),
-    ("decision", "Yes, do that"), ("constraint", "It must be finished before the evening."),
-    ("constraint", "Weekly, and it has to be sorted by hand."), ("decision", "That is always done by the others"),
-    ("preference", "I never want to see it again."), ("decision", "And they should stay where they were"),
-    ("constraint", "Das muss immer so bleiben"), ("constraint", "Eso debe quedar siempre igual"),
-    ("constraint", "Cela doit rester ainsi toujours"), ("constraint", "Это должно всегда оставаться открытым"),
-    ("constraint", "它必须一直打开"), ("constraint", "これは常に開いている"),
-]  # fmt: skip
-KINDS = [
-    ("decision", "Open question: who signs the chart?", "question", "who signs the chart?"),
-    ("constraint", "Question: does the lamp need oil?", "question", "does the lamp need oil?"),
-    ("blocker", "**Offene Frage:** Wer füllt die Lampe?", "question", "Wer füllt die Lampe?"),
-    ("blocker", "Pregunta abierta: quién firma la carta", "question", "quién firma la carta"),
-    ("next", "未決問題：誰が署名するか", "next", "未決問題：誰が署名するか"),
-    ("next", "未决问题：谁来签字", "question", "谁来签字"),
-    ("next", "Decided to burn oil in every lamp", "decision", "Decided to burn oil in every lamp"),
-    ("next", "Decision: every lamp burns oil", "decision", "every lamp burns oil"),
-    ("next", "Entscheidung: Jede Lampe brennt Öl", "decision", "Jede Lampe brennt Öl"),
-    ("next", "Решили жечь масло в каждой лампе", "decision", "Решили жечь масло в каждой лампе"),
-    ("next", "Decide who fills the lamp", "next", "Decide who fills the lamp"),
-    ("next", "Fixed prices for oil", "next", "Fixed prices for oil"),
-    ("decision", "Questions of oil are Ana's", "decision", "Questions of oil are Ana's"),
-    ("blocker", "Moved to Monday by the harbour office", "blocker", "Moved to Monday by the harbour office"),
-    ("blocker", "Fixed addresses of the quay are missing", "blocker", "Fixed addresses of the quay are missing"),
-    ("blocker", "Merged charts break the printer", "blocker", "Merged charts break the printer"),
-]
-HEADED = {"decision": "Decisions", "constraint": "Constraints", "preference": "Preferences", "person": "People",
-          "blocker": "Blockers", "question": "Questions", "note": "Notes", "next": "Next"}  # fmt: skip
 
 
-@pytest.mark.parametrize(("aspect", "text"), STATEMENTS)
-def test_what_says_something_by_itself_is_an_item(aspect: str, text: str) -> None:
-    assert [aspect for aspect, _ in said(f"## {HEADED[aspect]}\n\n- {text}\n")] == [aspect]
+@pytest.mark.parametrize("text", PIECES)
+def test_a_piece_of_a_file_or_a_conversation_is_no_item(text: str) -> None:
+    assert said(f"## Decisions\n\n- {text}\n") == []
 
 
-@pytest.mark.parametrize(("aspect", "text"), NO_STATEMENTS)
-def test_what_says_nothing_by_itself_is_none(aspect: str, text: str) -> None:
-    assert said(f"## {HEADED[aspect]}\n\n- {text}\n") == []
-
-
-@pytest.mark.parametrize(("aspect", "text", "kind", "shown"), KINDS)
-def test_first_words_may_name_another_aspect(aspect: str, text: str, kind: str, shown: str) -> None:
-    (item,) = items(f"## {HEADED[aspect]}\n\n- {text}\n")
-    assert (item.aspect, normal(item.text), item.done) == (kind, normal(shown), False)
+@pytest.mark.parametrize("text", ["SQLite", "Keep it: the user knows", "It must be finished before the evening."])
+def test_words_are_not_judged(text: str) -> None:
+    assert said(f"## Constraints\n\n- {text}\n") == [("constraint", text)]
 
 
 def said(body: str) -> list[tuple[str, str]]:
@@ -254,10 +192,3 @@ def test_a_hostile_text_is_read_soon(body):
     started = time.process_time()
     items(body)
     assert time.process_time() - started < 2
-
-
-@pytest.mark.parametrize("asked", ["Remember that ", "Please remember that ", "please, remember that "])
-def test_that_it_shall_be_remembered_is_no_part_of_a_statement(asked: str) -> None:
-    body = f"## Preferences\n\n- {asked}I prefer pnpm over npm.\n- Remember the milk of the lighthouse.\n"
-    wanted = ["I prefer pnpm over npm.", "Remember the milk of the lighthouse."]
-    assert [item.text for item in items(body)] == wanted

@@ -23,13 +23,13 @@ Said = Sequence[tuple[str, str]]
 
 START: Said = (
     ("u", "The nightly upload of windmill loses reports when the archive is slow. Please make uploads retry."),
-    ("a", "src/upload.py gives up after the first timeout, so a slow archive loses the report. How often should it"
-          " try?"),
-    ("u", "Let's retry an upload 3 times. And never delete a report before the archive has confirmed it."),
+    ("a", "src/upload.py gives up after the first timeout, so a slow archive loses the report."),
+    ("p", "How often is an upload tried?=3 times"),
+    ("u", "And never delete a report before the archive has confirmed it."),
     ("e", "src/upload.py"),
-    ("a", "I added the retries to src/upload.py. Uploads are retried 3 times now, with a pause of 2 s between them, and"
-          " the local report is kept until the archive has confirmed it. All 41 tests pass.\n\n"
-          "Next step: write a load test for the upload queue."),
+    ("a", "I added the retries to src/upload.py: uploads are retried 3 times, with a pause of 2 s between them, and the"
+          " local report is kept until the archive has confirmed it. All 41 tests pass.\n\n"
+          "Next: write a load test for the upload queue"),
 )  # fmt: skip
 MORE_RETRIES: Said = (
     ("u", "3 was not enough, last night the archive was away for ten minutes. Make it 5, and send the reports to the"
@@ -38,8 +38,10 @@ MORE_RETRIES: Said = (
     ("a", "Uploads are retried 5 times now, the pause doubles each time (src/upload.py). For the bucket I need write"
           " access: the upload fails with AccessDenied."),
     ("u", "Right, Priya has to grant that. Leave it there until she has."),
-    ("a", "Uploads are retried 5 times now instead of 3, with a doubling pause; the bucket code is on the branch"
-          " archive-bucket.\n\nBlocked: we wait for Priya to grant write access to the archive bucket."),
+    ("a", "The bucket code is on the branch archive-bucket.\n\n"
+          "Outcome: Uploads are retried 5 times instead of 3, with a doubling pause; reports still go to the old"
+          " archive\n"
+          "Blocked: Priya has to grant write access to the archive bucket"),
 )  # fmt: skip
 TABLE: Said = (
     ("u", "The table of reports in web/ shows the newest report last, turn it around."),
@@ -51,16 +53,19 @@ TABLE: Said = (
 ELSEWHERE: Said = (
     ("u", "The search page of tern-docs is empty in Safari, can you look?"),
     ("e", "assets/search.js"),
-    ("a", "The index was fetched with a relative URL, which Safari resolves against the wrong base. I made it absolute"
-          " in assets/search.js; the search page of tern-docs shows results in Safari 17 now."),
+    ("a", "I made the index's URL absolute in assets/search.js, so the search page of tern-docs shows results in Safari"
+          " 17. It was relative, and Safari resolves that against the wrong base."),
     ("u", "thanks. And please answer me in short sentences from now on."),
     ("a", "I will."),
 )  # fmt: skip
 GRANTED: Said = (
     ("u", "Priya granted write access to the archive bucket this morning. Please finish the bucket upload."),
     ("e", "src/upload.py"),
-    ("a", "The write access works. I merged the branch archive-bucket: src/upload.py sends reports to the new archive"
-          " bucket, and last night's 12 reports were uploaded there. All 44 tests pass."),
+    ("b", "git commit -am 'Send reports to the archive bucket'\n[archive-bucket 6d1f0a2] Send reports to the archive"
+          " bucket"),
+    ("a", "The write access works: src/upload.py sends reports to the new archive bucket, and last night's 12 reports"
+          " were uploaded there.\n\n"
+          "Outcome: Last night's 12 reports are in the new archive bucket, and the branch archive-bucket is merged"),
 )  # fmt: skip
 AGAIN: Said = (
     ("u", "The archive's maintenance window takes half an hour now, 5 retries are over too soon."),
@@ -68,8 +73,11 @@ AGAIN: Said = (
           " half an hour. I would take 7 retries and a first pause of 15 s."),
     ("u", "ok, do that. We also no longer use CSV for the reports, use Parquet: the archive charges by size."),
     ("e", "src/report.py"),
-    ("a", "Done. Uploads are retried 7 times now, the first pause is 15 s, and reports are written as Parquet by"
-          " src/report.py. All 47 tests pass.\n\nNext step: convert the CSV reports of February to Parquet."),
+    ("a", "Uploads are retried 7 times, the first pause is 15 s, and reports are written as Parquet by src/report.py."
+          " All 47 tests pass.\n\n"
+          "Decided: 7 retries and a first pause of 15 s, which cover half an hour\n"
+          "Decided: Reports are Parquet, no longer CSV, because the archive charges by size\n"
+          "Next: convert the CSV reports of February to Parquet"),
 )  # fmt: skip
 LOAD: Said = (
     ("u", "Let's do the load test for the upload queue that we planned."),
@@ -88,7 +96,7 @@ LAST: Said = (
     ("u", "Add the size of each report to the nightly mail."),
     ("e", "src/mail.py"),
     ("a", "The nightly mail of windmill lists the size of each report now (src/mail.py), in MB with one decimal."
-          " All 49 tests pass.\n\nNext step: ask Priya which reports may be left out of the mail."),
+          " All 49 tests pass.\n\n## Next steps\n\n- ask Priya which reports may be left out of the mail"),
 )  # fmt: skip
 
 # Number of the session, day and hour of its end, harness, folder, what was said. One number twice: it was resumed.
@@ -101,12 +109,22 @@ STORY: tuple[tuple[int, str, str, str, Said], ...] = (
 )  # fmt: skip
 
 
+def shown(kind: str, at: str, text: str) -> str:
+    """Something said, edited, run or picked, as transcripts have it."""
+    if kind in "ua":
+        return f"## {'User' if kind == 'u' else 'Assistant'} · {at}\n\n{text}"
+    if kind == "e":
+        return f"- `Edit` · {at} · `{text}`"
+    tool, detail, printed = "Bash", *text.partition("\n")[::2]
+    if kind == "p":
+        asked, picked = text.split("=")
+        tool, detail, printed = "AskUserQuestion", asked, f'User has answered: "{asked}"="{picked}"'
+    return f"- `{tool}` · {at} · `{detail}`\n  ```\n  {printed}\n  ```"
+
+
 def document(number: int, hour: str, harness: str, project: str, said: Said) -> Mapping[str, Any]:
     """The input of `session end`."""
-    shown = {
-        "u": "## User · {}\n\n{}", "a": "## Assistant · {}\n\n{}", "e": "- `Edit` · {} · `{}`",
-    }  # fmt: skip
-    turns = [shown[kind].format(f"{hour}:{5 + minute:02d}:00.000Z", text) for minute, (kind, text) in enumerate(said)]
+    turns = [shown(kind, f"{hour}:{5 + minute:02d}:00.000Z", text) for minute, (kind, text) in enumerate(said)]
     return {
         "session_id": f"5e551{number:03d}-0000-4000-8000-0000000000{number:02d}",
         "harness": harness,
@@ -166,11 +184,12 @@ def without_log(page: str) -> str:
 @pytest.mark.parametrize(
     "words, first, last",
     [
-        # Decisions stay, with their days; a blocker stays until a session lists another one.
-        ("retry an upload 3 times", 1, 9),
-        ("take 7 retries", 6, 9),
-        ("Priya to grant write access", 2, 9),
+        # Decisions stay, with their days and speakers; a blocker stays until a session lists another one.
+        ("an upload tried? — 3 times", 1, 9),
+        ("7 retries and a first pause of 15 s, which cover half an hour (agent)", 6, 9),
+        ("Priya has to grant write access", 2, 9),
         ("load test for the upload queue is done", 8, 8),
+        ("the branch archive-bucket is merged (claimed, not seen)", 5, 5),
         ("Always use pnpm", 3, 9),
     ],
 )  # fmt: skip

@@ -34,43 +34,6 @@ OTHER = [
 ]
 
 
-SAME_RULES = [
-    ("The chart of a small boat has to equal that of a large boat.",
-     "A small boat must be line for line identical to a large boat; a test compares"),
-    ("A changed tide.toml must redraw the whole chart.",
-     "A change of tide.toml always means to redraw the entire chart."),
-    ("Old tide tables of the quay are deleted after 14 days",
-     "Old tide tables of the quay have to be removed after 14 days"),
-    ("Depths must never be sent to the harbour office by mail",
-     "The depths are not sent to the harbour office by mail"),
-]  # fmt: skip
-OTHER_RULES = [
-    ("The billing table of the quay needs an approval", "The login table of the quay needs an approval"),
-    ("Charts are printed before the nightly tide backup", "Charts are printed after the nightly tide backup"),
-    ("A failed drawing stops the printed chart", "A stopped chart fails the printed drawing"),
-    ("Depths of the quay are stored in plain files", "Depths of the quay are stored in plain tables of Postgres"),
-    ("Depths of the quay may be sent to the office", "Depths of the quay must not be sent to the office"),
-    ("Old tide tables of the quay are deleted after 14 days", "Old tide tables of the quay are deleted after 30 days"),
-    ("Old tide tables of the quay are deleted at once", "Old tide tables of the quay are deleted at once on heron-2"),
-    ("Quay lamps burn oil all night", "Quay lamps burn oil all night only in winter, then gas takes their place"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("said", "new"), [*SAME_RULES, *(pair[::-1] for pair in SAME_RULES)])
-def test_a_rule_of_one_project_is_said_once_in_whatever_words(said, new):
-    page = Said()
-    page.add(said, "lantern", rule=True)
-    assert page.holds(new, "lantern", rule=True)
-    assert not page.holds(new, "pier", rule=True) and not page.holds(new, "lantern")
-
-
-@pytest.mark.parametrize(("said", "new"), OTHER_RULES)
-def test_a_rule_of_something_else_is_another_one(said, new):
-    page = Said()
-    page.add(said, "lantern", rule=True)
-    assert not page.holds(new, "lantern", rule=True)
-
-
 @pytest.mark.parametrize(("said", "new"), SAME)
 def test_what_says_no_more_than_another_is_said(said, new):
     page = Said()
@@ -98,8 +61,8 @@ def test_ten_times_the_statements_take_about_ten_times_as_long():
         page, begun = Said(), time.process_time()
         for number in range(count):
             text = f"The queue of lantern keeps {number} entries since the broker gave up"
-            assert not page.holds(text, "lantern", rule=True)
-            page.add(text, "lantern", rule=True)
+            assert not page.holds(text, "lantern")
+            page.add(text, "lantern")
         return time.process_time() - begun
 
     assert any(seconds(5_000) < 30 * seconds(500) for _ in range(4))

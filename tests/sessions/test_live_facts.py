@@ -244,7 +244,7 @@ def test_a_removal_takes_it_to_the_last_byte(vault: Vault, options: tuple[str, .
     before = stated(vault)
     word = "zanzibarian"
     key = "agent:main:main" if options else MINE
-    running(vault, BUG, FOUND, f"From now on we use {word} for lantern.", key=key, options=options)
+    running(vault, BUG, FOUND, f"From now on lantern uses {word} queues.", key=key, options=options)
     assert word in vault.page() and any(rows_of_running(vault))
     assert vault.call("remove", MINE, "--yes", "--reason", "asked", "--now", NOW).code == 0
     assert stated(vault) == before and not any(rows_of_running(vault)) and not vault.rows("select * from live_sessions")
@@ -286,7 +286,12 @@ def test_two_worktrees_of_one_repository_meet_while_their_harness_runs(vault: Va
     assert vault.rows(f"select {columns} from live_sessions") == [place]
     assert DECIDED in vault.page(), "the intake brings the page up to date"
     heard(
-        vault, OTHER, "/wt/mailer", "The retry limit of the mailer is too low.", "It is 3.", "The retry limit is 7 now."
+        vault,
+        OTHER,
+        "/wt/mailer",
+        "The retry limit of the mailer is too low.",
+        "It is 3.",
+        "From now on the mailer tries 7 times.",
     )
     take(vault, later=70)
     assert {row for (row,) in vault.rows("select project from live_sources")} == {ORIGIN}
