@@ -71,7 +71,7 @@ def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
     # What an agent hands over on purpose stands in place of what its report lists.
     rest = (item for item in (*_of_report(turns), *_of_deeds(turns, deeds)) if item.kind not in kinds)
     found = [*noted, *_of_person(turns, own, deeds), *rest]
-    printed = _Printed(turns)
+    printed = Printed(turns)
     kept: list[Item] = []
     for item in found:
         if len(kept) >= ITEMS:
@@ -158,7 +158,7 @@ def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
             yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
 
 
-class _Printed:
+class Printed:
     """What tools printed in a session, made searchable when it is first asked for."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:

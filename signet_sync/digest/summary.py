@@ -1,4 +1,4 @@
-"""Writes the summary of a transcript by rules, without calling a model."""
+"""Writes the summary of a transcript: what rules found, with the items that a model chose where there are some."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def summary(found: Outcome, *, project: str | None, harness: str | None, headles
     title = next(filter(None, (_line(text, TITLE_LENGTH) for text in said)), "")
     if not title:
         return ""
-    sections = [f"# {title}", opening(project, harness, found.status, headless=headless)]
+    sections = [f"# {title}", opening(project, harness, found.status, headless=headless, chosen=found.chosen)]
     for name, lines in _sections(found, project):
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))
