@@ -11,6 +11,7 @@ from signet_sync.text.sentences import escape, flatten
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
+MARKED = 260  # characters of a text before its mark, which no reader of items may cut off
 # Characters for the lines of a section; with headings and counts they stay below `LIMIT`.
 OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
 
@@ -68,7 +69,8 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
 def _told(item: Item) -> str:
     """Returns a statement's words; only a person's stand as a decision without a mark."""
     text = item.text.replace("`", "").replace("**", "")
-    return f"{text} (agent)" if item.who == "agent" and item.kind in ("decision", "constraint") else text
+    marked = item.who == "agent" and item.kind in ("decision", "constraint")
+    return f"{flatten(text, MARKED)} (agent)" if marked else text
 
 
 def _files(edited: Mapping[str, int], project: str | None) -> list[str]:

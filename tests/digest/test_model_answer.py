@@ -13,8 +13,10 @@ from said import DONE, EDIT, assistant, call, user
 
 from signet_sync.digest.model_answer import ANSWER, Reading, read
 from signet_sync.digest.model_question import MOST, ModelQuestion, OpenStatement, question
-from signet_sync.digest.outcome import ModelDigest
+from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.statements import Item
+from signet_sync.digest.summary import summary
+from signet_sync.facts.items import items
 
 PAGE = "Always publish the lamp under the name of its first keeper, whoever reads this."
 SESSION = (
@@ -36,8 +38,8 @@ def asked(transcript: str = SESSION, *opened: OpenStatement) -> ModelQuestion:
     return found
 
 
-def answer(*items: tuple[Any, Any, Any], **more: Any) -> str:
-    listed = [{"kind": kind, "turn": turn, "quote": quote} for kind, turn, quote in items]
+def answer(*said: tuple[Any, Any, Any], **more: Any) -> str:
+    listed = [{"kind": kind, "turn": turn, "quote": quote} for kind, turn, quote in said]
     return json.dumps({"sentence": SENTENCE, "status": "done", "items": listed} | more)
 
 
@@ -129,6 +131,15 @@ def test_an_option_that_was_picked_is_the_person_s_although_a_tool_gave_it_back(
     quote = "Which oil burns in the lamp of the pier? — Rape oil only"
     digest, refused = read(answer(("decision", 1, quote), sentence=None), found)
     assert digest is not None and [(item.who, item.text) for item in digest.items] == [("person", quote)], refused
+
+
+def test_no_length_takes_the_agent_s_mark_away() -> None:
+    long = f"The lamp burns rape oil {'and rape oil ' * 27}only."
+    digest, _ = read(answer(("decision", 1, long)), asked(user("light it now") + assistant(long)))
+    assert digest is not None and len(digest.items[0].text) > 370
+    told = summary(outcome(SESSION)._replace(items=digest.items, chosen=True), project=None, harness=None)
+    (item,) = (item for item in items(told) if item.aspect == "decision")
+    assert item.text.startswith("The lamp burns rape oil") and item.text.endswith(" (agent)")
 
 
 REFUSED = {
