@@ -30,6 +30,8 @@ from benchmarks.digest import digest
 from signet_sync.capture.harnesses import claude_code, codex, gemini, markdown, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.jsonl import parsed
+from signet_sync.digest.model_answer import read as read_answer
+from signet_sync.digest.model_question import question
 from signet_sync.entities import evidence
 from signet_sync.entities.documents import document as documents_document
 from signet_sync.entities.documents import edits, patch
@@ -55,7 +57,6 @@ from signet_sync.history.git import ignore, objects
 from signet_sync.host.harness_settings import harness
 from signet_sync.host.harness_settings.json_text import JsonText
 from signet_sync.host.harness_settings.toml_text import TomlText
-from signet_sync.llm.prompts import clean_sentence, clean_summary, read_sentence, read_summary
 from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.session_log import Part, compose
 from signet_sync.recall import query
@@ -258,9 +259,10 @@ def _texts() -> Sequence[bytes]:
 
 
 def _answers() -> Sequence[bytes]:
-    fact = {"aspect": "decision", "text": "Retries are bounded to five", "quote": "five, then a dead letter"}
+    item = {"kind": "decision", "turn": 1, "quote": "five, then a dead letter"}
+    fact = {"sentence": "It gives up.", "status": "done", "items": [item], "done": ["h1"], "replaced": []}
     plain = b"<think>hm</think>The loop in src/queue.py gives up after five tries; dead letters wait for Ada.\n"
-    return [json.dumps([fact]).encode(), _jsonl(fact, fact), b"```json\n[]\n```\n" + plain, plain]
+    return [json.dumps([fact]).encode(), _jsonl(fact, item), b"```json\n[]\n```\n" + plain, plain]
 
 
 def _read_text(raw: bytes) -> object:
@@ -278,10 +280,10 @@ def _read_words(raw: bytes) -> object:
 def _read_answer(raw: bytes) -> object:
     """What a language model, or somebody in its name, answers."""
     text = raw.decode("utf-8", "replace")
-    clean_summary(text)
-    clean_sentence(text)
     compaction_text(text)
-    return read_summary(text, _BODY), read_sentence(text, _BODY)
+    asked = question(f"## User · {_AT}\n\n{_BODY}", project=None, harness=None)
+    assert asked is not None
+    return read_answer(text, asked)
 
 
 # ── pages ──

@@ -17,7 +17,7 @@ from signet_sync.digest.turns import Turn, is_report, turns_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 
-__all__ = ["Item", "Kind", "Outcome", "outcome"]
+__all__ = ["Item", "Kind", "ModelDigest", "Outcome", "outcome"]
 
 _PIECES = 3
 _PREFIX = late(
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     `results` are the passages that say what came out, in their order; empty without any. `request` is the first one
     that is more than a greeting. `edited` are the edited files with their number of edits, `commands` the commands run,
     with whether the last run failed. `opening` are the first words of all, `parting` what the person said when it was
-    stopped. `status` is None if the speakers cannot be told apart.
+    stopped. `status` is None if the speakers cannot be told apart. `chosen`: a model chose items and status.
     """
 
     results: tuple[str, ...] = ()
@@ -44,6 +44,17 @@ class Outcome(NamedTuple):
     commands: Mapping[str, bool] = {}
     opening: str = ""
     parting: str = ""
+    chosen: bool = False
+
+
+class ModelDigest(NamedTuple):
+    """What holds of a model's answer; without sentence or status those of the rules stand, the items stand alone."""
+
+    sentence: str | None = None
+    status: Status | None = None
+    items: tuple[Item, ...] = ()
+    done: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 def outcome(transcript: str) -> Outcome:

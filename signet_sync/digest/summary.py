@@ -1,4 +1,4 @@
-"""Writes the summary of a transcript by rules, without calling a model."""
+"""Writes the summary of a transcript: what rules found, with the items that a model chose where there are some."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from signet_sync.text.sentences import escape, flatten
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
+MARKED = 260  # characters of a text before its mark, which no reader of items may cut off
 # Characters for the lines of a section; with headings and counts they stay below `LIMIT`.
 OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
 
@@ -35,7 +36,7 @@ def summary(found: Outcome, *, project: str | None, harness: str | None, headles
     title = next(filter(None, (_line(text, TITLE_LENGTH) for text in said)), "")
     if not title:
         return ""
-    sections = [f"# {title}", opening(project, harness, found.status, headless=headless)]
+    sections = [f"# {title}", opening(project, harness, found.status, headless=headless, chosen=found.chosen)]
     for name, lines in _sections(found, project):
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))
@@ -68,7 +69,8 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
 def _told(item: Item) -> str:
     """Returns a statement's words; only a person's stand as a decision without a mark."""
     text = item.text.replace("`", "").replace("**", "")
-    return f"{text} (agent)" if item.who == "agent" and item.kind in ("decision", "constraint") else text
+    marked = item.who == "agent" and item.kind in ("decision", "constraint")
+    return f"{flatten(text, MARKED)} (agent)" if marked else text
 
 
 def _files(edited: Mapping[str, int], project: str | None) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
-from signet_sync.llm import synthesis
+from signet_sync.llm.provider_choice import key_of
 from signet_sync.llm.providers import HttpProvider
 from signet_sync.settings.model_choice import ModelChoice
 
@@ -56,7 +56,7 @@ def embedder_for(choice: ModelChoice, environ: Mapping[str, str]) -> Embedder:
             endpoint=choice.endpoint,
             model=choice.model,
             timeout=0.0,
-            key=synthesis.key_of(choice, environ),
+            key=key_of(choice, environ),
             name=choice.provider,
         )
     )

@@ -33,4 +33,4 @@ def installed_models(environ: Mapping[str, str]) -> list[InstalledModel]:
 
 def is_undecided(settings: Settings) -> bool:
     """Returns whether the user's settings neither name a provider nor turn models off."""
-    return not (settings.llm_provider or settings.synthesis_provider) and settings.synthesis_enabled
+    return not settings.llm_provider

@@ -1,4 +1,4 @@
-"""Calls a model: the provider protocol, none, a program, or a server with OpenAI's chat completions (or another path).
+"""Calls a model: the provider protocol, none, a program, or a server that speaks OpenAI's API or Anthropic's.
 
 Each provider answers within its `timeout`, whatever the other side does, or raises `ProviderError`. Keys, prompts and
 answers are never part of a message. `httpx` (the extra `llm`) is imported only when a server is configured.
@@ -18,13 +18,14 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Any, Protocol, Self
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from signet_sync.errors import ConfigError, ProviderError, extra_hint
 from signet_sync.formats.ids import MODEL_FOLDER, MODEL_MARK
 from signet_sync.llm.token_budget import Reservation, TokenBudget, most_tokens, prompt_tokens
+from signet_sync.settings.model_choice import ANTHROPIC
 from signet_sync.storage import locations
 from signet_sync.storage.durable import private_folder
 from signet_sync.text.token_estimate import estimate_tokens
@@ -39,6 +40,7 @@ _CHUNK = 64 * 1024
 _GLANCE = 0.02  # seconds between two checks whether a program has ended
 _REAPING = 0.5  # seconds; only a process that hangs in the kernel takes longer to die
 _MOST_TOKENS = 10**9  # that a server is believed to have taken for one answer
+_ANTHROPIC_VERSION = "2023-06-01"
 _INSTALL = extra_hint("llm")
 
 
@@ -94,10 +96,6 @@ class CommandProvider:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     name: str = "command"
     budget: TokenBudget | None = field(default=None, compare=False, repr=False)
-
-    def within(self, seconds: float) -> Self:
-        """Returns the same provider with a shorter timeout."""
-        return replace(self, timeout=min(self.timeout, seconds))
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
         """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
@@ -217,7 +215,9 @@ def _fed(pipe: IO[bytes], rest: memoryview) -> memoryview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProvider:
-    """A server with OpenAI's `/chat/completions`; `endpoint` is its base URL, usually ending in `/v1`.
+    """A server with OpenAI's `/chat/completions`, or Anthropic's `/messages` if `name` is `anthropic`.
+
+    `endpoint` is its base URL, usually ending in `/v1`.
 
     One call takes at most `timeout` seconds in total. Redirects are not followed: text and key are sent only where the
     settings say. A server on this machine is never called through a proxy. Raises `ConfigError` if `httpx` is not
@@ -234,20 +234,22 @@ class HttpProvider:
     def __post_init__(self) -> None:
         _httpx()
 
-    def within(self, seconds: float) -> Self:
-        """Returns the same provider with a shorter timeout."""
-        return replace(self, timeout=min(self.timeout, seconds))
-
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        """Returns the content of the first choice. Raises `ProviderError`."""
+        """Returns the text of the answer. Raises `ProviderError`."""
         prompt = f"{MODEL_MARK}\n{prompt}"  # the server may be a harness's gateway, which keeps what the user says
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
-        # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
-        limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
-        document = {"model": self.model, "messages": messages, limit: max_tokens, "stream": False}
+        asked = {"role": "user", "content": prompt}
+        document: dict[str, Any] = {"model": self.model, "stream": False}
+        if self.name == ANTHROPIC:
+            path = "/messages"
+            document |= {"system": system, "messages": [asked], "max_tokens": max_tokens}
+        else:
+            path = "/chat/completions"
+            # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
+            limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
+            document |= {"messages": [{"role": "system", "content": system}, asked], limit: max_tokens}
         reserved = _reserve(self.budget, (system, prompt), max_tokens)
         try:
-            raw = self.post("/chat/completions", document, limit=ANSWER_LIMIT)
+            raw = self.post(path, document, limit=ANSWER_LIMIT)
         except _Refused:
             _settle(self.budget, reserved, 0)
             raise
@@ -282,7 +284,9 @@ class HttpProvider:
         httpx = _httpx()
         deadline = time.monotonic() + self.timeout
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
-        if self.key:
+        if self.name == ANTHROPIC:
+            headers |= {"anthropic-version": _ANTHROPIC_VERSION, "x-api-key": self.key}
+        elif self.key:
             headers["Authorization"] = f"Bearer {self.key}"
         client = httpx.Client(timeout=self.timeout, follow_redirects=False, trust_env=not _local(self.endpoint))
         answer = bytearray()
@@ -344,27 +348,32 @@ def _check_answer(response: httpx.Response) -> None:
 
 
 def _content(raw: bytes) -> str:
-    """Returns the text of the first choice: a string, or a list of parts with text. Raises `ProviderError`."""
+    """Returns the text of an answer: of the first choice, or Anthropic's; a string, or a list of parts with text.
+
+    Raises `ProviderError`.
+    """
     try:
-        content = json.loads(raw)["choices"][0]["message"]["content"]
+        document = json.loads(raw)
+        content = document["choices"][0]["message"]["content"] if "choices" in document else document["content"]
         if isinstance(content, list):
             content = "".join(part["text"] for part in content if part.get("type") == "text")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         content = None
     if not isinstance(content, str):
-        raise ProviderError("the answer is not a chat completion", hint="the endpoint must speak OpenAI's API")
+        raise ProviderError("the answer is not a chat completion", hint="the endpoint must speak the provider's API")
     return content
 
 
 def _usage(raw: bytes) -> int:
     """Returns the tokens that the server reports (`usage`); 0 if it reports none that can be."""
+    names = ("total_tokens", "prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
     try:
         usage = json.loads(raw)["usage"]
-        parts = [usage.get("total_tokens"), usage.get("prompt_tokens"), usage.get("completion_tokens")]
+        parts = [usage.get(name) for name in names]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return 0
     total, *both = (part if type(part) is int and 0 <= part <= _MOST_TOKENS else 0 for part in parts)
-    return max(total, sum(both))
+    return max(total, sum(both[:2]), sum(both[2:]))
 
 
 def _length(raw: bytes) -> int:

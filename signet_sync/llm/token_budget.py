@@ -1,7 +1,8 @@
 """Keeps the tokens of all model calls of a user on one UTC day within `llm.daily_tokens`.
 
 One record in the folder of all state folders, locked, so that it holds across processes and workspaces. Tokens are
-reserved durably before a call and corrected after it: a process that dies in between has spent its reservation.
+reserved durably before a call and corrected after it: a process that dies in between has spent its reservation. The
+record also holds how many calls failed in a row, and until when no model is asked for that.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from signet_sync.errors import ProviderError, WorkspaceError, reason
-from signet_sync.formats.timestamps import DAY, day_of
+from signet_sync.formats.timestamps import DAY, SECOND, day_of, iso
 from signet_sync.storage import durable, state_dir
 from signet_sync.storage.clock import now_us
 from signet_sync.text.token_estimate import estimate_tokens
@@ -25,8 +26,10 @@ RECORD = "llm-tokens.json"
 VERSION = 1
 KEPT = 60  # days on which something was spent; dropped by their number, since a clock may have been wrong
 MONTH = 30  # days
+FAILURES, PAUSE = 2, 3600 * SECOND  # calls that failed in a row, and how long no model is asked then
 _SIZE = 64 * 1024  # bytes
 _LARGEST = 10**15
+_LATEST = 10**18  # microseconds
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -44,7 +47,7 @@ class Reservation(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Tokens of today and of the last 30 days, open reservations included; `trouble` says why they are unknown."""
+    """Tokens of today and of the last 30 days, open reservations included; `trouble` says why no model is asked."""
 
     today: int
     month: int
@@ -52,11 +55,21 @@ class Spent(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """Tokens by UTC day; the day of the last logged refusal; the last day on which every call is refused."""
+    """Tokens by UTC day; the day of the last logged refusal; the last day on which every call is refused.
+
+    `failures` are the calls that failed in a row, the last one at `failed`.
+    """
 
     days: dict[str, int]
     logged: str = ""
     refused: str = ""
+    failures: int = 0
+    failed: int = 0
+
+    def paused_until(self, now: int) -> int:
+        """Returns when a model may be asked again; 0 for now, also if the failure is later: a clock was set back."""
+        until = self.failed + PAUSE
+        return until if self.failures >= FAILURES and self.failed <= now < until else 0
 
 
 class _Damaged(Exception):
@@ -107,6 +120,29 @@ class TokenBudget:
                     self._store(record)
         except (OSError, WorkspaceError) as error:
             _warn("the tokens of a call stay as estimated: {}", reason(error))
+
+    def is_paused(self) -> bool:
+        """Returns whether no model is asked now, because the last calls failed. Writes nothing, takes no lock."""
+        try:
+            return self._read().paused_until(self._clock()) > 0
+        except (OSError, _Damaged):
+            return False  # the reservation of a call tells what is wrong
+
+    def record_outcome(self, *, failed: bool) -> None:
+        """Counts a call that failed; one that did not ends the count."""
+        try:
+            with state_dir.token_lock(self._folder):
+                now = self._clock()
+                record = self._load(day_of(now))
+                failures = min(record.failures + 1, _LARGEST) if failed else 0
+                if failures or record.failures:
+                    record = record._replace(failures=failures, failed=now if failed else 0)
+                    self._store(record)
+        except (OSError, WorkspaceError) as error:
+            _warn("whether a model failed cannot be recorded: {}", reason(error))
+            return
+        if until := record.paused_until(now):
+            _warn("the last {} calls of a model failed: none is asked until {}", failures, iso(until))
 
     def left(self) -> int:
         """Returns how many tokens of today are left; 0 where that is unknown."""
@@ -162,7 +198,7 @@ class TokenBudget:
 
     def _store(self, record: _Record) -> None:
         kept = dict(sorted(record.days.items())[-KEPT:])
-        document = {"v": VERSION, "days": kept, "logged": record.logged, "refused": record.refused}
+        document = {"v": VERSION, **record._asdict(), "days": kept}
         state_dir.write_json(self.path, document, durable=True)
 
 
@@ -179,6 +215,8 @@ def spent(folder: str, instant: int) -> Spent | None:
         why = reason(error) if isinstance(error, OSError) else str(error)
         return Spent(0, 0, f"{budget.path} cannot be read ({why}): no language model is asked today")
     trouble = budget._refusal(record, today, 0) if record.refused >= today else ""
+    if not trouble and (until := record.paused_until(instant)):
+        trouble = f"no model is asked until {iso(until)}: its last {record.failures} calls failed"
     month = sum(tokens for day, tokens in record.days.items() if first <= day <= today)
     return Spent(record.days.get(today, 0), month, trouble)
 
@@ -215,4 +253,7 @@ def _checked(found: Any) -> _Record:
             raise _Damaged("it holds something other than tokens by day")
     if not all(not day or _DAY.fullmatch(day) for day in (logged, refused)):
         raise _Damaged("it names no day")
-    return _Record(dict(days), logged, refused)
+    counts = [found.get("failures", 0), found.get("failed", 0)]
+    if not all(type(count) is int and 0 <= count <= _LATEST for count in counts):
+        raise _Damaged("it counts no failures")
+    return _Record(dict(days), logged, refused, *counts)

@@ -1,17 +1,17 @@
-"""Requests a write flow's summary and sentence from a language model: without locks, with a time limit, validated."""
+"""Asks a language model once about a session that ends: without locks, with a time limit, its answer checked."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
-from signet_sync.errors import ConfigError
-from signet_sync.sessions.states import FlowKind, Proposals, Propose
+from signet_sync.digest.outcome import ModelDigest
+from signet_sync.errors import ConfigError, ProviderError
+from signet_sync.sessions.states import Propose
 from signet_sync.settings.model import Settings
 from signet_sync.settings.model_choice import may_ask_model
+from signet_sync.text.sanitizer import sanitize_line
 
-FAILURES = 2  # in a row; then no model is asked for so many seconds
-REST = 900.0
+TOKENS = 3_000  # of an answer; a reasoning model spends most of them on thinking
 
 
 def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
@@ -20,32 +20,43 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
         return None
     from loguru import logger
 
-    from signet_sync.llm import providers, synthesis  # nearly nobody uses a model
+    from signet_sync.digest.model_answer import read  # nearly nobody uses a model
+    from signet_sync.digest.model_question import question
+    from signet_sync.llm.provider_choice import budget_for, provider_for
+    from signet_sync.llm.providers import NullProvider
+    from signet_sync.llm.token_budget import BudgetSpent
 
     try:
-        provider = synthesis.provider_for(settings, root, environ)
+        provider = provider_for(settings, root, environ)
     except ConfigError as error:
         logger.warning("no language model is used: {} ({})", error.message, error.hint)
         return None
-    if isinstance(provider, providers.NullProvider):
+    if isinstance(provider, NullProvider):
         return None
+    budget = budget_for(settings)
 
-    failures, rests_until = 0, 0.0
-
-    def propose(
-        words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
-    ) -> Proposals:
-        nonlocal failures, rests_until
-        if time.monotonic() < rests_until:
-            return Proposals()
-        limited = synthesis.for_one_flow(provider)
-        offered = None
-        if kind == "end" and summary is None:
-            offered = synthesis.propose_summary(limited, words, project=project, harness=harness)
-        sentence = synthesis.propose_sentence(limited, summary or offered or words, project=project)
-        failures = failures + 1 if limited.failed else 0
-        if failures == FAILURES:
-            failures, rests_until = 0, time.monotonic() + REST
-        return Proposals(offered, sentence)
+    def propose(words: str, *, project: str | None, harness: str | None) -> ModelDigest | None:
+        if budget.is_paused():
+            return None
+        asked = question(words, project=project, harness=harness)
+        if asked is None:
+            return None
+        try:
+            answer = provider.complete(asked.system, asked.prompt, max_tokens=TOKENS)
+        except BudgetSpent:
+            return None  # logged before, once a day
+        except ProviderError as error:
+            remedy = f" ({error.hint})" if error.hint else ""
+            logger.warning("{} gave no digest: {}{}", provider.name, error.message, remedy)
+            budget.record_outcome(failed=True)
+            return None
+        digest, refused = read(answer, asked)
+        budget.record_outcome(failed=digest is None)
+        if digest is None:
+            logger.warning("the answer of {} is refused: {}", provider.name, "; ".join(refused))
+            return None
+        for reason in refused:
+            logger.info("of the answer of {} is refused: {}", provider.name, reason)
+        return digest._replace(sentence=sanitize_line(digest.sentence) if digest.sentence else None)
 
     return propose

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from signet_sync.digest.outcome import outcome
+from signet_sync.digest.outcome import ModelDigest, outcome
 from signet_sync.digest.segments import SEGMENTS, join_outcomes
 from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import summary as digest_summary
@@ -31,7 +31,6 @@ from signet_sync.sessions.live_turns import SpokenTurn, insert_live, render
 from signet_sync.sessions.states import (
     ARTIFACTS,
     FlowKind,
-    Proposals,
     Propose,
     cut_parts,
     kinds_of,
@@ -183,8 +182,8 @@ def _run(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose:
 
 
 def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose: Propose | None) -> dict[str, Any]:
-    proposals = Proposals()
-    has_proposals = propose is None
+    offered: ModelDigest | None = None
+    has_asked = propose is None or not _is_asked_about(request)
     held: journal.JournalledFlow | None = None
     while True:
         with _locked(workspace, held):
@@ -199,27 +198,26 @@ def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, pro
             new = _new_texts(workspace, request, segments, now_us)
             if new is None:
                 return _unchanged(workspace, request, segments)
-            if has_proposals:
-                return _write(workspace, request, new, segments, proposals, now_us)
+            if has_asked:
+                return _write(workspace, request, new, segments, offered, now_us)
             if len(_pieces(workspace, new)) == 1:
                 held = _begin(workspace, request, new, segments, now_us)
         # The model may be slow. The inputs are journalled and the lock is free; if this process dies, a pass finishes
         # the flow without the model. A transcript that is too long for one file is journalled later, part by part.
         try:
             assert propose is not None
-            identity = request.identity
-            proposals = propose(
-                new.words,
-                kind=request.kind,
-                summary=request.bodies.get("summary"),
-                project=identity["project"],
-                harness=identity["harness"],
-            )
+            offered = propose(new.words, project=request.identity["project"], harness=request.identity["harness"])
         except BaseException:
             if held is not None:
                 held.release()
             raise
-        has_proposals = True
+        has_asked = True
+
+
+def _is_asked_about(request: _SanitizedRequest) -> bool:
+    """Returns whether a model is asked: once a session, at its end, for what its caller does not give."""
+    given = request.bodies.get("summary") is not None and request.proposal is not None
+    return request.kind == "end" and not request.more and not given
 
 
 @contextmanager
@@ -417,7 +415,12 @@ def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
 
 
 def _write(
-    workspace: Workspace, request: _SanitizedRequest, new: _NewTexts, rows: list[Row], proposals: Proposals, now_us: int
+    workspace: Workspace,
+    request: _SanitizedRequest,
+    new: _NewTexts,
+    rows: list[Row],
+    offered: ModelDigest | None,
+    now_us: int,
 ) -> dict[str, Any]:
     """Writes the new texts, as several segments if too long for one file; returns the last segment's answer."""
     pieces = _pieces(workspace, new)
@@ -429,8 +432,8 @@ def _write(
         # Equal parts become separate segments, so each needs a time of its own.
         at = now_us - left * 1000
         part = replace(new, words=piece) if last else _NewTexts(piece)
-        flow = sessions_flow.flow_of(_begin(workspace, one, part, rows, at, proposals if last else Proposals()))
-        flow.wording = proposals.sentence if last else None
+        flow = sessions_flow.flow_of(_begin(workspace, one, part, rows, at, offered if last else None))
+        flow.wording = offered.sentence if last and offered is not None else None
         answer = _finish(workspace, flow, now_us)
         rows = _segments(workspace, request)
     return answer
@@ -459,12 +462,11 @@ def _begin(
     new: _NewTexts,
     rows: list[Row],
     now_us: int,
-    proposals: Proposals | None = None,
+    offered: ModelDigest | None = None,
 ) -> journal.JournalledFlow:
     identity = dict(request.identity)
     captured_at = _free_moment(workspace, request, new, now_us, rows)
     identity["captured_at"] = captured_at
-    offered = proposals.summary if proposals is not None else None
     bodies, headline = _bodies(request, new, offered, captured_at, rows)
     document = {
         "v": sessions_flow.VERSION,
@@ -491,18 +493,20 @@ def _begin(
 
 
 def _bodies(
-    request: _SanitizedRequest, new: _NewTexts, offered: str | None, captured_at: str, rows: list[Row]
+    request: _SanitizedRequest, new: _NewTexts, offered: ModelDigest | None, captured_at: str, rows: list[Row]
 ) -> tuple[dict[str, str], str | None]:
     """Returns the texts to write, and the fallback sentence made from this and earlier segments.
 
-    The summary is the caller's, else the model's as it is, else that of the rules.
+    The summary is the caller's, else one of what rules found; the items that a model chose stand in place of theirs.
     """
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
 
     identity = request.identity
     found = outcome(new.words)
-    summary = request.bodies.get("summary") or offered
+    if offered is not None:
+        found = found._replace(items=offered.items, status=offered.status or found.status, chosen=True)
+    summary = request.bodies.get("summary")
     about = {"project": identity["project"], "harness": identity["harness"], "headless": request.headless}
     made = _clean(summary or digest_summary(found, **about), Counter())
     bodies = {"transcript": new.words, "summary": made}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.live_turns import is_cut, live_turns_in, turns_in, without_live, without_turns
 from signet_sync.text.redacted_match import begins
@@ -20,20 +21,10 @@ ArtifactState = Literal["absent", "ours", "other"]
 Quality = Literal["ok", "fallback"]
 
 
-@dataclass(frozen=True, slots=True)
-class Proposals:
-    """A language model's proposals for a flow, sanitized, None if there is none. The flow decides what is used."""
-
-    summary: str | None = None
-    sentence: str | None = None
-
-
 class Propose(Protocol):
-    """Requests proposals for new words of a session from a model; `summary` is the caller's, if any. Never raises."""
+    """Asks a model about new words of a session; None without an answer that holds. Never raises."""
 
-    def __call__(
-        self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
-    ) -> Proposals: ...
+    def __call__(self, words: str, *, project: str | None, harness: str | None) -> ModelDigest | None: ...
 
 
 # In the order in which they are written: a text before what is derived from it.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import is_rule
 from signet_sync.formats.paths import display
-from signet_sync.settings.model_choice import PROVIDERS, SERVERS, resolve, resolve_embeddings
+from signet_sync.settings.model_choice import ANTHROPIC, PROVIDERS, SERVERS, resolve, resolve_embeddings
 from signet_sync.storage.locations import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
 from signet_sync.storage.locations import locate, read_json
 from signet_sync.storage.locations import locate_workspace as locate_workspace
@@ -131,21 +131,13 @@ class Settings:
     llm_daily_tokens: int = _setting(
         200_000, "llm.daily_tokens", "Most tokens for models on a UTC day, in all workspaces; 0: none.", (0, 10**12)
     )
-    llm_provider: str = _setting("", "llm.provider", "Who writes summaries (see below).", choices=PROVIDERS)
+    llm_provider: str = _setting("", "llm.provider", "Who digests sessions (see below).", choices=PROVIDERS)
     llm_model: str = _setting("", "llm.model", "Name of the model on the server.")
     llm_endpoint: str = _setting("", "llm.endpoint", "Base URL of the server; empty: the provider's own.")
     llm_timeout: float = _setting(60.0, "llm.timeout", "Most seconds to wait for the model.", (0.1, 3600.0))
     llm_command: tuple[str, ...] = _setting((), "llm.command", "Program and arguments for `command`.")
     llm_api_key_env: str = _setting("", "llm.api_key_env", "Environment variable with the key.")
     llm_api_key_file: str = _setting("", "llm.api_key_file", "File with only the key, readable only by you.")
-    synthesis_enabled: bool = _setting(True, "llm.synthesis.enabled", "`false`: no model is asked for summaries.")
-    synthesis_provider: str = _setting("", "llm.synthesis.provider", "Another provider for them.", choices=PROVIDERS)
-    synthesis_model: str = _setting("", "llm.synthesis.model", "Another model for them.")
-    synthesis_endpoint: str = _setting("", "llm.synthesis.endpoint", "Another server, which gets no key of `[llm]`.")
-    synthesis_timeout: float = _setting(0.0, "llm.synthesis.timeout", "Another timeout; 0: the same.", (0.0, 3600.0))
-    synthesis_command: tuple[str, ...] = _setting((), "llm.synthesis.command", "Another program for them.")
-    synthesis_api_key_env: str = _setting("", "llm.synthesis.api_key_env", "Another variable with the key.")
-    synthesis_api_key_file: str = _setting("", "llm.synthesis.api_key_file", "Another file with the key.")
     embeddings_enabled: bool = _setting(
         True, "embeddings.enabled", "`false`: no vector is made or searched; those that exist are kept."
     )
@@ -153,7 +145,7 @@ class Settings:
         "",
         "embeddings.provider",
         "Who makes vectors for texts of similar meaning (see below); empty, `none`: nobody, and vectors are deleted.",
-        choices=("", "none", *SERVERS),
+        choices=("", "none", *(server for server in SERVERS if server != ANTHROPIC)),
     )
     embeddings_model: str = _setting("", "embeddings.model", "Name of the model on the server.")
     embeddings_endpoint: str = _setting("", "embeddings.endpoint", "Base URL of the server; empty: the provider's own.")
@@ -324,7 +316,7 @@ def last_good_values(
 _OF_WORKSPACE, _OF_USER = "workspace", "user"
 
 # What the unreadable part of a person's settings may have forbidden or required.
-_CAUTION: dict[str, Any] = {"llm_provider": "none", "synthesis_enabled": False, "embeddings_enabled": False}
+_CAUTION: dict[str, Any] = {"llm_provider": "none", "embeddings_enabled": False}
 _CAUTION |= {"history_enabled": False, "recall_retention_days": 0.0, "seals_keep_days": 0.0, "seals_max_bytes": 0}
 _CAUTION |= {"backup_keep": 1000}
 

@@ -1,4 +1,4 @@
-"""Chooses the model for summaries and for vectors from the settings; opens nothing and asks nobody."""
+"""Chooses the model for digests and for vectors from the settings; opens nothing and asks nobody."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from signet_sync.formats.paths import display
 if TYPE_CHECKING:
     from signet_sync.settings.model import Settings
 
-# Known OpenAI-compatible servers, each with its address and the usual name of its key. Source: the servers' own
-# documentation; `openai-compatible` is any other one.
+ANTHROPIC = "anthropic"
+# Known servers, each with its address and the usual name of its key. Source: the servers' own documentation;
+# `openai-compatible` is any other one. All but Anthropic's speak OpenAI's API.
 SERVERS: Mapping[str, tuple[str, str]] = {
     "openai-compatible": ("", ""),
     "ollama": ("http://127.0.0.1:11434/v1", ""),
@@ -22,6 +23,7 @@ SERVERS: Mapping[str, tuple[str, str]] = {
     "vllm": ("http://127.0.0.1:8000/v1", ""),
     "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    ANTHROPIC: ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
 }
 PROVIDERS = ("", "none", *SERVERS, "command")
 # Every spelling of *no* that some reader of YAML accepts.
@@ -60,28 +62,24 @@ class _Block(NamedTuple):
 
 def may_ask_model(settings: Settings) -> bool:
     """Returns whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
-    named = {settings.llm_provider, settings.synthesis_provider if settings.synthesis_enabled else ""}
-    return bool(named - {"", "none"}) or may_ask_signet(settings)
+    return settings.llm_provider not in ("", "none") or may_ask_signet(settings)
 
 
 def may_ask_signet(settings: Settings) -> bool:
     """Returns whether Signet's agent.yaml is consulted: no provider is named, but an endpoint or a command for one."""
-    block = _synthesis_block(settings)
-    return settings.synthesis_enabled and not block.provider and bool(block.endpoint or block.command)
+    return not settings.llm_provider and bool(settings.llm_endpoint or settings.llm_command)
 
 
 def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
-    """Chooses the model for summaries and sentences: `[llm]`, with the keys of `[llm.synthesis]`.
+    """Chooses the model that digests sessions: that of `[llm]`.
 
-    Only if neither names a provider does `agent_yaml` count (Signet's `memory.pipelineV2` as texts): it may turn the
+    Only if it names no provider does `agent_yaml` count (Signet's `memory.pipelineV2` as texts): it may turn the
     model off, or name a provider whose endpoint or command the *user* set. It comes from the workspace, so it can
     choose neither where text is sent nor what runs.
 
     Raises `ConfigError` for a block that lacks what its provider needs.
     """
-    if not settings.synthesis_enabled:
-        return _no_model("llm.synthesis.enabled is false")
-    block = _synthesis_block(settings)
+    block = _Block("llm", *(getattr(settings, f"llm_{key}") for key in _Block._fields[1:]))
     if block.provider:
         return _as_configured(block)
     if not may_ask_signet(settings):
@@ -113,22 +111,6 @@ def has_embeddings(settings: Settings) -> bool:
 
 def _no_model(why: str) -> ModelChoice:
     return ModelChoice(kind="none", why=why)
-
-
-def _synthesis_block(settings: Settings) -> _Block:
-    """Returns `[llm]` with those keys that `[llm.synthesis]` sets.
-
-    Of another provider only the timeout is the same, and a key goes to no other server than the one it was set for.
-    """
-    main = _Block("llm", *(getattr(settings, f"llm_{key}") for key in _Block._fields[1:]))
-    own = _Block("llm.synthesis", *(getattr(settings, f"synthesis_{key}") for key in _Block._fields[1:]))
-    if own.provider not in ("", main.provider):
-        return own._replace(timeout=own.timeout or main.timeout)
-    block = _Block._make(mine or its for mine, its in zip(own, main, strict=True))
-    block = block._replace(name=own.name if own.provider else main.name)
-    elsewhere = own.endpoint not in ("", main.endpoint)
-    key = own if elsewhere or own.api_key_env or own.api_key_file else main
-    return block._replace(api_key_env=key.api_key_env, api_key_file=key.api_key_file)
 
 
 def _as_configured(block: _Block) -> ModelChoice:

@@ -1,4 +1,4 @@
-"""Marks summaries that were made by rules, and recognizes them, by the line below the title."""
+"""Marks summaries that were made from a transcript, and recognizes them, by the line below the title."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 VERSION = 4
 
 _MADE = "A digest made by rules from the transcript, without a model"
+_CHOSEN = "A digest of the transcript whose quotes were chosen by a model"
 _HEADLESS = "A program asked, no person."
-_OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
+_OPENING = late(rf"\*(?:{_MADE}|{_CHOSEN})\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
 
 
-def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool = False) -> str:
-    """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
-    said = f"{_MADE}. {_HEADLESS}" if headless else f"{_MADE}."
+def opening(
+    project: str | None, harness: str | None, status: Status | None, *, headless: bool = False, chosen: bool = False
+) -> str:
+    """Returns the line below the title of a digest: what it is, whether a model chose, and how its session ended."""
+    said = f"{_CHOSEN if chosen else _MADE}.{f' {_HEADLESS}' if headless else ''}"
     name = page_line(basename(project), 60)
     said += f" Project: {name}." if name else ""
     said += f" Harness: {page_line(harness, 40)}." if harness else ""
@@ -29,13 +32,13 @@ def opening(project: str | None, harness: str | None, status: Status | None, *, 
 
 
 def status_of(summary: str) -> Status | None:
-    """Returns how the session of a summary made by rules ended; None for any other text."""
+    """Returns how the session of a digest ended; None for any other text."""
     found = _OPENING.fullmatch(_below_title(summary))
     return cast(Status, found[1]) if found is not None else None
 
 
 def end_of(summary: str) -> int:
-    """Returns where the line of a summary made by rules ends; 0 for any other text."""
+    """Returns where the line of a digest ends; 0 for any other text."""
     line = _below_title(summary)
     return summary.index(line) + len(line) if _OPENING.fullmatch(line) else 0
 

@@ -403,12 +403,20 @@ def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_
 # ── a language model ────────────────────────────────────────────────────────────────────────────────────────────────
 
 SENTENCE = "Bounded the retry loop of src/queue.py in lantern at five attempts so that the queue drains in the end."
+QUOTE = "answer1word bounds the retry loop"
 
-SAID = "# Retries\n\nThe question was why src/queue.py waits; the answer bounds the retry loop of question1word."
+
+def answers(*items: tuple[str, int, str], **more: Any) -> str:
+    """A program that counts its calls and answers with items."""
+    listed = [{"kind": kind, "turn": turn, "quote": quote} for kind, turn, quote in items]
+    document = {"sentence": SENTENCE, "status": "open", "items": listed} | more
+    return f"open(__file__ + '.calls', 'a').write('x')\nprint({json.dumps(document)!r})"
 
 
-def answers(summary: str, sentence: str) -> str:
-    return f"print({sentence!r} if 'one sentence' in prompt else {summary!r})"
+def calls(tmp_path: Path) -> int:
+    """How often the program was asked."""
+    marks = tmp_path / "model.py.calls"
+    return len(marks.read_text()) if marks.exists() else 0
 
 
 def summary_of(vault: Vault) -> tuple[str, dict[str, Any]]:
@@ -416,28 +424,73 @@ def summary_of(vault: Vault) -> tuple[str, dict[str, Any]]:
     return body(vault, path), fields(vault, path)
 
 
-def test_the_words_of_a_model_are_used_and_cleaned(vault, talk, tmp_path):
-    provider(tmp_path, answers(f"{SAID}\n\nThe key was {SECRET}.", SENTENCE))
+def test_a_model_is_asked_once_and_its_items_stand_in_place_of_the_rules(vault, talk, tmp_path):
+    question = "Question 1: why does question1word of src/queue.py wait?"
+    refused = [("decision", 1, question), ("decision", 2, QUOTE), ("decision", 1, "a seed is agreed on")]
+    kept = [("decision", 1, QUOTE), ("note", 1, QUOTE), ("next", 2, "Drain the queue of the pier as well.")]
+    talk.call("cat seeds.md", 30)
+    talk.result("Decided: a seed is agreed on by all keepers.", 31)
+    talk.user("From now on never burn whale oil in the lamp.", 40)
+    talk.assistant(f"The key was {SECRET}.\n\nNext steps:\n\n- Drain the queue of the pier as well.", 41)
+    provider(tmp_path, answers(*kept, *refused, done=["h1"]))
     put(vault, talk)
-    assert worker(vault).code == 0
+    assert worker(vault).code == 0 and calls(tmp_path) == 1
     text, head = summary_of(vault)
-    assert text == SAID
+    assert "*A digest of the transcript whose quotes were chosen by a model." in text and "Status: open.*" in text
+    assert f"## Decisions\n\n- Answer 1: {QUOTE}. (agent)\n" in text and "- Drain the queue of the pier" in text
+    assert "whale oil" not in text.partition("## Decisions")[2], "what rules found is not mixed in"
+    assert not any(words in text.partition("## Decisions")[2] for words in ("question1word", "seed is agreed"))
     assert (head["memory_sentence"], head["memory_sentence_quality"]) == (SENTENCE, "ok")
     assert not any(SECRET in (vault / path).read_text() for path in written(vault))
+    tokens = vault.call("status", "--json").json["tokens"]
+    assert 0 < tokens["today"] < 5_000 and tokens["trouble"] is None
     sound(vault)
 
 
 @pytest.mark.parametrize(
     "script",
-    ["time.sleep(600)", "sys.stdout.buffer.write(b'\\xff' * 9**6)"],
-)
+    ["time.sleep(600)", "sys.stdout.buffer.write(b'\\xff' * 9**6)", "print('no JSON')", "sys.exit(3)",
+     answers(("decision", 1, "invented words of nobody"))],
+)  # fmt: skip
 def test_a_model_that_fails_delays_nothing_for_long(vault, talk, tmp_path, script):
     provider(tmp_path, script, timeout=1)
     put(vault, talk)
     assert worker(vault).code == 0
     text, head = summary_of(vault)
-    assert "question1word" in text and head["memory_sentence_quality"] == "fallback"
+    assert "question1word" in text and "without a model" in text and head["memory_sentence_quality"] == "fallback"
     sound(vault)
+
+
+def test_a_sentence_that_fails_the_gate_leaves_that_of_the_rules(vault, talk, tmp_path):
+    provider(tmp_path, answers(("note", 1, QUOTE), sentence="Worked on the task in src/queue.py."))
+    put(vault, talk)
+    assert worker(vault).code == 0
+    text, head = summary_of(vault)
+    assert f"- Answer 1: {QUOTE}" in text and head["memory_sentence_quality"] == "fallback"
+
+
+def test_after_two_failures_no_process_asks_for_an_hour_imports_neither(vault, tmp_path):
+    """Each import is a process of its own, as the worker is."""
+    provider(tmp_path, "open(__file__ + '.calls', 'a').write('x')\nsys.exit(3)")
+    for number in range(6):
+        talk = TranscriptBuilder(tmp_path / "talks", f"5e551004-0000-4000-8000-00000000000{number}")
+        talk.exchange(number, 100 * number + 10)
+        talk.idle()
+        if number < 4:
+            assert vault.spawn("import", "claude-code", talk.path, "--json").code == 0
+        else:
+            put(vault, talk)
+            assert worker(vault).code == 0
+    assert calls(tmp_path) == 2 and len(written(vault, "summary")) == 6
+    assert "its last 2 calls failed" in vault.call("status").out
+    record = next(vault.state.parent.glob("llm-tokens.json"))
+    found = json.loads(record.read_text())
+    record.write_text(json.dumps(found | {"failed": found["failed"] - 3600 * 10**6}))
+    talk.exchange(7, 900)
+    provider(tmp_path, answers(("note", 1, "answer7word bounds the retry loop")))
+    put(vault, talk)
+    assert worker(vault).code == 0 and calls(tmp_path) == 3
+    assert json.loads(record.read_text())["failures"] == 0
 
 
 def test_a_workspace_names_no_program(vault, talk, tmp_path):
@@ -445,7 +498,7 @@ def test_a_workspace_names_no_program(vault, talk, tmp_path):
     program = tmp_path / "evil.py"
     program.write_text(f"open({str(mark)!r}, 'w')")
     block = f'provider = "command"\ncommand = ["{sys.executable}", "{program}"]\n'
-    (vault / "signet-sync.toml").write_text(f"[llm]\n{block}\n[llm.synthesis]\n{block}")
+    (vault / "signet-sync.toml").write_text(f"[llm]\n{block}")
     (vault / "agent.yaml").write_text(
         f"memory:\n  pipelineV2:\n    extraction:\n      provider: command\n      command: {program}\n"
     )

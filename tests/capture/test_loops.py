@@ -38,7 +38,7 @@ records = [
 path = folder / f"{session}.jsonl"
 path.write_text("".join(json.dumps(one) + chr(10) for one in records))
 os.utime(path, (1.7e9, 1.7e9))
-print("The queue of src/queue.py waits no more; all 31 tests pass.")
+print(json.dumps({"sentence": "The queue of src/queue.py waits no more; all 31 tests pass.", "items": []}))
 """
 
 
@@ -60,11 +60,11 @@ def test_five_imports_and_a_sweep_after_a_model_that_leaves_sessions_capture_non
         import_(vault, "claude-code")
         assert len(segments(vault)) == 1
     left = list((home / ".claude/projects").rglob("*.jsonl"))
-    assert len(left) == 3, "one question for the summary, one for the sentence"
+    assert len(left) == 2, "one question about the session"
     assert worker(vault, sweep=True).code == 0
     assert import_(vault, "claude-code", "--again")["segments"] == []
     assert len(segments(vault)) == 1 and not vault.hits("loopword")
-    assert len(list((home / ".claude/projects").rglob("*.jsonl"))) == 3
+    assert len(list((home / ".claude/projects").rglob("*.jsonl"))) == 2
     for path in left:
         path.touch()  # changed since it was read
         os.utime(path, (1.6e9, 1.6e9))
@@ -231,9 +231,10 @@ def test_a_removed_session_does_not_come_back_through_a_fork(vault, parent):
     assert vault.hits("question1word"), "a removal that was lifted keeps nothing away"
 
 
-@pytest.mark.parametrize(
-    "model", ["", "print('The answer2word of src/queue.py is bounded.\\n\\nAll 44 tests pass now.')"]
-)
+CHOSEN = {"kind": "note", "turn": 2, "quote": "answer2word bounds the retry loop"}
+
+
+@pytest.mark.parametrize("model", ["", f"print({json.dumps({'items': [CHOSEN]})!r})"])
 def test_a_removal_of_the_original_reaches_the_fork_that_was_read_first(vault, parent, tmp_path, model):
     if model:
         provider(tmp_path, model)

@@ -15,8 +15,6 @@ from signet_sync.digest.outcome import outcome
 from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import LIMIT
 from signet_sync.digest.transcript import SpokenMessage, parse
-from signet_sync.facts.items import items
-from signet_sync.llm.prompts import summary_prompt
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import SentenceSubject, flatten, passes_signet, passes_strict
 
@@ -212,14 +210,6 @@ def test_hostile_texts_are_bounded(text):
 )  # fmt: skip
 def test_hostile_texts_take_no_longer(text):
     assert seconds(text) < 60, "what is not linear takes hours"
-
-
-def test_every_heading_that_a_model_is_asked_for_is_read_as_items() -> None:
-    asked = [line for line in summary_prompt("text", None, None)[0].split("\n") if line.startswith("## ")]
-    found = items("\n".join(f"{heading}\n- One of {number} that is said\n" for number, heading in enumerate(asked)))
-    assert [item.aspect for item in found] == [
-        "decision", "constraint", "blocker", "next", "preference", "person", "question"
-    ]  # fmt: skip
 
 
 # ── the sentence ──

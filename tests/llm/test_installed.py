@@ -41,8 +41,7 @@ def test_the_lines_are_settings_that_turn_it_on(programs, tmp_path):
         assert not remarks and resolve(settings, None).kind in ("command", "http")
         assert not is_undecided(settings)
     assert is_undecided(Settings())
-    for given in ({"llm_provider": "none"}, {"synthesis_enabled": False}, {"synthesis_provider": "none"}):
-        assert not is_undecided(Settings(**given))
+    assert not is_undecided(Settings(llm_provider="none"))
 
 
 def test_init_hooks_and_doctor_name_them_and_run_none(programs, tmp_path, monkeypatch):

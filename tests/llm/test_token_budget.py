@@ -18,7 +18,7 @@ from test_llm import ask, completion, hang_up, provider, server, shell  # noqa: 
 from signet_sync.errors import ProviderError
 from signet_sync.formats.ids import MODEL_MARK
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
-from signet_sync.llm import providers, synthesis
+from signet_sync.llm.provider_choice import provider_for
 from signet_sync.llm.providers import CommandProvider
 from signet_sync.llm.token_budget import RECORD, BudgetSpent, TokenBudget, most_tokens, prompt_tokens, spent
 from signet_sync.settings.model import Settings, load
@@ -146,6 +146,7 @@ DAMAGE = [
     (_V1 % b"{}").replace(b"1", b"2"), *(_V1 % days for days in (b"[]", b'{"2026-03-28": -5}', b'{"2026-03-28": 1e3}')),
     *(_V1 % days for days in (b'{"2026-03-28": true}', b'{"x": 1}')),
     (_V1 % b"{}").replace(b'"refused": ""', b'"refused": "x"'),
+    *((_V1 % b"{}").replace(b'"v": 1', b'"v": 1, "failures": %s' % count) for count in (b"-1", b"true", b"null")),
 ]  # fmt: skip
 
 
@@ -235,6 +236,30 @@ def test_whatever_happens_no_day_takes_more_than_its_budget(steps, tmp_path_fact
         elif step == "die":
             open_.clear()
         assert all(tokens <= 1000 for tokens in sent.values())
+
+
+def test_two_failures_in_a_row_pause_for_an_hour_and_a_success_ends_the_count(budget, clock, log):
+    folder = os.path.dirname(budget.path)
+    for failed in (True, False, True):
+        budget.record_outcome(failed=failed)
+    assert not budget.is_paused() and log == []
+    TokenBudget(folder, 1000, clock).record_outcome(failed=True)
+    assert budget.is_paused() and log == [
+        "the last 2 calls of a model failed: none is asked until 2026-03-28T13:00:00.000Z"
+    ]
+    assert "until 2026-03-28T13:00" in spent(folder, clock.now).trouble
+    budget.settle(budget.reserve(600), 250)
+    clock.now += 3600 * SECOND - 1
+    assert budget.is_paused(), "what is spent meanwhile changes nothing"
+    clock.now += 1
+    assert not budget.is_paused() and spent(folder, clock.now).trouble == ""
+    budget.record_outcome(failed=True)
+    assert budget.is_paused(), "a third one in a row"
+    clock.now -= DAY
+    assert not budget.is_paused(), "a clock that was set back"
+    clock.now += DAY
+    budget.record_outcome(failed=False)
+    assert not budget.is_paused() and days_of(budget) == {"2026-03-28": 250}
 
 
 # --- many processes -------------------------------------------------------------------------------------------------
@@ -368,20 +393,12 @@ def test_a_program_is_estimated(budget):
 
 @pytest.mark.parametrize(
     "given",
-    [{"synthesis_provider": "command", "synthesis_command": ("sh", "-c", "echo x")},
+    [{"llm_provider": "command", "llm_command": ("sh", "-c", "echo x")},
      {"llm_provider": "vllm", "llm_model": "m"}],
 )  # fmt: skip
 def test_every_provider_of_the_settings_has_the_budget_of_the_user(given):
-    found = synthesis.provider_for(Settings(**given, llm_daily_tokens=77), "/", {})
+    found = provider_for(Settings(**given, llm_daily_tokens=77), "/", {})
     assert found.budget.daily == 77 and found.budget.path == os.path.join(state_dir.base(), RECORD)
-    assert found.within(0.1).budget is found.budget
-
-
-def test_a_flow_falls_back_to_rules_and_logs_that_once(budget, log):
-    found = metered(shell("echo never"), budget, 10)
-    for _ in range(2):
-        assert synthesis.propose_summary(synthesis.for_one_flow(found), "words", project=None, harness=None) is None
-    assert len(log) == 1 and "rules are used instead" in log[0] and not isinstance(found, providers.NullProvider)
 
 
 def test_a_workspace_cannot_raise_it(tmp_path):

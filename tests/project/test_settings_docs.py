@@ -37,9 +37,15 @@ write no history and delete no kept data until it is corrected.
 TAIL = """
 ## A language model
 
-Rules make the summary and the sentence of a session from its own words. If you name a model, it proposes them: one call
-each, at the session's end, and its text is checked. If it fails, takes longer than `timeout` seconds or says nothing
-useful, the rules' text is used. After two failures in a row a process does not ask for a quarter of an hour.
+Rules make the summary of a session from what was done and said. If you name a model, it is asked once a session, at the
+end, about deeds, the person's own words and the agent's reports (at most 26,000 characters, usually some 6,000; nothing
+that a tool printed). It answers with a sentence, a status and quotes. A quote must stand in the turn that it names, is
+shown as the whole sentence, and is the person's or the agent's by where it stands; a question, a refusal and words that
+a tool printed decide nothing. What holds stands in place of what rules found; what does not is refused, and the log
+says why. Without an answer within `timeout` seconds, and if most of it is refused, the rules' digest is used. Sessions
+without a person are not asked about.
+
+**After two failures in a row** no process asks a model for an hour, imports neither; `status` says until when.
 
 ```toml
 [llm]
@@ -53,26 +59,22 @@ model = "qwen3:4b"
 | `command` | a program of yours: `command = ["llm", "-m", "small"]` | – |
 | `none` | – | – |
 
-A server needs the extra `llm` and is asked at `/chat/completions`. An `endpoint` of your own replaces the default; it
-is sent only the key that `api_key_env` or `api_key_file` names. A program gets the prompt on stdin and prints the
-answer; it runs in a folder of its own, by which a session that it leaves is known as ours and not captured, and is
-ended at the timeout. `doctor` names models of this machine.
+A server needs the extra `llm` and is asked at `/chat/completions`, one of `anthropic` at `/messages`. An `endpoint` of
+your own replaces the default; it is sent only the key that `api_key_env` or `api_key_file` names. A program gets the
+prompt on stdin and prints the answer; it runs in a folder of its own, by which a session that it leaves is known as
+ours and not captured, and is ended at the timeout. `doctor` names models of this machine.
 
 **Budget.** All calls share `llm.daily_tokens` a UTC day, in all workspaces. Before a call, its prompt (by estimate) and
 its longest answer must fit in what is left; otherwise rules are used, and the log says so once a day. Then what the
 server reports counts. The record is `llm-tokens.json` in the folder with the state of all workspaces; if it is damaged,
-no model is asked until the next day.
-
-**`[llm.synthesis]`** sets single keys of `[llm]` otherwise; `provider = "none"` or `enabled = false` there turn the
-model off. With another `provider` there only the timeout of `[llm]` counts, and a key is sent to no server but the one
-that it was set for.
+no model is asked until the next day. `status` says what was spent.
 
 **Signet's `agent.yaml`** in the workspace is read if no provider is named, for `enabled` and `provider` under
 `memory.pipelineV2`. It can switch the model off, or choose a provider whose `endpoint` (with a `model`) or `command` is
 in your settings: a checkout never decides where your sessions are sent.
 
-**`[embeddings]`** names a model on one of these servers that makes vectors ([recall](recall.md#similar-in-meaning)). It
-takes nothing from the other blocks.
+**`[embeddings]`** names a model on one of these servers (not `anthropic`) that makes vectors
+([recall](recall.md#similar-in-meaning)). It takes nothing of `[llm]`.
 """
 
 

@@ -19,11 +19,11 @@ from session_inputs import FIRST, WHO, end, moment
 from workbench import NOW, ROOT, Vault, tree
 
 from signet_sync.app.workspace import opened
+from signet_sync.digest.outcome import Item, ModelDigest
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.model_proposals import Proposals
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files, state_dir
 
@@ -342,10 +342,10 @@ def test_an_answer_of_a_model_that_comes_after_the_removal_is_refused(vault: Vau
     end(vault, captured_at=moment(0))
     later = session_input({**WHO, "transcript": FIRST + "\n## User\n\nThe heliograph word.\n"}, now_us=NOW_US)
 
-    def removing(words: object, **_: object) -> Proposals:
+    def removing(words: object, **_: object) -> ModelDigest:
         answer = vault.call("remove", WHO["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
         assert answer.code == 0, answer
-        return Proposals(summary="# Told by a model\n\nThe heliograph summary.")
+        return ModelDigest(items=(Item("next", "Told by a model of the heliograph.", "agent", 1, 1, "model"),))
 
     with opened(str(vault.root), Settings()) as workspace, pytest.raises(UsageError) as refused:
         sessions_operations.end(workspace, later, now_us=NOW_US, propose=removing)

@@ -17,6 +17,7 @@ from crash_runner import forked
 from workbench import NOW, Vault, tree
 
 from signet_sync.app.workspace import opened
+from signet_sync.digest.outcome import ModelDigest
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.frontmatter import parse
 from signet_sync.formats.timestamps import parse_instant
@@ -24,7 +25,6 @@ from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.model_proposals import Proposals
 from signet_sync.sessions.states import FlowState, state_of
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -50,12 +50,12 @@ def vault(tmp_path: Path) -> Vault:
     return vault
 
 
-def model(words: str, **given: Any) -> Proposals:
+def model(words: str, **given: Any) -> ModelDigest:
     """A model with a good sentence."""
-    return Proposals(None, SENTENCE)
+    return ModelDigest(SENTENCE)
 
 
-def end(vault: Vault, propose: Callable[..., Proposals] | None = model, **given: Any) -> dict[str, Any]:
+def end(vault: Vault, propose: Callable[..., ModelDigest] | None = model, **given: Any) -> dict[str, Any]:
     with opened(str(vault.root), Settings()) as workspace:
         return sessions_operations.end(
             workspace, session_input(DOCUMENT | given, now_us=NOW_US), now_us=NOW_US, propose=propose

@@ -29,13 +29,13 @@ from signet_sync.capture import capture, intake, live_transcript, spool
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.stores import transcripts
 from signet_sync.cli import transcript
+from signet_sync.digest.outcome import ModelDigest
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.formats.turn import turn_of
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.sessions.live import _sanitized
-from signet_sync.sessions.states import Proposals
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveTurn
 from signet_sync.settings.model import Settings
@@ -212,10 +212,10 @@ def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
     now_us = time.time_ns() // 1000
     later = iso(now_us + SECOND)
 
-    def meanwhile(*_: object, **__: object) -> Proposals:
+    def meanwhile(*_: object, **__: object) -> ModelDigest:
         time.sleep(1.05)
         fed(vault, [line(1, "meanwhile") | {"at": later}], KEY, "--session-id", ONE)
-        return Proposals()
+        return ModelDigest()
 
     ending = {"session_id": ONE, "session_key": KEY, "transcript": FIRST}
     with opened(str(vault.root), Settings()) as workspace:

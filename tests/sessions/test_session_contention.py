@@ -10,15 +10,29 @@ import threading
 from collections import Counter
 
 import pytest
-from session_inputs import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
+from session_inputs import (
+    FIRST,
+    SECOND,
+    SENTENCE,
+    SUMMARY,
+    THIRD,
+    WHO,
+    body,
+    fields,
+    journal,
+    moment,
+    segments,
+    sound,
+    written,
+)
 from workbench import ROOT, sampled
 
 from signet_sync.app.workspace import opened
+from signet_sync.digest.outcome import Item, ModelDigest
 from signet_sync.formats.body import normalize
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sessions import operations as sessions_operations
-from signet_sync.sessions.input import session_input
-from signet_sync.sessions.model_proposals import Proposals
+from signet_sync.sessions.input import compaction_input, session_input
 from signet_sync.settings import model
 
 # A process for each list of documents: all wait until a pipe is closed, so that they begin together, and then each ends
@@ -134,10 +148,28 @@ def test_who_ends_what_another_asks_a_model_about_waits_for_its_answer(vault):
         second.join(0.3)
         assert second.is_alive(), "the second waits"
         assert len(journal(vault)) == 1 and written(vault) == []
-        return Proposals(summary="# Told by a model\n\nThe loop of src/queue.py is bounded.")
+        return ModelDigest(items=(Item("next", "Told by a model: src/queue.py.", "agent", 1, 1, "model"),))
 
     first = asked(vault, document, slow)
     second.join(600)
     assert answers == [{**first, "idempotent_replay": True}]
-    assert body(vault, first["summary"]).startswith("# Told by a model")
+    assert "- Told by a model: src/queue.py." in body(vault, first["summary"])
     sound(vault)
+
+
+def test_a_model_is_asked_once_about_each_end_and_for_nothing_that_is_given(vault):
+    words = []
+
+    def counted(new, **_):
+        words.append(new)
+
+    for more in ({}, {}, {"transcript": FIRST + SECOND}, {"transcript": THIRD, "summary": SUMMARY}):
+        asked(vault, {**WHO, "transcript": FIRST, **more}, counted)
+    given = {"session_id": "another", "transcript": THIRD, "summary": SUMMARY, "memory_sentence": SENTENCE}
+    asked(vault, {**WHO, **given}, counted)
+    assert [normalize(text).strip() for text in words] == [normalize(text).strip() for text in (FIRST, SECOND, THIRD)]
+    now_us = parse_instant(moment(40)) or 0
+    with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
+        given = compaction_input({**WHO, "compaction": "The loop of src/queue.py."}, now_us=now_us)
+        sessions_operations.compact(workspace, given, now_us=now_us, propose=counted)
+    assert len(words) == 3

@@ -412,4 +412,4 @@ def test_what_a_model_failed_at_is_one_plain_line(vault, tmp_path, monkeypatch):
     monkeypatch.setenv("SIGNET_CONFIG", str(mine))
     answer = vault.spawn("session", "end", "--input", put(vault, summary=None))
     assert answer.code == 0
-    assert answer.err.startswith("warning: command gave no summary: ") and answer.err.count("\n") == 1
+    assert answer.err.startswith("warning: command gave no digest: ") and answer.err.count("\n") == 1

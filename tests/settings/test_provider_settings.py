@@ -1,6 +1,4 @@
-"""Who is asked: `[llm]`, and `[llm.synthesis]` for summaries alone; and how little a workspace has to say."""
-
-import itertools
+"""Who is asked: `[llm]`; and how little a workspace has to say."""
 
 import pytest
 
@@ -51,61 +49,18 @@ def test_by_default_nobody_is_asked():
 
 
 def test_a_known_name_brings_its_endpoint_and_key():
-    assert resolved(synthesis_provider="ollama", synthesis_model="m") == ModelChoice(
+    assert resolved(llm_provider="ollama", llm_model="m") == ModelChoice(
         kind="http", provider="ollama", model="m", endpoint=LOCAL, timeout=60.0
     )
-    remote = resolved(synthesis_provider="openrouter", synthesis_model="a/b")
+    remote = resolved(llm_provider="openrouter", llm_model="a/b")
     assert (remote.endpoint, remote.api_key_env) == ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")
 
 
-def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
-    block = resolved(
-        llm_provider="openrouter", llm_model="big", llm_api_key_env="KEY", llm_timeout=9.0,
-        synthesis_provider="ollama", synthesis_model="small",
-    )  # fmt: skip
-    assert block == ModelChoice(kind="http", provider="ollama", model="small", endpoint=LOCAL, timeout=9.0)
-    given = {"llm_provider": "vllm", "llm_model": "big", "llm_endpoint": "http://lan/v1", "llm_command": ("x",)}
-    assert "llm.synthesis.model" in refused(**given, synthesis_provider="ollama").message
-    assert "llm.synthesis.command" in refused(**given, synthesis_provider="command").message
-
-
-@pytest.mark.parametrize(
-    ("values", "why"),
-    [
-        ({"synthesis_enabled": False}, "llm.synthesis.enabled is false"),
-        ({"synthesis_provider": "none"}, "llm.synthesis.provider is none"),
-        ({"llm_provider": "none"}, "llm.provider is none"),
-    ],
-)
-def test_each_switch_turns_off(values, why):
-    given = {"llm_provider": "ollama", "llm_model": "m"} | values
+def test_none_turns_it_off():
+    given = {"llm_provider": "none", "llm_model": "m", "llm_endpoint": LOCAL}
+    why = "llm.provider is none"
     assert resolved({"extraction": {"provider": "ollama"}}, **given) == ModelChoice(kind="none", why=why)
-
-
-def test_each_key_of_synthesis_stands_in_place_of_the_same_key_of_the_block():
-    given = {
-        "llm_provider": "openrouter", "llm_model": "big", "llm_endpoint": "https://lan/v1", "llm_api_key_env": "KEY",
-    }  # fmt: skip
-    usual = resolved(**given)
-    assert resolved(**given, synthesis_provider="openrouter") == usual
-    assert resolved(**given, synthesis_model="small") == usual._replace(model="small")
-    assert resolved(**given, synthesis_timeout=3.0) == usual._replace(timeout=3.0)
-    assert resolved(**given, synthesis_api_key_file="/k") == usual._replace(api_key_env="", api_key_file="/k")
-    mine = {"llm_provider": "command", "llm_command": ("a",)}
-    assert resolved(**mine, synthesis_command=("b",)).command == ("b",)
-
-
-def test_a_key_goes_to_no_other_server_than_its_own():
-    given = {"llm_provider": "openai", "llm_model": "m", "llm_api_key_file": "/k"}
-    assert resolved(**given, synthesis_endpoint="http://lan/v1").api_key_file == ""
-    assert resolved(**given, synthesis_provider="vllm", synthesis_model="n")[6:8] == ("", "")
-    assert resolved(**given, synthesis_endpoint="http://lan/v1", synthesis_api_key_env="LAN").api_key_env == "LAN"
-
-
-def test_a_main_block_turned_off_leaves_a_synthesis_of_its_own():
-    given = Settings(llm_provider="none", synthesis_provider="ollama", synthesis_model="m")
-    assert resolve(given, None).kind == "http" and may_ask_model(given)
-    assert not may_ask_model(Settings(llm_provider="none")) and not may_ask_model(Settings())
+    assert not may_ask_model(Settings(**given)) and not may_ask_model(Settings())
 
 
 @pytest.mark.parametrize(
@@ -122,8 +77,8 @@ def test_a_main_block_turned_off_leaves_a_synthesis_of_its_own():
     ],
 )
 def test_a_half_block_is_refused(values, message):
-    error = refused(**{f"synthesis_{name}": value for name, value in values.items()})
-    assert error.message.startswith("llm.synthesis.") and message in error.message
+    error = refused(**{f"llm_{name}": value for name, value in values.items()})
+    assert error.message.startswith("llm.") and message in error.message
 
 
 @pytest.mark.parametrize(
@@ -132,14 +87,14 @@ def test_a_half_block_is_refused(values, message):
      "http://h/\nv1", "ftp://h/v1", "http://user:hunter2@h/v1", "https://h/v1?key=hunter2", "https://h/v1#hunter2"],
 )  # fmt: skip
 def test_an_endpoint_is_host_and_path_and_never_shown(endpoint):
-    error = refused(synthesis_provider="openai-compatible", synthesis_model="m", synthesis_endpoint=endpoint)
+    error = refused(llm_provider="openai-compatible", llm_model="m", llm_endpoint=endpoint)
     assert "hunter2" not in error.message + error.hint
 
 
 def test_every_provider_resolves_or_says_what_it_lacks():
     for name in filter(None, PROVIDERS):
-        full = {"synthesis_model": "m", "synthesis_endpoint": LOCAL, "synthesis_command": ("x",)}
-        block = resolved(synthesis_provider=name, **full)
+        full = {"llm_model": "m", "llm_endpoint": LOCAL, "llm_command": ("x",)}
+        block = resolved(llm_provider=name, **full)
         assert block.kind == {"none": "none", "command": "command"}.get(name, "http")
 
 
@@ -147,9 +102,7 @@ def test_every_provider_resolves_or_says_what_it_lacks():
 
 
 def test_the_users_file_and_environment_say_who_is_asked(load):
-    found, warnings = load(
-        "[llm.synthesis]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 5\n", SIGNET_LLM_SYNTHESIS_MODEL="n"
-    )
+    found, warnings = load("[llm]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 5\n", SIGNET_LLM_MODEL="n")
     assert warnings == []
     assert resolve(found, None) == ModelChoice(kind="http", provider="ollama", model="n", endpoint=LOCAL, timeout=5.0)
     found, _ = load("[llm]\nprovider = 'command'\ncommand = ['a', 'b c']\n")
@@ -167,10 +120,8 @@ def test_a_half_block_is_refused_when_it_is_read(load):
 def test_a_workspace_says_nothing_of_it(load):
     lines, keys = [], []
     values = {"timeout": "1", "command": "['sh', '-c', 'curl evil']", "provider": "'command'"}
-    for block, name in itertools.product(
-        ("llm", "llm.synthesis"), ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file")
-    ):
-        keys.append(f"{block}.{name}")
+    for name in ("provider", "model", "endpoint", "timeout", "command", "api_key_env", "api_key_file"):
+        keys.append(f"llm.{name}")
         lines.append(f"{keys[-1]} = {values.get(name, repr('http://evil/v1'))}")
     found, warnings = load(workspace="\n".join(lines))
     assert found == Settings()
@@ -200,7 +151,6 @@ def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
 
 def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
     off = {"enabled": "false", "synthesis": {"enabled": "false", "provider": "none"}}
-    assert resolved(off, synthesis_provider="ollama", synthesis_model="m").kind == "http"
     assert resolved(off, llm_provider="ollama", llm_model="m").kind == "http"
     assert not may_ask_signet(Settings(llm_provider="none", llm_endpoint=LOCAL))
 

@@ -84,7 +84,7 @@ def test_a_workspace_may_not_touch_log_and_backup(load, root):
 def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_workspaces_reach():
     denied = {model.spec(f)[0] for f in fields(Settings) if not model.spec(f)[3]}
     own = (
-        "log_", "backup_", "history_", "llm_", "synthesis_", "embeddings_",
+        "log_", "backup_", "history_", "llm_", "embeddings_",
         "recall_retention_days", "max_file_bytes", "seals_", "capture_exclude",
     )  # fmt: skip
     assert denied == {model.spec(f)[0] for f in fields(Settings) if f.name.startswith(own)} != set()
@@ -210,8 +210,8 @@ def test_damaged_kept_settings_count_for_nothing(load, keep, root):
 
 PERSONS = [
     "[watch",
-    "[llm]\nprovider = 'ollama'\nmodel = 'm'\n[llm.synthesis]\nenabeld = false\n",
-    "[llm]\nprovider = 'ollama'\nmodel = 'm'\n[llm.synthesis]\nenabled = 'perhaps'\n",
+    "[llm]\nprovider = 'ollama'\nmodel = 'm'\ntimeuot = 5\n",
+    "[llm]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 'perhaps'\n",
     "[llm]\nprovider = 'ollama'\n",
     "[history]\nenabled = true\n[recall]\nretention_days = -1\n",
 ]

@@ -78,7 +78,7 @@ def test_a_name_that_does_not_exist_is_refused_with_what_was_meant(vault: Vault,
     [
         ("watch.mode", "polling", "polling"), ("reconcile.interval", "60", 60.0), ("dream.max_promotions", "5", 5),
         ("context.prompts", "off", False), ("noise.projects", "/a, /b", ["/a", "/b"]),
-        ("llm.command", '["sh", "-c", "a, b"]', ["sh", "-c", "a, b"]), ("llm.synthesis.model", 'a "b"', 'a "b"'),
+        ("llm.command", '["sh", "-c", "a, b"]', ["sh", "-c", "a, b"]), ("llm.model", 'a "b"', 'a "b"'),
     ],
 )  # fmt: skip
 def test_a_value_is_written_as_what_it_is(vault: Vault, mine: Path, name: str, text: str, value: object) -> None:

@@ -13,7 +13,7 @@ from signet_sync.embeddings import store as embeddings_store
 from signet_sync.errors import SignetSyncError, extra_hint
 from signet_sync.formats.timestamps import SECOND
 from signet_sync.history.git import repository
-from signet_sync.llm import installed, providers, synthesis
+from signet_sync.llm import installed, provider_choice, providers
 from signet_sync.settings.model import user_file
 from signet_sync.settings.model_choice import ModelChoice, resolve_embeddings
 from signet_sync.text.phrases import counted
@@ -22,7 +22,7 @@ from signet_sync.text.phrases import counted
 def model(target: Installation) -> list[Finding]:
     """Checks that the configured language model can be called; nothing is sent to it."""
     try:
-        provider = synthesis.provider_for(target.settings, target.root, target.environ)
+        provider = provider_choice.provider_for(target.settings, target.root, target.environ)
     except SignetSyncError as error:
         return [warning("language-model", f"none is used: {error.message}", error.hint)]
     if isinstance(provider, providers.CommandProvider) and shutil.which(provider.command[0]) is None:

@@ -1,0 +1,198 @@
+"""Reads a model's answer about a session: what holds is taken as a quote, everything else is refused with a reason.
+
+Who speaks is decided by where a quote stands, never by the model's word. A quote is shown as the whole sentences that
+hold it, so that no `not` is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+from signet_sync.digest.model_question import GAP, LONGEST, ModelQuestion
+from signet_sync.digest.outcome import ModelDigest
+from signet_sync.digest.sentences import IS_CJK, is_question, overlap
+from signet_sync.digest.statements import ITEMS, Item, Kind
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.cjk import CJK
+from signet_sync.text.digest_mark import Status
+
+ANSWER = 40_000  # characters of an answer
+_SENTENCE = 2_000
+_LEAST = 8  # characters of a quote, or it is a whole sentence
+_PLACES = 20  # of one quote in one text
+
+# The end of thoughts: in JSON it could only stand in a text, and no text ends a line.
+_THOUGHT = late(r"</(?:think|thinking|thought|reasoning)>[ \t]*(?:$|(?=\{))", re.I | re.M)
+_REFUSES = late(
+    r"^\W*(?:no|nope|nah|stop|cancel|wait|undo|nein|nee|stopp|non|arrête|não|para|нет|стоп|hayır|dur|không)\b"
+    r"|^\W*(?:いいえ|いや|だめ|やめ|不要|不行|不用|不是|别|아니|안 돼)",
+    re.I,
+)
+_WORD = late(rf"""[^\s,;()"'«»„“”‘’…。、{CJK}]+""")
+_SIGNS = frozenset("/\\.@:=$^&+<>{}|~#%_")
+
+
+class Reading(NamedTuple):
+    """An answer as far as it holds, None if it is refused as a whole; and why, in no words of the session."""
+
+    digest: ModelDigest | None
+    refused: tuple[str, ...]
+
+
+class _Refused(Exception):
+    """Something that does not hold; the message says why."""
+
+
+def read(answer: str, asked: ModelQuestion) -> Reading:
+    """Returns what holds of an answer to a question. Total, deterministic, linear.
+
+    Of items most of which are refused none is believed, nor is anything else of their answer.
+    """
+    try:
+        given = _document(answer)
+        offered = _list(given, "items", dict)
+        handles = {name: _list(given, name, str) for name in ("done", "replaced")}
+    except _Refused as refusal:
+        return Reading(None, (str(refusal),))
+    refused: list[str] = []
+    items: list[Item] = []
+    for number, one in enumerate(offered, 1):
+        try:
+            item = _item(one, asked)
+            if len(items) == ITEMS:
+                raise _Refused("there are too many")
+            if not any(item.kind == kept.kind and overlap(item.text, kept.text) > 0.75 for kept in items):
+                items.append(item)
+        except _Refused as refusal:
+            refused.append(f"item {number}: {refusal}")
+    if 2 * len(refused) > len(offered):
+        return Reading(None, (*refused, "most of its items do not hold"))
+    known = {name: tuple(one for one in dict.fromkeys(said) if one in asked.handles) for name, said in handles.items()}
+    refused += (
+        f"{name}: an unknown handle" for name, said in handles.items() for one in said if one not in known[name]
+    )
+    sentence = status = None
+    try:
+        sentence = _sentence(given.get("sentence"), asked)
+    except _Refused as refusal:
+        refused.append(f"sentence: {refusal}")
+    try:
+        status = _status(given.get("status"), asked)
+    except _Refused as refusal:
+        refused.append(f"status: {refusal}")
+    return Reading(ModelDigest(sentence, status, tuple(items), known["done"], known["replaced"]), tuple(refused))
+
+
+# ── the form ──
+
+
+def _document(answer: str) -> dict[str, Any]:
+    """Returns the object of an answer, without thoughts, fence and courtesies around it."""
+    if len(answer) > ANSWER:
+        raise _Refused(f"it is longer than {ANSWER:,} characters")
+    begun = max((thought.end() for thought in _THOUGHT.finditer(answer)), default=0)
+    try:
+        found = json.loads(answer[answer.index("{", begun) : answer.rindex("}") + 1])
+    except (ValueError, RecursionError):
+        raise _Refused("it is no JSON object") from None
+    if not isinstance(found, dict):
+        raise _Refused("it is no JSON object")
+    return found
+
+
+def _list(given: dict[str, Any], name: str, kind: type) -> list[Any]:
+    found = given.get(name, [] if name != "items" else None)
+    if not isinstance(found, list) or not all(isinstance(one, kind) for one in found):
+        raise _Refused(f"its {name} are no list of {'objects' if kind is dict else 'handles'}")
+    return found
+
+
+# ── what it says ──
+
+
+def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
+    kind, turn, quote = (given.get(name) for name in ("kind", "turn", "quote"))
+    if kind not in get_args(Kind):
+        raise _Refused("an unknown kind")
+    if type(turn) is not int or not isinstance(quote, str):
+        raise _Refused("its turn is no number or its quote no text")
+    if turn not in asked.turns:
+        raise _Refused("its turn was not shown")
+    if len(quote) > LONGEST * 2:
+        raise _Refused("its quote is too long")
+    kind, shown = cast(Kind, kind), asked.turns[turn]
+    who: Literal["person", "agent"]
+    places = list(_standing(quote, shown.person))
+    who, places = ("person", places) if places else ("agent", list(_standing(quote, shown.agent)))
+    if not places:
+        raise _Refused("its quote does not stand in its turn")
+    why = ""
+    for sentences in places:
+        text = " ".join(sentences)
+        why = _objection(kind, who, text, sentences, given=text in shown.given, asked=asked)
+        if not why:
+            return Item(kind, text, who, asked.lines[turn][who == "agent"], turn, "model")
+    raise _Refused(why)
+
+
+def _objection(kind: Kind, who: str, text: str, sentences: Sequence[str], *, given: bool, asked: ModelQuestion) -> str:
+    """Returns why a quote is no statement of a kind; empty if it is one."""
+    if len(text) > LONGEST or any(GAP in one for one in sentences):
+        return "its quote is too long, or stands where something is left out"
+    if given:
+        return ""  # picked, filed or planned: that was done, not only said
+    if kind in ("decision", "constraint", "preference") and any(map(is_question, sentences)):
+        return "a question states nothing"
+    if kind == "preference" and who == "agent":
+        return "a preference that no person said"
+    if kind == "decision" and who == "person" and any(map(_REFUSES.search, sentences)):
+        return "a refusal decides nothing"
+    return "a tool said these words" if asked.printed.holds(text) else ""
+
+
+def _standing(quote: str, said: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yields the sentences in which a quote stands, blanks aside, for each place."""
+    wanted, text = " ".join(quote.split()), " ".join(said)
+    if wanted not in said and len(wanted) < (_LEAST if IS_CJK.search(wanted) is None else _LEAST // 2):
+        return
+    at = -1
+    for _ in range(_PLACES):
+        at = text.find(wanted, at + 1)
+        if at < 0:
+            return
+        begun, found = 0, []
+        for sentence in said:
+            if begun < at + len(wanted) and begun + len(sentence) > at:
+                found.append(sentence)
+            begun += len(sentence) + 1
+        yield found
+
+
+def _sentence(said: object, asked: ModelQuestion) -> str:
+    """Returns the sentence if the record has every name in it; whether it is a good one is decided by the gate."""
+    if not isinstance(said, str) or not said.strip() or len(said) > _SENTENCE or not said.isprintable():
+        raise _Refused("it is none")
+    record = asked.prompt.casefold()
+    names = (word.rstrip(".:!?") for word in _WORD.findall(said.replace("`", " ").casefold()))
+    if any(_is_name(name) and name not in record for name in names):
+        raise _Refused("it names what the record does not")
+    return said.strip()
+
+
+def _is_name(word: str) -> bool:
+    mixed = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    return mixed or word.startswith("-") or not _SIGNS.isdisjoint(word)
+
+
+def _status(said: object, asked: ModelQuestion) -> Status:
+    """Returns the status unless what was done denies it."""
+    if said not in get_args(Status):
+        raise _Refused("an unknown one")
+    if said == "question-only" and asked.changed:
+        raise _Refused("something was changed")
+    if said == "done" and (asked.unfinished or asked.status == "aborted"):
+        raise _Refused("the session ends in the middle of work")
+    return cast(Status, said)
