@@ -248,7 +248,7 @@ def test_a_farewell_hides_no_work(vault: Vault) -> None:
 def test_a_session_that_no_page_shows_says_how_it_ended(vault: Vault, who: dict[str, Any]) -> None:
     session = end(vault, WORK, 1, **who)["session_id"]
     assert vault.rows("select count(*) from ledger_rows") == [(0,)]
-    assert opened(vault, session)["status"] == "open"
+    assert opened(vault, session)["status"] == "done"
 
 
 @pytest.mark.parametrize(("said", "answer", "status"), [
