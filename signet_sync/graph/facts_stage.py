@@ -17,7 +17,7 @@ from signet_sync.text import digest_mark
 # The kind of source by which later derivers process facts.
 FACT = "fact"
 # Changes whenever the same artifacts would give other facts.
-VERSION = f"7 digest {digest_mark.VERSION}"
+VERSION = f"8 digest {digest_mark.VERSION}"
 
 
 class Facts(Deriver):

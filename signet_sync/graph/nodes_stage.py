@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from signet_sync.facts.extract import distil
 from signet_sync.facts.store.statements import ArtifactStatements
-from signet_sync.formats.fact import Item
+from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import threads
 from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
-from signet_sync.graph.projects import rebased
+from signet_sync.graph.projects import Project, rebased
 from signet_sync.graph.projects_stage import SessionProjects
 from signet_sync.graph.store import nodes, quotes
 from signet_sync.graph.store.nodes import Session
@@ -25,6 +25,7 @@ from signet_sync.text.quotes import Quote
 from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
+    from signet_sync.digest.outcome import Outcome
     from signet_sync.digest.segments import DerivedDigest
 
 _Thing = TypeVar("_Thing")
@@ -121,14 +122,15 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     made = of_session(sources, thread.id if thread is not None else None)
     if thread is None:
         return SessionDerivation(session, None, made, None, ())
-    distilled = {
-        source.source_path: rebased(distil(source.content, project=source.found.top), source.found)
-        for source in _distilled_sources(sources)
-    }
+    distilled = {path: rebased(one, found) for path, one, found in _distilled(sources, digest)}
     items = {path: one.items for path, one in distilled.items()}
     telling = _telling(sources, items)
-    derived = digest.sentence if digest is not None and telling is None else None
-    place = threads.session_of(sources, thread, made, items, derived, telling)
+    derived = status = None
+    if digest is not None and telling is None:
+        best = best_of(sources)
+        derived = digest.sentence if best is not None and is_template(best.sentence) else None
+        status = digest.status if max(one.captured_us for one in sources) in _to_tell(sources) else None
+    place = threads.session_of(sources, thread, made, items, derived, telling, status)
     stated = tuple(
         ArtifactStatements(
             source.agent_id,
@@ -167,9 +169,9 @@ def _quoted(sources: Sequence[Artifact]) -> tuple[Quote, ...]:
 
 
 def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
-    """Applies the digest's rules to a session whose sentence is a form; None for other sessions."""
+    """Applies the digest's rules to a session whose sentence is a form, or that is to tell; None for other sessions."""
     best = best_of(sources)
-    if best is None or not is_template(best.sentence):
+    if best is None or not (is_template(best.sentence) or _to_tell(sources)):
         return None
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     if not transcripts:
@@ -206,7 +208,50 @@ def _is_slight(summary: Artifact, sources: Sequence[Artifact], items: Mapping[st
     return is_template(summary.sentence) or (found.status is not None and not found.has_results)
 
 
-def _distilled_sources(sources: Sequence[Artifact]) -> list[Artifact]:
-    """Returns the artifacts that facts are taken from: transcripts only if there is no summary of them."""
-    summed = [source for source in sources if source.source_kind != "transcript"]
-    return summed or list(sources)
+def _to_tell(sources: Sequence[Artifact]) -> set[int]:
+    """Returns the segments, by instant, whose statements are made again from their transcripts.
+
+    Those of sessions since `digest_mark.SINCE_US` without a summary, or with one of other rules, or with a form that
+    lists nothing.
+    """
+    if max(source.membership_us for source in sources) < digest_mark.SINCE_US:
+        return set()
+    stand = {
+        one.captured_us
+        for one in sources
+        if one.source_kind == "summary"
+        and not digest_mark.is_of_other_rules(one.content)
+        and (not is_template(one.sentence) or distil(one.content, project=None).items)
+    }
+    return {one.captured_us for one in sources if one.source_kind == "transcript"} - stand
+
+
+def _distilled(sources: Sequence[Artifact], digest: DerivedDigest | None) -> Iterator[tuple[str, Distilled, Project]]:
+    """Yields path, statements and project of the artifacts that facts are taken from.
+
+    A transcript states what today's rules find in it, or nothing: its headings are not labels of a summary.
+    """
+    told = _to_tell(sources)
+    paths = [one.source_path for one in sources if one.source_kind == "transcript"]
+    outcomes = dict(zip(paths[-SEGMENTS:], digest.outcomes, strict=True)) if digest else {}
+    summed = any(one.source_kind != "transcript" and one.captured_us not in told for one in sources)
+    for one in sources:
+        if one.source_kind != "transcript":
+            if one.source_kind != "summary" or one.captured_us not in told:
+                yield one.source_path, distil(one.content, project=one.found.top), one.found
+        elif one.captured_us in told or not summed:
+            found = outcomes.get(one.source_path) if one.captured_us in told else None
+            yield one.source_path, _told(one, found), one.found
+
+
+def _told(transcript: Artifact, found: Outcome | None) -> Distilled:
+    """Returns the topics of a transcript and the items that its outcome states, at their lines there."""
+    topics = distil(transcript.content, project=transcript.found.top)._replace(items=())
+    if found is None:
+        return topics
+    from signet_sync.digest.summary import listed_items, summary
+
+    body = summary(found, project=transcript.project, harness=None)
+    lines = {line: item.line for line, item in listed_items(body, found).items()}
+    stated = distil(body, project=transcript.found.top).items
+    return topics._replace(items=tuple(one._replace(line=lines.get(one.line, 1)) for one in stated))

@@ -166,12 +166,13 @@ def session_of(
     items: Mapping[str, Sequence[Item]],
     derived: str | None = None,
     telling: ArtifactText | None = None,
+    status: digest_mark.Status | None = None,
 ) -> ThreadSession:
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
     The newest artifact with an item decides: one that is ticked there is closed, one that was opened again is open.
     Sentence and status are those of `telling` if it is given, else of the best artifact; a sentence that was `derived`
-    is better.
+    is better, and so is a `status` that was.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
@@ -194,7 +195,7 @@ def session_of(
         best.source_type,
         best.source_ref or "",
         flatten(derived or telling.sentence) or NO_WORDS,
-        digest_mark.status_of(telling.content) or _listed_status(steps, questions, blockers),
+        status or digest_mark.status_of(telling.content) or _listed_status(steps, questions, blockers),
         flatten_cell(js_trim(lead.harness or ""), _HARNESS_LENGTH) or None,
         _open(said, "decision")[:DECISIONS],
         steps[:NEXT_STEPS],

@@ -5,25 +5,33 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.text.prompt import is_greeting
 from signet_sync.text.sentences import basename, page_line
 
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
-# Increased when the rules make other lines of the same transcript.
-VERSION = 4
+# Increased, with its day, when the rules make other lines of the same transcript.
+VERSION, _MADE_ON = 5, "2026-11-28"
+# What sessions since then state is made again from their transcripts if other rules wrote their summary. An upgrade
+# reads three months of transcripts, then, not years; what is older is seldom of use, and its summary still counts. It
+# is counted from the rules' day, not from today, so that every machine and every rebuild gives the same rows.
+SINCE_US = (parse_instant(f"{_MADE_ON}T00:00:00Z") or 0) - 90 * DAY
 
 _MADE = "A digest made by rules from the transcript, without a model"
 _CHOSEN = "A digest of the transcript whose quotes were chosen by a model"
 _HEADLESS = "A program asked, no person."
-_OPENING = late(rf"\*(?:{_MADE}|{_CHOSEN})\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
+_OPENING = late(
+    rf"\*(?:({_MADE})(?: \(rules (\d+)\))?|{_CHOSEN})\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*"
+)
 
 
 def opening(
     project: str | None, harness: str | None, status: Status | None, *, headless: bool = False, chosen: bool = False
 ) -> str:
     """Returns the line below the title of a digest: what it is, whether a model chose, and how its session ended."""
-    said = f"{_CHOSEN if chosen else _MADE}.{f' {_HEADLESS}' if headless else ''}"
+    said = f"{_CHOSEN}." if chosen else f"{_MADE} (rules {VERSION})."
+    said += f" {_HEADLESS}" if headless else ""
     name = page_line(basename(project), 60)
     said += f" Project: {name}." if name else ""
     said += f" Harness: {page_line(harness, 40)}." if harness else ""
@@ -34,7 +42,13 @@ def opening(
 def status_of(summary: str) -> Status | None:
     """Returns how the session of a digest ended; None for any other text."""
     found = _OPENING.fullmatch(_below_title(summary))
-    return cast(Status, found[1]) if found is not None else None
+    return cast(Status, found[3]) if found is not None else None
+
+
+def is_of_other_rules(summary: str) -> bool:
+    """Returns whether rules made this summary, but other ones than today's."""
+    found = _OPENING.fullmatch(_below_title(summary))
+    return found is not None and found[1] is not None and found[2] != str(VERSION)
 
 
 def end_of(summary: str) -> int:
@@ -51,7 +65,8 @@ def says_nothing(summary: str) -> bool:
 
 def is_headless(summary: str) -> bool:
     """Returns whether rules made this summary of a session in which no person spoke."""
-    return _below_title(summary).startswith(f"*{_MADE}. {_HEADLESS}")
+    line = _below_title(summary)
+    return line.startswith(f"*{_MADE}") and f". {_HEADLESS}" in line[:120]
 
 
 def _below_title(summary: str) -> str:

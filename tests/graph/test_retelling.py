@@ -11,7 +11,8 @@ import pytest
 from workbench import NOW, Vault
 
 from benchmarks.digest import digest
-from signet_sync.text.digest_mark import opening, says_nothing, status_of
+from signet_sync.storage.database.named_rows import SOURCES
+from signet_sync.text.digest_mark import VERSION, opening, says_nothing, status_of
 from signet_sync.text.sentences import SentenceSubject, fallback, is_template
 
 WORK = """\
@@ -197,6 +198,40 @@ def test_other_rules_make_rows_anew(vault: Vault, monkeypatch: pytest.MonkeyPatc
     assert vault.dump() == vault.dump_from_scratch()
 
 
+OLDER, RECENT = "2026-03-28T10:00:00.000Z", "2026-11-20T10:00:00.000Z"
+OF_OTHERS = "# Rounding\n\n{}\n\n## Decisions\n\n- Show the invoice\n"
+
+
+@pytest.mark.parametrize(("captured_at", "mark", "status", "stated"), [
+    (OLDER, opening(None, None, "blocked").replace(f"rules {VERSION}", "rules 1"), "blocked", ["Show the invoice"]),
+    (RECENT, opening(None, None, "blocked").replace(f"rules {VERSION}", "rules 1"), "done",
+     ["Decide how JPY prices are rounded."]),
+    (RECENT, opening(None, None, "blocked"), "blocked", ["Show the invoice"]),
+    (RECENT, "Ada wrote this.", "settled", ["Show the invoice"]),
+])  # fmt: skip
+def test_what_other_rules_wrote_of_a_recent_session_is_stated_anew(
+    vault: Vault, captured_at: str, mark: str, status: str, stated: list[str]
+) -> None:
+    """The sentence stays that of the summary; of older sessions its labelled sections count."""
+    put(vault, body=OF_OTHERS.format(mark), sentence=made.SENTENCE, captured_at=captured_at)
+    vault.reindex()
+    document = opened(vault)
+    assert (document["sentence"], document["status"] or "settled") == (made.SENTENCE, status)
+    rows = vault.rows(f"select text, source_path from {SOURCES}")
+    assert [text for text, _ in rows] == stated
+    assert ("transcript" in rows[0][1]) == (status == "done")
+    assert vault.dump() == vault.dump_from_scratch()
+
+
+@pytest.mark.parametrize(("captured_at", "count"), [(OLDER, 0), (RECENT, 1)])
+def test_headings_of_a_transcript_are_no_labels_of_a_summary(vault: Vault, captured_at: str, count: int) -> None:
+    words = WORK + "\n## Decisions\n\n- Show the invoice\n"
+    vault.put(dict([made.transcript(body=words, captured_at=captured_at), made.manifest(captured_at=captured_at)]))
+    vault.reindex()
+    rows = vault.rows(f"select text from {SOURCES}")
+    assert rows == [("Decide how JPY prices are rounded.",)][:count]
+
+
 def test_a_removed_transcript_takes_its_words_along(vault: Vault) -> None:
     put(vault)
     vault.reindex()
@@ -248,7 +283,7 @@ def test_a_farewell_hides_no_work(vault: Vault) -> None:
 def test_a_session_that_no_page_shows_says_how_it_ended(vault: Vault, who: dict[str, Any]) -> None:
     session = end(vault, WORK, 1, **who)["session_id"]
     assert vault.rows("select count(*) from ledger_rows") == [(0,)]
-    assert opened(vault, session)["status"] == "open"
+    assert opened(vault, session)["status"] == "done"
 
 
 @pytest.mark.parametrize(("said", "answer", "status"), [
