@@ -16,14 +16,14 @@ VERSION = 4
 _MADE = "A digest made by rules from the transcript, without a model"
 _CHOSEN = "A digest of the transcript whose quotes were chosen by a model"
 _HEADLESS = "A program asked, no person."
-_OPENING = late(rf"\*(?:{_MADE}|{_CHOSEN})\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
+_OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
+
+_CHOSEN_OPENING = late(rf"\*{_CHOSEN}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
 
 
-def opening(
-    project: str | None, harness: str | None, status: Status | None, *, headless: bool = False, chosen: bool = False
-) -> str:
-    """Returns the line below the title of a digest: what it is, whether a model chose, and how its session ended."""
-    said = f"{_CHOSEN if chosen else _MADE}.{f' {_HEADLESS}' if headless else ''}"
+def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool = False) -> str:
+    """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
+    said = f"{_MADE}. {_HEADLESS}" if headless else f"{_MADE}."
     name = page_line(basename(project), 60)
     said += f" Project: {name}." if name else ""
     said += f" Harness: {page_line(harness, 40)}." if harness else ""
@@ -31,8 +31,15 @@ def opening(
     return f"*{said.replace('*', '')}*"
 
 
+def chosen_by_model(line: str) -> str:
+    """Returns the line below the title for a digest whose items a model chose, made from that of the rules' one."""
+    return f"*{_CHOSEN}.{line.partition('.')[2]}"
+
+
 def status_of(summary: str) -> Status | None:
-    """Returns how the session of a digest ended; None for any other text."""
+    """Returns how the session of a digest ended, made by rules or with a model; None for any other text."""
+    if (chosen := _CHOSEN_OPENING.fullmatch(_below_title(summary))) is not None:
+        return cast(Status, chosen[1])
     found = _OPENING.fullmatch(_below_title(summary))
     return cast(Status, found[1]) if found is not None else None
 
@@ -40,7 +47,7 @@ def status_of(summary: str) -> Status | None:
 def end_of(summary: str) -> int:
     """Returns where the line of a digest ends; 0 for any other text."""
     line = _below_title(summary)
-    return summary.index(line) + len(line) if _OPENING.fullmatch(line) else 0
+    return summary.index(line) + len(line) if _OPENING.fullmatch(line) or _CHOSEN_OPENING.fullmatch(line) else 0
 
 
 def says_nothing(summary: str) -> bool:
