@@ -8,6 +8,8 @@ worse without it), `optional_items` (neither right nor wrong) and `traps` (passa
 `--notes FOLDER` adds hand-over lines of somebody who had not seen the labels, `NAME.json` with `end` and `stale`
 (those of a turn long before the end), to none, a quarter, half and all of the sessions; of those, one in ten has the
 lines of another session and two in ten have the stale ones. How often agents comply cannot be known here.
+
+With `--model` the model of the user's own settings is asked about each session, within its budget and pauses.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import time
 from collections import Counter
@@ -30,14 +33,17 @@ from signet_sync.capture.harnesses import claude_code, opencode
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.hook import BUDGET
-from signet_sync.digest.outcome import Outcome, outcome
+from signet_sync.digest.outcome import outcome
 from signet_sync.digest.quotes import quotes_of
 from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import summary
 from signet_sync.pages.project_context import ProjectInputs, project_text
+from signet_sync.sessions.model_proposals import proposer
+from signet_sync.sessions.states import Propose
+from signet_sync.settings import model
 from signet_sync.text.quotes import QuotedSession
 from signet_sync.text.sanitizer import sanitize_counted
-from signet_sync.text.sentences import SentenceSubject
+from signet_sync.text.sentences import SentenceSubject, passes_strict
 from signet_sync.text.token_estimate import estimate_tokens
 
 BASELINE = 240  # characters of the last answer
@@ -146,13 +152,20 @@ def _labels(session: Record) -> Record:
 # ── the score ──
 
 
-def score(session: Session) -> Result:
-    """Compares what the rules say of a session with its labels."""
+def score(session: Session, propose: Propose | None = None) -> Result:
+    """Compares what the rules say of a session, or a model where it answers, with its labels."""
     labels = session.labels
     began = time.process_time()
     found = outcome(session.text)
     counts = Counter(sessions=1, milliseconds=round(1_000 * (time.process_time() - began)), size=len(session.text))
-    said = _sentence(session, found)
+    subject = _subject(session)
+    said = headline(found, [subject]) or ""
+    offered = propose(session.text, project=subject.project, harness=None) if propose is not None else None
+    if offered is not None:
+        found = found._replace(items=offered.items, status=offered.status or found.status)
+        holding = offered.sentence is not None and passes_strict(offered.sentence, subject)
+        said = offered.sentence or "" if holding else headline(found, [subject]) or ""
+        counts.update(answers=1, sentences=holding)
     counts["status"] = found.status in (labels["status"], *labels.get("status_also", ()))
     if labels["outcome_keys"]:
         told, cut = holds(said, labels["outcome_keys"]), holds(session.last[:BASELINE], labels["outcome_keys"])
@@ -182,11 +195,10 @@ def score(session: Session) -> Result:
     return Result(counts, shown)
 
 
-def _sentence(session: Session, found: Outcome) -> str:
+def _subject(session: Session) -> SentenceSubject:
     project = f"/home/u/{Path(session.labels.get('project') or 'project').name}"
     day = (session.labels.get("started_at") or "2026-01-01")[:10]
-    subject = SentenceSubject(session.text, project, "summary", None, day, "h7k3n4p9m2x2q7r5")
-    return headline(found, [subject]) or ""
+    return SentenceSubject(session.text, project, "summary", None, day, "h7k3n4p9m2x2q7r5")
 
 
 def quotes(text: str) -> str:
@@ -222,6 +234,8 @@ def table(total: Counter[str]) -> Iterator[str]:
     """Yields the lines that are printed."""
     outcomes, judged = total["outcomes"], total["given"] - total["neutral"]
     yield f"{total['sessions']} sessions, {1e6 * total['milliseconds'] / max(1, total['size']):.0f} ms a megabyte"
+    if total["answers"]:
+        yield f"  answers of the model      {total['answers']}, with a sentence that passes {total['sentences']}"
     yield f"  outcome in the sentence   {interval(total['told'], outcomes)}"
     yield f"  in the last answer, cut   {interval(total['cut'], outcomes)}"
     chance = sign_test(total["won"], total["lost"])
@@ -258,7 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", type=Path, help="a file with the names of the sessions to read, one a line")
     parser.add_argument("--shown", action="store_true", help="print each sentence and each item")
     parser.add_argument("--notes", type=Path, help="a folder of hand-over lines; see above")
+    parser.add_argument("--model", action="store_true", help="ask the model of your own settings about each session")
     options = parser.parse_args(arguments)
+    propose = proposer(model.load(options.folder)[0], str(options.folder), os.environ) if options.model else None
+    if options.model and propose is None:
+        raise SystemExit(f"no model is set up in {model.user_file()}")
     only = options.only.read_text("utf-8").split() if options.only else None
     sessions = [
         session
@@ -270,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for present in PRESENT if options.notes else (0.0,):
         total: Counter[str] = Counter()
         for session in noted(sessions, options.notes, present) if options.notes else sessions:
-            counts, told = score(session)
+            counts, told = score(session, propose)
             total.update(counts)
             if options.shown:
                 print("\n".join(told))

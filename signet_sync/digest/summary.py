@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.digest.outcome import Item, Kind, Outcome
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.digest_mark import opening
+from signet_sync.text.digest_mark import chosen_by_model, opening
 from signet_sync.text.sentences import escape, flatten
 
 LIMIT = 6_000
@@ -36,7 +36,8 @@ def summary(found: Outcome, *, project: str | None, harness: str | None, headles
     title = next(filter(None, (_line(text, TITLE_LENGTH) for text in said)), "")
     if not title:
         return ""
-    sections = [f"# {title}", opening(project, harness, found.status, headless=headless, chosen=found.chosen)]
+    made = opening(project, harness, found.status, headless=headless)
+    sections = [f"# {title}", chosen_by_model(made) if found.chosen else made]
     for name, lines in _sections(found, project):
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))

@@ -21,16 +21,14 @@ SINCE_US = (parse_instant(f"{_MADE_ON}T00:00:00Z") or 0) - 90 * DAY
 _MADE = "A digest made by rules from the transcript, without a model"
 _CHOSEN = "A digest of the transcript whose quotes were chosen by a model"
 _HEADLESS = "A program asked, no person."
-_OPENING = late(
-    rf"\*(?:({_MADE})(?: \(rules (\d+)\))?|{_CHOSEN})\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*"
-)
+_ENDED = r"\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*"
+_OPENING = late(rf"\*{_MADE}(?: \(rules (\d+)\))?{_ENDED}")
+_CHOSEN_OPENING = late(rf"\*{_CHOSEN}{_ENDED}")
 
 
-def opening(
-    project: str | None, harness: str | None, status: Status | None, *, headless: bool = False, chosen: bool = False
-) -> str:
-    """Returns the line below the title of a digest: what it is, whether a model chose, and how its session ended."""
-    said = f"{_CHOSEN}." if chosen else f"{_MADE} (rules {VERSION})."
+def opening(project: str | None, harness: str | None, status: Status | None, *, headless: bool = False) -> str:
+    """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
+    said = f"{_MADE} (rules {VERSION})."
     said += f" {_HEADLESS}" if headless else ""
     name = page_line(basename(project), 60)
     said += f" Project: {name}." if name else ""
@@ -39,22 +37,29 @@ def opening(
     return f"*{said.replace('*', '')}*"
 
 
+def chosen_by_model(line: str) -> str:
+    """Returns the line below the title for a digest whose items a model chose, made from that of the rules' one."""
+    return f"*{_CHOSEN}.{line.partition('.')[2]}"
+
+
 def status_of(summary: str) -> Status | None:
-    """Returns how the session of a digest ended; None for any other text."""
+    """Returns how the session of a digest ended, made by rules or with a model; None for any other text."""
+    if (chosen := _CHOSEN_OPENING.fullmatch(_below_title(summary))) is not None:
+        return cast(Status, chosen[1])
     found = _OPENING.fullmatch(_below_title(summary))
-    return cast(Status, found[3]) if found is not None else None
+    return cast(Status, found[2]) if found is not None else None
 
 
 def is_of_other_rules(summary: str) -> bool:
     """Returns whether rules made this summary, but other ones than today's."""
     found = _OPENING.fullmatch(_below_title(summary))
-    return found is not None and found[1] is not None and found[2] != str(VERSION)
+    return found is not None and found[1] != str(VERSION)
 
 
 def end_of(summary: str) -> int:
     """Returns where the line of a digest ends; 0 for any other text."""
     line = _below_title(summary)
-    return summary.index(line) + len(line) if _OPENING.fullmatch(line) else 0
+    return summary.index(line) + len(line) if _OPENING.fullmatch(line) or _CHOSEN_OPENING.fullmatch(line) else 0
 
 
 def says_nothing(summary: str) -> bool:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from said import DONE, EDIT, assistant, call, user
+from transcript_builder import TranscriptBuilder, provider
 
+from benchmarks.digest import main as benchmark
 from signet_sync.digest.model_answer import ANSWER, Reading, read
 from signet_sync.digest.model_question import MOST, ModelQuestion, OpenStatement, question
 from signet_sync.digest.outcome import ModelDigest, outcome
@@ -235,3 +237,24 @@ JSON = st.recursive(
 def test_whatever_is_answered_is_read(document: Any) -> None:
     digest, _ = read(json.dumps(document), asked())
     assert digest is None or all(isinstance(item, Item) for item in digest.items)
+
+
+def test_the_benchmark_counts_what_the_model_of_the_settings_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = TranscriptBuilder(tmp_path / "set", "01-queue")
+    talk.exchange(1)
+    talk.exchange(2)
+    keys = [["answer2word"]]
+    item = {"kind": "note", "text": "-", "keys": keys, "weight": 2}
+    labels = {"outcome_keys": [["src/wick.py"]], "status": "open", "items": [item], "traps": []}
+    (tmp_path / "set/01-queue.gold.json").write_text(json.dumps(labels))
+    with pytest.raises(SystemExit, match="no model is set up"):
+        benchmark([str(tmp_path / "set"), "--model"])
+    sentence = "The loop of src/queue.py that waits for question1word is bounded by answer2word in the lantern project."
+    said = answer(("note", 2, "answer2word bounds the retry loop"), sentence=sentence, status="open")
+    provider(tmp_path, f"print({said!r})")
+    benchmark([str(tmp_path / "set"), "--model", "--shown"])
+    told = capsys.readouterr().out
+    assert f"01-queue: {sentence} [open, labelled open]" in told and "+ note (agent, model): Answer 2: " in told
+    assert "answers of the model      1, with a sentence that passes 1" in told
