@@ -139,6 +139,8 @@ class _Reader:
         )  # fmt: skip
 
     def take(self, call: ToolCall, turn: int) -> None:
+        if not call.detail:
+            return  # what an earlier call gave back
         if call.tool in SHELLS:
             self._run(call, turn)
         elif call.tool in _EDITORS and not call.failed:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from signet_sync.digest.deeds import Commit, Deeds, deeds_of
 from signet_sync.digest.notes import checked, note_lines
 from signet_sync.digest.person import OwnWords
+from signet_sync.digest.printed import Printed, fetched_in
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
@@ -102,11 +103,12 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces += _scoped([_tidy(one.subject) for one in chosen])
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
-    noted = _noted(turns, deeds)
+    fetched = fetched_in(turns)
+    noted = _noted(turns, deeds, fetched)
     pieces += [noted] if noted and overlap(noted, " ".join(pieces)) < 0.7 else []
     for turn in _reporting(turns, deeds, len(pieces)) if not noted else ():
         assert turn.report is not None
-        line = headline(turn.report.text, asked[turn.number] or first)
+        line = headline(turn.report.text, asked[turn.number] or first, fetched)
         fresh = stems(line) - stems(" ".join(pieces))
         if line and (not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))):
             pieces.append(line)
@@ -122,12 +124,12 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     yield from pieces
 
 
-def _noted(turns: Sequence[Turn], deeds: Deeds) -> str:
+def _noted(turns: Sequence[Turn], deeds: Deeds, fetched: Printed) -> str:
     """Returns what the agent handed over as the outcome of its last report, if that is not long ago."""
     for turn in reversed(turns[-3:]):
         if turn.report is not None and turn.ended:
             said = [line.text for line in note_lines(turn.report.text) if line.label == "outcome"]
-            if said:
+            if said and not fetched.holds(said[-1]):
                 return checked(said[-1], deeds)
     return ""
 
