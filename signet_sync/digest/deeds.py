@@ -106,6 +106,11 @@ class Deeds(NamedTuple):
         return bool(self.edits or self.commits or self.requests or self.issues or self.acts)
 
 
+    def works(self, turn: int) -> bool:
+        """Returns whether anything was changed in a turn."""
+        return turn in self.edits or turn in self.acts or any(one.turn == turn for one in self.commits)
+
+
 def deeds_of(turns: Sequence[Turn]) -> Deeds:
     """Collects the deeds of a session in one pass over its calls."""
     reader = _Reader()

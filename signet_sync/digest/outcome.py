@@ -118,6 +118,9 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
+    if deeds.commits and pieces and not any(one.merged for one in deeds.requests.values()):
+        pushed = deeds.pushed >= deeds.commits[-1].turn
+        pieces.append("committed and pushed" if pushed else "committed")
     last = turns[-1]
     if is_unfinished(last, deeds) and asked[last.number] and not is_stopped(turns):
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")

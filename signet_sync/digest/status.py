@@ -45,7 +45,7 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
     report = last_report(turns)
     if report is not None and report.ended and _waits(report):
         return "blocked"
-    if is_unfinished(last, deeds) or asks(last) or (deeds.planned and not deeds.changed):
+    if is_unfinished(last, deeds) or asks(last, offers=not deeds.works(last.number)) or (deeds.planned and not deeds.changed):
         return "open"
     if not deeds.changed and not deeds.picks and (not spoken or _only_asked(turns)):
         return "question-only"
@@ -77,13 +77,13 @@ def is_unfinished(last: Turn, deeds: Deeds) -> bool:
     return last.report is not None and not is_report(last.report.text)
 
 
-def asks(turn: Turn) -> bool:
-    """Returns whether a question of the agent stands at the end, other than an offer to do more."""
+def asks(turn: Turn, *, offers: bool = False) -> bool:
+    """Returns whether a question of the agent stands at the end; an offer to do more is one where nothing was done."""
     if turn.report is None or not turn.ended:
         return False
     paragraph = [line for line in turn.report.text.strip().split("\n") if line.strip()][-1:]
     said = split(paragraph[0])[-2:] if paragraph else []
-    return any(is_question(one.rstrip("*_ ")) and not _OFFERS.search(one) and len(stems(one)) > 2 for one in said)
+    return any(is_question(one.rstrip("*_ ")) and (offers or not _OFFERS.search(one)) and len(stems(one)) > 1 for one in said)
 
 
 def _waits(turn: Turn) -> bool:
