@@ -154,7 +154,8 @@ def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
     Without commits also those that did most.
     """
     done = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
-    done = [turn for turn in done if turn.ended] or done
+    finished = {one.turn for one in deeds.commits}
+    done = [turn for turn in done if turn.ended or turn.number in finished]
     filed = {turn for _, turn in deeds.issues}
     working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts or turn.number in filed]
     if not named:

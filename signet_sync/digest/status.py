@@ -12,7 +12,7 @@ from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
-from signet_sync.text.prompt import is_greeting
+from signet_sync.text.prompt import is_greeting, is_small_talk
 
 # An offer asks for nothing that is missing: the work is done without the answer.
 _OFFERS = late(
@@ -71,7 +71,7 @@ def is_stopped(turns: Sequence[Turn]) -> bool:
 def is_unfinished(last: Turn, deeds: Deeds) -> bool:
     """Returns whether a session ends in the middle of a turn's work; a commit as the last call finishes it."""
     if not last.steps:
-        return last.words is not None and len(stems(last.words.text)) > 1
+        return last.words is not None and not is_small_talk(last.words.text)
     if not last.ended:
         return not any(commit.turn == last.number for commit in deeds.commits) or deeds.left_at == last.number
     return last.report is not None and not is_report(last.report.text)
