@@ -166,8 +166,10 @@ def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
     committed = max([one.turn for one in deeds.commits] + [one.turn for one in deeds.requests.values()] + [0])
     after = [turn for turn in working if turn.number > committed]
     around = [turn for turn in done if turn.number <= committed and (turn in working or turn.number == committed)]
-    telling = [turn for turn in around if len(stems(headline(turn.report.text))) > 6] or around  # type: ignore[union-attr]
-    return after[-1:] or (telling[-1:] if named < _PIECES else [])
+    if after or named >= _PIECES:
+        return after[-1:]
+    telling = (turn for turn in reversed(around) if len(stems(headline(turn.report.text))) > 6)  # type: ignore[union-attr]
+    return [next(telling, around[-1])] if around else []
 
 
 def clipped(text: str, most: int) -> str:
