@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from signet_sync.digest.labels import label_of
@@ -44,9 +45,13 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"maxNesting": 20}).enable(["table", "strikethrough"])
 
 
-def passages(text: str) -> list[Passage]:
+def passages(text: str) -> Sequence[Passage]:
     """Returns the passages of a message in order, without code, quotes and HTML. At most `PASSAGES`."""
-    text = text[:_LONGEST]
+    return _passages(text[:_LONGEST])
+
+
+@lru_cache(maxsize=32)
+def _passages(text: str) -> Sequence[Passage]:
     if _BULLET.search(text):
         text = _BULLET.sub("- ", text)
     if not _MARKDOWN.search(text):

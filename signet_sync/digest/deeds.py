@@ -106,6 +106,11 @@ class Deeds(NamedTuple):
         return bool(self.edits or self.commits or self.requests or self.issues or self.acts)
 
 
+    def works(self, turn: int) -> bool:
+        """Returns whether anything was changed in a turn."""
+        return turn in self.edits or turn in self.acts or any(one.turn == turn for one in self.commits)
+
+
 def deeds_of(turns: Sequence[Turn]) -> Deeds:
     """Collects the deeds of a session in one pass over its calls."""
     reader = _Reader()
@@ -139,6 +144,8 @@ class _Reader:
         )  # fmt: skip
 
     def take(self, call: ToolCall, turn: int) -> None:
+        if not call.detail:
+            return  # what an earlier call gave back
         if call.tool in SHELLS:
             self._run(call, turn)
         elif call.tool in _EDITORS and not call.failed:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from signet_sync.digest.deeds import Commit, Deeds, deeds_of
 from signet_sync.digest.notes import checked, note_lines
 from signet_sync.digest.person import OwnWords
+from signet_sync.digest.printed import Printed, fetched_in
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
@@ -113,11 +114,12 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces += _scoped([_tidy(one.subject) for one in chosen])
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
-    noted = _noted(turns, deeds)
+    fetched = fetched_in(turns)
+    noted = _noted(turns, deeds, fetched)
     pieces += [noted] if noted and _is_fresh(noted, pieces) else []
     for turn in _reporting(turns, deeds, len(pieces)) if not noted else ():
         assert turn.report is not None
-        line = headline(turn.report.text, asked[turn.number] or first)
+        line = headline(turn.report.text, asked[turn.number] or first, fetched)
         if line and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
@@ -126,6 +128,9 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
+    if deeds.commits and pieces and not any(one.merged for one in deeds.requests.values()):
+        pushed = deeds.pushed >= deeds.commits[-1].turn
+        pieces.append("committed and pushed" if pushed else "committed")
     last = turns[-1]
     if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not is_stopped(turns):
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
@@ -137,12 +142,12 @@ def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
     return not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))
 
 
-def _noted(turns: Sequence[Turn], deeds: Deeds) -> str:
+def _noted(turns: Sequence[Turn], deeds: Deeds, fetched: Printed) -> str:
     """Returns what the agent handed over as the outcome of its last report, if that is not long ago."""
     for turn in reversed(turns[-3:]):
         if turn.report is not None and turn.ended:
             said = [line.text for line in note_lines(turn.report.text) if line.label == "outcome"]
-            if said:
+            if said and not fetched.holds(said[-1]):
                 return checked(said[-1], deeds)
     return ""
 
@@ -164,7 +169,8 @@ def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
     Without commits also those that did most.
     """
     done = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
-    done = [turn for turn in done if turn.ended] or done
+    finished = {one.turn for one in deeds.commits}
+    done = [turn for turn in done if turn.ended or turn.number in finished]
     filed = {turn for _, turn in deeds.issues}
     working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts or turn.number in filed]
     if not named:
@@ -175,8 +181,10 @@ def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
     committed = max([one.turn for one in deeds.commits] + [one.turn for one in deeds.requests.values()] + [0])
     after = [turn for turn in working if turn.number > committed]
     around = [turn for turn in done if turn.number <= committed and (turn in working or turn.number == committed)]
-    telling = [turn for turn in around if len(stems(headline(turn.report.text))) > 6] or around  # type: ignore[union-attr]
-    return after[-1:] or (telling[-1:] if named < _PIECES else [])
+    if after or named >= _PIECES:
+        return after[-1:]
+    telling = (turn for turn in reversed(around) if len(stems(headline(turn.report.text))) > 6)  # type: ignore[union-attr]
+    return [next(telling, around[-1])] if around else []
 
 
 def clipped(text: str, most: int) -> str:

@@ -18,6 +18,7 @@ _WORDS, _RUN, _STRIDE = 80, 6, 3  # words of a statement that are read; of a run
 _SIGNS = 8 * 3  # bytes of a run of signs in scripts without spaces
 _CONTENT, _STEM = 4, 5  # content words that can be told apart in any order, and their letters
 _COMMON_STEMS = frozenset(b" " + word.encode() for word in COMMON)
+_FETCHES = late(r"fetch|browse|search_query|web_?search|^mcp_|\b(?:curl|wget|gh (?:api|issue view|pr view))\b")
 _PLACES = 40  # of one word that are looked at
 
 # Letters in lower case and digits; all else parts words.
@@ -90,8 +91,23 @@ class Printed:
 
 def printed_in(turns: Sequence[Turn]) -> Printed:
     """Returns what the tools of each turn printed, without what the agent or the person told them."""
-    calls = ([step for step in turn.steps if isinstance(step, ToolCall)] for turn in turns)
-    return Printed("\n".join(text for call in called for text in _told(call)) for called in calls)
+    return Printed("\n".join(text for call in _calls(turn) for text in _told(call)) for turn in turns)
+
+
+def fetched_in(turns: Sequence[Turn]) -> Printed:
+    """Returns what the tools of each turn brought from outside: pages, issues, answers of other servers."""
+    return Printed(
+        "\n".join(call.printed for call in _calls(turn) if fetches(call.tool, call.detail)) for turn in turns
+    )
+
+
+def _calls(turn: Turn) -> Iterator[ToolCall]:
+    return (step for step in turn.steps if isinstance(step, ToolCall))
+
+
+def fetches(tool: str, detail: str) -> bool:
+    """Returns whether a call brings something from outside."""
+    return _FETCHES.search(detail if tool in SHELLS else tool) is not None
 
 
 def _told(call: ToolCall) -> Iterator[str]:

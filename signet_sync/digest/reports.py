@@ -7,6 +7,7 @@ import re
 from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.labels import label_of
 from signet_sync.digest.notes import note_lines
+from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 
@@ -48,7 +49,7 @@ _DID = late(
 )
 
 
-def headline(report: str, asked: str = "") -> str:
+def headline(report: str, asked: str = "", fetched: Printed | None = None) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
     noted = note_lines(report)
@@ -63,6 +64,8 @@ def headline(report: str, asked: str = "") -> str:
             if passage.form == "heading" and (label_of(said) or len(stems(said)) < 2):
                 continue
             if len(stems(said)) < 2 or is_question(said) or _EMPTY.match(said):
+                continue
+            if fetched is not None and fetched.holds(said):
                 continue
             score = _worth(said, passage, len(ranked), wanted)
             if said.endswith((":", "：")):

@@ -34,6 +34,7 @@ _CLAUSE = late(
 _MODE = late(
     r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
 )
+_FRAME, _LEAST = 8, 10  # words of a sentence besides its passages; of a passage
 _OVER = 40  # characters that the rest may exceed the room by
 _THIN = 4  # words of a passage that may be dropped first
 _PROJECT = 60  # characters of a project's name
@@ -70,9 +71,10 @@ def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | Non
 
 def results_text(outcome: Outcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
-    share = max(12, (MAX_WORDS - 6) // max(1, len(outcome.results)))
-    parts = [part for text in outcome.results if (part := _clean(clipped(text, share)))]
     request = _clean(clipped(_MODE.sub("", outcome.request), _ASKED))
+    told = overlap(request, " ".join(outcome.results)) >= 0.5
+    share = _share(list(map(words, outcome.results)), MAX_WORDS - _FRAME - (0 if told else words(request)))
+    parts = [part for text in outcome.results if (part := _clean(clipped(text, share)))]
     if outcome.status == "aborted":
         return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
@@ -81,9 +83,18 @@ def results_text(outcome: Outcome) -> str:
         return f"asked: {request}; learned: {_joined(parts[:2])}"
     text = _with_what_is_left(outcome, parts)
     # What was asked says what it is about, where the results do not.
-    if len(stems(request)) > 2 and words(text) + words(request) <= MAX_WORDS - 10 and overlap(request, text) < 0.5:
+    if len(stems(request)) > 2 and not told and words(text) + words(request) <= MAX_WORDS - 3:
         text += f" (asked: {_END.sub('', request)})"
     return text
+
+
+def _share(lengths: Sequence[int], room: int) -> int:
+    """Returns how many words each of several passages may have, if short ones leave their room to the others."""
+    share = room
+    for place, length in enumerate(sorted(lengths)):
+        share = max(_LEAST, room // (len(lengths) - place))
+        room -= min(length, share)
+    return share
 
 
 def _stopped(request: str, parts: Sequence[str], parting: str) -> str:

@@ -12,7 +12,7 @@ from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
-from signet_sync.text.prompt import is_greeting
+from signet_sync.text.prompt import is_greeting, is_small_talk
 
 # An offer asks for nothing that is missing: the work is done without the answer.
 _OFFERS = late(
@@ -45,7 +45,7 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
     report = last_report(turns)
     if report is not None and report.ended and _waits(report):
         return "blocked"
-    if is_unfinished(last, deeds) or asks(last) or (deeds.planned and not deeds.changed):
+    if is_unfinished(last, deeds) or asks(last, offers=not deeds.works(last.number)) or (deeds.planned and not deeds.changed):
         return "open"
     if not deeds.changed and not deeds.picks and (not spoken or _only_asked(turns)):
         return "question-only"
@@ -71,19 +71,19 @@ def is_stopped(turns: Sequence[Turn]) -> bool:
 def is_unfinished(last: Turn, deeds: Deeds) -> bool:
     """Returns whether a session ends in the middle of a turn's work; a commit as the last call finishes it."""
     if not last.steps:
-        return last.words is not None and len(stems(last.words.text)) > 1
+        return last.words is not None and not is_small_talk(last.words.text)
     if not last.ended:
         return not any(commit.turn == last.number for commit in deeds.commits) or deeds.left_at == last.number
     return last.report is not None and not is_report(last.report.text)
 
 
-def asks(turn: Turn) -> bool:
-    """Returns whether a question of the agent stands at the end, other than an offer to do more."""
+def asks(turn: Turn, *, offers: bool = False) -> bool:
+    """Returns whether a question of the agent stands at the end; an offer to do more is one where nothing was done."""
     if turn.report is None or not turn.ended:
         return False
     paragraph = [line for line in turn.report.text.strip().split("\n") if line.strip()][-1:]
     said = split(paragraph[0])[-2:] if paragraph else []
-    return any(is_question(one.rstrip("*_ ")) and not _OFFERS.search(one) and len(stems(one)) > 2 for one in said)
+    return any(is_question(one.rstrip("*_ ")) and (offers or not _OFFERS.search(one)) and len(stems(one)) > 1 for one in said)
 
 
 def _waits(turn: Turn) -> bool:

@@ -17,10 +17,12 @@ from signet_sync.text.sanitizer import sanitize_counted
 def distil_turns(said: Sequence[SpokenTurn], project: str) -> list[tuple[int, Item]]:
     """Returns the items of (sanitized) turns of a session in `project`, each with the index of the turn that says it.
 
-    By the rules that write a summary; what that adds without naming a turn counts as said last.
+    By the rules that write a summary; what that adds without naming a turn counts as said last. What the agent states
+    waits for the transcript: only that has the results of tools, which tell whether it repeats a page.
     """
     texts = [render([turn]) for turn in said]
     found = outcome("\n\n".join(texts))
+    found = found._replace(items=tuple(item for item in found.items if item.who == "person"))
     body = summary(found, project=project or None, harness=None)
     # Rules may have become stricter since the turns were stored.
     body = sanitize_counted(body)[0]

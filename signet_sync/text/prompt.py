@@ -31,6 +31,8 @@ _CHAT = _GREETINGS.union(
     """.split()
 )
 
+_GOES_ON = frozenset("continue do go keep mach machen now off on please proceed start stop try weiter".split())
+
 _QUESTION = late(
     r"[?？]|^\W*(?:what|why|when|where|which|who|whose|whom|how|did|was|were|had|has|have|is|are|do|does"
     r"|was|warum|wieso|weshalb|wann|wo|welche[rsnm]?|wer|wie|hat|haben|hatten|wurde|wurden|war|waren"
@@ -69,6 +71,11 @@ def searched(prompt: str) -> str:
 def is_greeting(text: str) -> bool:
     """Returns whether a text only greets and thanks, or has no word at all."""
     return _only(_GREETINGS, text)
+
+
+def is_small_talk(text: str) -> bool:
+    """Returns whether a text only greets, thanks or praises, and asks for nothing."""
+    return len(text) <= LONGEST and _only(_CHAT - _GOES_ON, text)
 
 
 def _only(known: frozenset[str], text: str) -> bool:

@@ -118,13 +118,35 @@ def test_words_typed_while_the_assistant_worked_stand_in_an_attachment_only():
 
 
 def test_a_failed_tool_and_a_long_result():
-    long = "head\n" + "x" * 100_000 + "\ntail"
+    long = "head\n" + "x" * 1_000_000 + "\ntail"
     found = conversation(
         said([call("Bash", {"command": "false"})], "a1"), user([result(long, is_error=True)], "r1", "a1")
     )
     back = found.entries[1]
     assert back.failed and back.text.startswith("head") and back.text.endswith("tail")
     assert len(back.text) <= RESULT_LIMIT + 1 and len(back.text) - 1 + back.omitted == len(long)
+
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, "
+
+
+@pytest.mark.parametrize(("name", "text", "more", "own"), [
+    ("Edit", REFUSED + "the user said:\nleave the wick alone", {"is_error": True}, ["leave the wick alone"]),
+    ("Edit", REFUSED + "the user said:\nleave the wick alone", {}, []),
+    ("mcp__pier__light", REFUSED + "the user said:\nleave the wick alone", {"is_error": True}, []),
+    ("Edit", "cat: " + REFUSED + "the user said:\nleave the wick alone", {"is_error": True}, []),
+])  # fmt: skip
+def test_the_reason_of_a_refusal_is_the_persons_word(name: str, text: str, more: dict, own: list):
+    found = conversation(said([call(name, {"file_path": "wick.py"})], "a1"), user([result(text, **more)], "r1", "a1"))
+    assert words(found, "user") == own
+    assert any("leave the wick" in entry.text for entry in found.entries if entry.kind == "result") is not bool(own)
+
+
+def test_a_to_do_list_shows_its_open_steps_first():
+    states = {"trim the wick": "completed", "oil the door": "in_progress", "clean; the mirror": "pending"}
+    todos = [{"content": step, "status": state, "activeForm": "…"} for step, state in states.items()]
+    found = conversation(said([call("TodoWrite", {"todos": todos})], "a1"))
+    assert found.entries[0].text == "[~] oil the door; [ ] clean, the mirror; [x] trim the wick"
 
 
 def test_a_private_key_is_not_cut_in_half():

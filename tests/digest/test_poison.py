@@ -123,7 +123,11 @@ def of_codex(steps: Sequence[Step]) -> list[dict[str, Any]]:
             found.append({"type": "compacted", "payload": {"message": step[1]}})
         else:
             plan = {"plan": [{"step": step[1], "status": "pending"}]}
-            name, given = ("update_plan", plan) if step[0] == "todo" else ("exec_command", {"cmd": f"cat {step[2]}"})
+            name, given = (
+                ("update_plan", plan)
+                if step[0] == "todo"
+                else ("exec_command", {"cmd": f"{'curl -s' if '://' in step[2] else 'cat'} {step[2]}"})
+            )
             add(type="function_call", name=name, arguments=json.dumps(given), call_id=f"c{len(found)}")
             printed = step[3] if step[0] == "call" else "Plan updated"
             add(type="function_call_output", call_id=f"c{len(found) - 1}", output=printed)
@@ -160,6 +164,8 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
             assert len([turn for turn in turns if turn.words]) == [step[0] for step in told].count("ask") + (
                 ASKED in text
             )
+            if "WebFetch" in str(told):
+                assert not any(line in " ".join(found.results) for line in payload.split("\n") if len(line) > 12)
             assert "## Decisions" not in summary(found, project=None, harness=None)
 
 

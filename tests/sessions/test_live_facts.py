@@ -107,7 +107,7 @@ def test_a_statement_belongs_to_the_turn_that_says_it() -> None:
         (2, "constraint", POSTGRES), (4, "constraint", KEPT),
     ]  # fmt: skip
     assert [(place, item.aspect) for place, item in distil_turns(turns(BUG, FOUND, POSTGRES, DONE), PROJECT)] == [
-        (2, "constraint"), (3, "next"),
+        (2, "constraint"),
     ]  # fmt: skip
 
 
@@ -134,25 +134,6 @@ def test_a_session_never_gets_what_it_says_itself(vault: Vault, source: str) -> 
     assert DECIDED not in start(vault, "claude-code", source, session=MINE)
     assert DECIDED not in prompt(vault, "claude-code", question, session=MINE)
     assert DECIDED in prompt(vault, "claude-code", question, session=OTHER)
-
-
-def test_its_list_replaces_an_older_one_and_gives_it_back_when_it_goes(vault: Vault) -> None:
-    measure, write = "Measure the throughput of src/queue.py", "Write a migration for old jobs."
-    vault.session(
-        2, project=PROJECT, captured_at="2026-03-12T10:00:00.000Z", body=f"# Two\n\n## Next steps\n\n- {measure}\n"
-    )
-    vault.reindex()
-    before = dict(stated(vault))
-    running(vault, BUG, FOUND, POSTGRES, DONE)
-    now = dict(stated(vault))
-    assert (now[measure], now[write], now["Retry limit is 5"]) == ("past", "active", "active")
-    assert write in context(vault) and f"- {measure} (" not in context(vault)
-    with opened(str(vault.root), Settings()) as workspace:
-        turn = workspace.database.execute("select turn, role, content from session_transcripts order by turn")
-        marks = [sessions_live.mark_of(sessions_live.LiveTurn(*row, "")) for row in list(turn)]
-        sessions_live.forget(workspace, "default", MINE, {"": marks})
-    vault.reindex()
-    assert dict(stated(vault)) == before and before[measure] == "active" and not any(rows_of_running(vault))
 
 
 def test_a_project_that_only_runs_has_context(vault: Vault) -> None:

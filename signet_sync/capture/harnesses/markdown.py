@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from signet_sync.capture.harnesses.records import EntryKind, TranscriptEntry
 from signet_sync.capture.harnesses.repeats import repeats
+from signet_sync.digest.printed import fetches
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
@@ -20,7 +21,6 @@ HEAD_LINES, TAIL_LINES = 10, 5
 HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
-_EARLIER = "an earlier result"
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "event": "Harness", "compaction": "Compaction"}
 _REPEATED = ("user", "compaction")  # each turn of them has its own head
 _ITEMS = ("tool", "subagent", "result")
@@ -29,7 +29,7 @@ _TICKS = late("`+")
 _FIRST_HEAD = late(rf"^{HEAD}", re.MULTILINE | re.ASCII)
 
 
-def render(entries: Sequence[TranscriptEntry], before: Iterable[TranscriptEntry] = ()) -> str:
+def render(entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry] = ()) -> str:
     """Renders the entries as Markdown, unsanitized except for results that had to be cut.
 
     Each turn has a head (`text.turn_heads`), but turns of the assistant or of the harness that follow each other have
@@ -39,16 +39,14 @@ def render(entries: Sequence[TranscriptEntry], before: Iterable[TranscriptEntry]
     without that nobody could tell later whose they are.
     """
     answers, answered = _answers(entries)
-    results = [(place, entry.text) for place, entry in enumerate(entries) if entry.kind == "result"]
-    hidden = [(-1, entry.text) for entry in before if entry.kind == "result"]
-    said_before = repeats(entries, hidden + [one for one in results if not _is_whole(one[1])])
+    said_before = _said_before(entries, before)
     blocks: list[str] = []
     speaker = ""
     for place, entry in enumerate(entries):
         if place in answered:
             continue
-        for text in _parts(said_before.get(place, ())):
-            given = _item(TranscriptEntry("result", entry.at, text, name=_EARLIER), ())
+        for result in said_before.get(place, ()):
+            given = _item(result, ())
             blocks += [given] if speaker in ("assistant", "tool") else [_heading("assistant", entry.at), given]
             speaker = "tool"
         if entry.kind in _ITEMS:
@@ -183,6 +181,26 @@ def _shown_lines(result: TranscriptEntry) -> list[str]:
 def _is_whole(text: str) -> bool:
     """Returns whether a result is short enough to be shown whole."""
     return len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS and text.count("\n") < HEAD_LINES + TAIL_LINES
+
+
+def _said_before(
+    entries: Sequence[TranscriptEntry], before: Sequence[TranscriptEntry]
+) -> dict[int, list[TranscriptEntry]]:
+    """Returns by an entry's place what tools gave back of its words, where no other place shows that."""
+    calls = {one.call: one.text for one in (*before, *entries) if one.kind == "tool"}
+    hidden: dict[str, list[tuple[int, str]]] = {}
+    for place, one in (*((-1, one) for one in before), *enumerate(entries)):
+        if one.kind == "result" and (place < 0 or not _is_whole(one.text)):
+            name = "fetch" if fetches(one.name.lower(), calls.get(one.call, "")) else one.name
+            hidden.setdefault(name, []).append((place, one.text))
+    found: dict[int, list[TranscriptEntry]] = {}
+    for name, results in hidden.items():
+        for place, sentences in repeats(entries, results).items():
+            parts = _parts(sentences)
+            found.setdefault(place, []).extend(
+                TranscriptEntry("result", entries[place].at, text, name) for text in parts
+            )
+    return found
 
 
 def _parts(sentences: Iterable[str]) -> Iterator[str]:
