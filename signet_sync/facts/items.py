@@ -52,8 +52,10 @@ _BLOCK = late(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{
 # Lines of our own digests about omissions, and what people write in an empty section.
 _LEFT_OUT = late(r"… [\d,]{1,12} (?:more|before these)\b.{0,20}…")
 _NOTHING = frozenset(
-    ["none", "n/a", "nothing", "none yet", "none known", "none identified", "none at this time", "nothing yet", "tbd",
-     "no blockers", "no open questions", "no known issues", "not applicable", "无", "没有", "なし"]
+    ["none", "n/a", "nothing", "none yet", "none known", "none open", "none so far", "none identified",
+     "none at the moment", "none at this time", "nothing yet", "nothing open", "nothing blocking", "tbd", "no blockers",
+     "no open blockers", "no open questions", "no next steps", "no known issues", "no decisions", "not applicable",
+     "无", "没有", "なし"]
 )  # fmt: skip
 
 # Backticks, two tildes, and emphasis or quotes at a word's beginning or end. The cases are distinguished after the

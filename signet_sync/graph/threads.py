@@ -30,12 +30,6 @@ _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
 _PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
 _PREFIX = 8
 _LONG_RUN = late(r"[0-9a-z]{16,}", re.ASCII | re.IGNORECASE)
-# What people write under a heading when there is nothing to list.
-_NOTHING = frozenset(
-    {"none", "none yet", "none known", "none open", "none so far", "none at the moment", "none at this time", "nothing",
-     "nothing yet", "nothing open", "nothing blocking", "n/a", "not applicable", "no blockers", "no open blockers",
-     "no open questions", "no next steps", "no known issues", "no decisions"}
-)  # fmt: skip
 
 
 class Thread(NamedTuple):
@@ -225,7 +219,7 @@ def _newest_items(
             own.setdefault((item.aspect, item_key(item.text)), item)
         for key, item in sorted(own.items(), key=lambda pair: (pair[1].line, pair[0])):
             said.setdefault(key, item)
-    return {key: item for key, item in said.items() if key[1] and key[1] not in _NOTHING}
+    return {key: item for key, item in said.items() if key[1]}
 
 
 def _open(said: Mapping[tuple[Aspect, str], Item], aspect: Aspect) -> tuple[str, ...]:

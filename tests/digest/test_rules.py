@@ -66,6 +66,8 @@ BLOCKED = "\n\n**Blocked on**\n- the keeper has the key of the tower"
     (TASK + assistant(EDIT + DONE + " Want me to light the other one?"), "done"),
     (TASK + assistant(EDIT + DONE + "\n\nWhich oil does the keeper want in the tower?"), "open"),
     (TASK + assistant(EDIT + DONE + BLOCKED), "blocked"),
+    (TASK + assistant(EDIT + DONE + "\n\nBlocked: none"), "done"),
+    (TASK + assistant(EDIT + DONE) + user("thanks, oil it weekly") + assistant("I will."), "done"),
     (TASK + assistant("Taking the lamp apart.\n\n" + EDIT) + interrupted(), "aborted"),
     (TASK + assistant("Taking the lamp apart.\n\n" + EDIT), "open"),
     (TASK + assistant(EDIT + "Now I will trim the wick"), "open"),
@@ -84,6 +86,13 @@ def test_status(text: str, status: str | None) -> None:
 
 def stated(text: str) -> list[tuple[str, str, str, str]]:
     return [(item.kind, item.who, item.rule, item.text) for item in outcome(text).items]
+
+
+def test_the_lines_of_a_hand_over_are_not_what_came_out() -> None:
+    noted = "\n\nDecided: the lamp in src/lamp.py burns rape oil in every tower\nBlocked: none"
+    assert outcome(TASK + assistant(EDIT + DONE + noted)).results == (f"{DONE[:-1]} (wick.py)",)
+    (came_out,) = outcome(TASK + assistant(EDIT + DONE) + user("please go on") + assistant("I will go on.")).results
+    assert "go on" not in came_out
 
 
 PICK = call("AskUserQuestion", "x", 'User has answered: "Which oil?"="Rape oil".')

@@ -80,7 +80,7 @@ LISTS = {
     "```md\n## Decisions\n- in code\n```\n": [],
     "~~~\n```\n## Decisions\n- fence ended\n": ["fence ended"],
     "## Decisions\n- a\n- !?\n- fill lamps\n": ["fill lamps"],
-    "## Blockers\n- None.\n- n/a\n\nNothing yet\n": [],
+    "## Blockers\n- None.\n- n/a\n- No open blockers\n\nNothing yet\n": [],
     "## Next\n- real work\n- … 1,204 more …\n- … 3 before these …\n": ["real work"],
     "## Decisions\n": [],
     "": [],
