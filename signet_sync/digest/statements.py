@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.notes import checked, note_lines, words_behind
+from signet_sync.digest.notes import checked, turn_notes, words_behind
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.status import asks, last_report
 from signet_sync.digest.transcript import ToolCall
@@ -101,7 +101,7 @@ def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Dee
     told: set[str] = set()
     kinds: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
     for turn in reversed(turns[-_NOTED:]):
-        lines = note_lines(turn.report.text) if turn.report is not None and turn.ended else []
+        lines = turn_notes(turn)
         for label, text, line in lines:
             kind = kinds.get(label)
             if kind is None or (label != "decided" and label != "tried" and label in told):
@@ -110,9 +110,8 @@ def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Dee
             if behind is not None:
                 place = next(one.words.line for one in turns if one.number == behind[0] and one.words)
                 yield Item(kind, behind[1][:_LONGEST], "person", place, behind[0], "note")
-            elif turn.report is not None:
-                said = checked(text, deeds)
-                yield Item(kind, said[:_LONGEST], "agent", turn.report.line + line, turn.number, "note")
+            else:
+                yield Item(kind, checked(text, deeds)[:_LONGEST], "agent", line, turn.number, "note")
         told |= {line.label for line in lines}
 
 

@@ -16,6 +16,7 @@ RESULT_LIMIT = 4_000
 
 IMAGE = "[image]"
 LINE_LIMIT = 300
+NOTE_LIMIT = 1_500  # of what an agent hands over
 _DETAILS = ("command", "cmd", "file_path", "absolute_path", "notebook_path", "path", "dir_path", "pattern", "query")
 _MORE_DETAILS = ("url", "skill", "subject", "title", "name", "question", "description", "prompt", "message")
 _PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -170,6 +171,8 @@ def call_line(arguments: object) -> str:
         patched = _PATCHED.findall(arguments[:100_000])
         return one_line(", ".join(patched) if patched else arguments)
     given = mapping_of(arguments)
+    if isinstance(note := given.get("note"), str):  # an agent's hand-over (`digest.notes`) is kept whole
+        return one_line(note.strip().replace("\n", "\\n"), NOTE_LIMIT)
     for name in (*_DETAILS, *_MORE_DETAILS):
         value = given.get(name)
         if isinstance(value, list):
@@ -178,7 +181,8 @@ def call_line(arguments: object) -> str:
             place = text_of(given.get("path")) if name in ("pattern", "query") else ""
             if name in ("command", "cmd"):
                 value = value.strip().replace("\n", "\\n")  # where a message ends is told by its lines
-            return one_line(f"{value} in {place}" if place else value)
+            limit = NOTE_LIMIT if "signet-sync" in value and " note " in value else LINE_LIMIT
+            return one_line(f"{value} in {place}" if place else value, limit)
     return one_line(", ".join(f"{name}: {_value(value)}" for name, value in list(given.items())[:20]))
 
 
