@@ -401,6 +401,15 @@ class Remember(TypedDict):
     new: bool
 
 
+class NoteLine(TypedDict):
+    label: Literal["outcome", "decided", "next", "blocked", "tried"]
+    text: str
+
+
+class Note(TypedDict):
+    lines: list[NoteLine]  # As they were understood; the transcript of the session has them.
+
+
 class Forget(TypedDict):
     id: str
     forgotten: bool

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from signet_sync.capture import spool
+from signet_sync.capture import notes, spool
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.ids import (
     GUARDS,
@@ -64,6 +64,7 @@ EVENTS = {
     "dispose": "end",
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
+BEFORE_COMPACTION = "PreCompact"  # what we print is added to the request for the summary; in Claude Code alone
 _OBJECTS = ("claude-code", "codex", "gemini")  # their context is put into a JSON object
 # At a resume, Gemini CLI drops each message that begins with a hook's context; without a terminal that is the first
 # prompt, with the user's words. Behind the words of a prompt it stays, so what a start gives waits for the next one.
@@ -73,7 +74,7 @@ _IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a tran
 BUDGET = 2_000  # tokens of the context at a session's start: the default of `context.budget_tokens`
 _VARIABLES = (
     *("SIGNET_AGENTS_PROJECTS", "SIGNET_CAPTURE_EXCLUDE"),
-    *("SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS"),
+    *("SIGNET_CONTEXT_BUDGET_TOKENS", "SIGNET_CONTEXT_PROMPTS", "SIGNET_CONTEXT_NOTES"),
 )
 _SETTINGS = (b"projects", b"exclude", b"context")  # words in a file that sets one of these
 
@@ -167,7 +168,9 @@ class _HookEvent:
         if not isinstance(name, str):
             raise _RefusedEvent("hook_event_name is missing")
         event = EVENTS.get(name)
-        if event is None or payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
+        if payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
+            return
+        if event is None and (name != BEFORE_COMPACTION or self.harness != "claude-code"):
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
@@ -177,14 +180,38 @@ class _HookEvent:
         rules = settings.get("agents_projects", ())
         places = views(project, resolve(project)) if project is not None and rules else []
         agent = agent_for(places, os.environ, rules)
+        excluded = is_excluded(project, settings.get("capture_exclude", ()), os.environ)
+        how = "off" if excluded else settings.get("context_notes", "report")
         try:
             if event == "session-start" or name in PROMPTS:
-                self._print_context(name, agent, project, payload, settings)
+                self._print_context(name, agent, project, payload, settings, how)
+            elif name == BEFORE_COMPACTION and how != "off" and self._is_attended(payload):
+                _print(notes.IN_COMPACTION)
+            elif name == "Stop" and how == "ask" and notes.wants_note(payload) and self._is_attended(payload):
+                self._continue(agent, payload)
         finally:
-            excluded = is_excluded(project, settings.get("capture_exclude", ()), os.environ)
-            job = None if excluded else self._job(event, agent, project, payload)
+            job = None if excluded or event is None else self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
+
+    def _is_attended(self, payload: Mapping[str, object]) -> bool:
+        return (
+            os.path.isdir(self.root)
+            and not is_shared(self.harness, payload)
+            and notes.is_attended(self.harness, payload)
+        )
+
+    def _continue(self, agent: str, payload: Mapping[str, object]) -> None:
+        """Continues a turn that stopped, once in a session: only if that can be recorded."""
+        from signet_sync.capture import injections  # for those who have chosen it
+
+        session_id = payload.get("session_id")
+        if isinstance(session_id, str) and is_session_id(session_id) and session_id != TRIAL:
+            with suppress(OSError):
+                with injections.updating(self.folder, agent, self.harness, session_name(session_id)) as record:
+                    asked, record.asked = record.asked, True
+                if not asked:
+                    _print(notes.continuation())
 
     def _print_context(
         self,
@@ -193,6 +220,7 @@ class _HookEvent:
         project: str | None,
         payload: Mapping[str, object],
         settings: Mapping[str, Any],
+        how: str,
     ) -> None:
         if not os.path.isdir(self.root):
             return
@@ -201,7 +229,9 @@ class _HookEvent:
             words = _searched(payload.get("prompt")) if settings.get("context_prompts", True) else ""
             if not words and self.harness not in STARTS_AT_PROMPTS:
                 return
-        text = self._context(agent, project, payload, words, settings.get("context_budget_tokens", BUDGET))
+        text = self._context(
+            agent, project, payload, words, settings.get("context_budget_tokens", BUDGET), how != "off"
+        )
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -211,7 +241,13 @@ class _HookEvent:
         _print(text)
 
     def _context(
-        self, agent: str, project: str | None, payload: Mapping[str, object], words: str | None, budget: int
+        self,
+        agent: str,
+        project: str | None,
+        payload: Mapping[str, object],
+        words: str | None,
+        budget: int,
+        notes_wanted: bool,
     ) -> str:
         """Returns the caller's context; the state folder, where it is recorded, moves when a workspace gets its id."""
         from signet_sync.capture.hook_session import HookSession  # most events need none
@@ -228,6 +264,7 @@ class _HookEvent:
                 known or "",
                 project,
                 is_shared(self.harness, payload),
+                notes_wanted and words is None and self._is_attended(payload),
             )
             try:
                 return self.context(session, words, _word(payload.get("source")), budget)

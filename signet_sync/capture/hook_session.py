@@ -8,7 +8,10 @@ from signet_sync.storage.locations import StateFolder
 
 
 class HookSession(NamedTuple):
-    """A session: `id` is "" if nothing is to be recorded, `shared` means that others read it."""
+    """A session: `id` is "" if nothing is to be recorded, `shared` means that others read it.
+
+    `hands_over`: its agent is asked for the lines with which it hands its work over.
+    """
 
     root: str
     folder: StateFolder
@@ -18,3 +21,4 @@ class HookSession(NamedTuple):
     id: str
     project: str | None
     shared: bool
+    hands_over: bool = False

@@ -27,17 +27,18 @@ class Injections:
     """What one session got: by hash of each line its id ("" if it has none); the ids given at prompts.
 
     `left_out` are hashes of lines for which there was no room: these have not changed when it resumes. `due` is the
-    source of a start whose context waits for a prompt, else "". `at` is the time of the last change in seconds
-    since 1970.
+    source of a start whose context waits for a prompt, else "". `asked`: a turn was continued for its last lines. `at`
+    is the time of the last change in seconds since 1970.
     """
 
-    __slots__ = ("agent_id", "at", "at_prompts", "due", "harness", "left_out", "lines")
+    __slots__ = ("agent_id", "asked", "at", "at_prompts", "due", "harness", "left_out", "lines")
 
     def __init__(self, agent_id: str, harness: str) -> None:
         self.agent_id = agent_id
         self.harness = harness
         self.at = 0.0
         self.due = ""
+        self.asked = False
         self.lines: dict[str, str] = {}
         self.left_out: list[str] = []
         self.at_prompts: list[str] = []
@@ -69,6 +70,7 @@ class Injections:
             "harness": self.harness,
             "at": self.at,
             "due": self.due,
+            "asked": self.asked,
             "lines": dict([*self.lines.items()][-_MOST_LINES:]),
             "left_out": self.left_out[-_MOST_LINES:],
             "at_prompts": self.at_prompts[-_MOST_IDS:],
@@ -149,6 +151,7 @@ def _read(path: str) -> Injections | None:
     record.left_out, record.at_prompts = _words(found.get("left_out")), _words(found.get("at_prompts"))
     due = found.get("due")
     record.due = due if isinstance(due, str) else ""
+    record.asked = found.get("asked") is True
     at = found.get("at")
     record.at = float(at) if isinstance(at, int | float) else 0.0
     return record

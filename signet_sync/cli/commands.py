@@ -77,6 +77,7 @@ _GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     # What harnesses and other programs call; `--help` leaves it out.
     HIDDEN: {
         "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
+        "note": ("note", "Hand work over to the next session (called by agents)."),
         "session": ("session", "Write a session's end or compaction into the vault."),
         "transcript": ("transcript", "Record the turns of a running session."),
     },

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from signet_sync.digest.deeds import Commit, Deeds, deeds_of
-from signet_sync.digest.notes import checked, note_lines
+from signet_sync.digest.notes import checked, turn_notes
 from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, fetched_in
 from signet_sync.digest.reports import headline
@@ -145,10 +145,9 @@ def _is_fresh(line: str, pieces: Sequence[str]) -> bool:
 def _noted(turns: Sequence[Turn], deeds: Deeds, fetched: Printed) -> str:
     """Returns what the agent handed over as the outcome of its last report, if that is not long ago."""
     for turn in reversed(turns[-3:]):
-        if turn.report is not None and turn.ended:
-            said = [line.text for line in note_lines(turn.report.text) if line.label == "outcome"]
-            if said and not fetched.holds(said[-1]):
-                return checked(said[-1], deeds)
+        said = [line.text for line in turn_notes(turn) if line.label == "outcome"]
+        if said and not fetched.holds(said[-1]):
+            return checked(said[-1], deeds)
     return ""
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.notes import checked, is_nothing, note_lines, words_behind
+from signet_sync.digest.notes import checked, is_nothing, note_lines, turn_notes, words_behind
 from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.status import asks, last_report
@@ -116,7 +116,7 @@ def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Dee
     changed = max([*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits)], default=0)
     kinds: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
     for turn in reversed(turns[-_NOTED:]):
-        lines = note_lines(turn.report.text) if turn.report is not None and turn.ended else []
+        lines = turn_notes(turn)
         for label, text, line in lines:
             kind = kinds.get(label)
             # What was next before the last work may be done since.
@@ -127,9 +127,8 @@ def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Dee
             if behind is not None:
                 place = next(one.words.line for one in turns if one.number == behind[0] and one.words)
                 yield Item(kind, behind[1][:_LONGEST], "person", place, behind[0], "note")
-            elif turn.report is not None:
-                said = checked(text, deeds)
-                yield Item(kind, said[:_LONGEST], "agent", turn.report.line + line, turn.number, "note")
+            else:
+                yield Item(kind, checked(text, deeds)[:_LONGEST], "agent", line, turn.number, "note")
         told |= {line.label for line in lines}
 
 

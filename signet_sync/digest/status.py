@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.notes import note_lines
+from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
@@ -88,7 +88,7 @@ def asks(turn: Turn, *, offers: bool = False) -> bool:
 
 def _waits(turn: Turn) -> bool:
     assert turn.report is not None
-    if any(line.label == "blocked" for line in note_lines(turn.report.text)):
+    if any(line.label == "blocked" for line in turn_notes(turn)):
         return True
     found = (passage for passage in passages(turn.report.text) if passage.form != "heading" and passage.box != "x")
     return any(label_of(passage.label) == "blocker" and len(stems(passage.text)) > 1 for passage in found)

@@ -15,6 +15,7 @@ from signet_sync.sync.workspace import Workspace
 
 # A vault that is never quiet is committed after this many times the quiet time.
 LONGEST = 10
+QUIET = 30.0  # seconds after a session's end
 # Seconds to wait after a failed commit, first and at most.
 RETRY_WAIT = 60.0
 LONGEST_RETRY_WAIT = 3600.0
@@ -41,12 +42,11 @@ class CommitScheduler:
 
     def note_change(self) -> None:
         """Postpones the commit until the vault is quiet, because something in it changed, perhaps a session's end."""
-        settings = self._workspace.settings
-        if not settings.history_enabled:
+        if not self._workspace.settings.history_enabled:
             return
         now = time.monotonic()
         self._first = min(self._first, now)
-        quiet = min(now + settings.history_debounce, self._first + LONGEST * settings.history_debounce)
+        quiet = min(now + QUIET, self._first + LONGEST * QUIET)
         self.due = max(quiet, self._not_before)
 
     def run_due(self) -> None:

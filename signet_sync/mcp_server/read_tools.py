@@ -7,6 +7,7 @@ from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
 from signet_sync.capture.catch_up import catch_up
+from signet_sync.digest.notes import hand_over
 from signet_sync.embeddings.meaning import Meaning
 from signet_sync.entities import queries
 from signet_sync.errors import UsageError
@@ -127,6 +128,11 @@ def history(memory: ServedMemory, asked: schemas.HistoryArguments) -> Document:
     if found.diff is not None and found.diff.cut:
         more.append(found.diff.cut)
     return answer({"diff": None, **document(found)}, "; ".join(more) or None)
+
+
+def note(_: ServedMemory, asked: schemas.NoteArguments) -> Document:
+    """`memory_note`: the transcript has the call, so nothing is written and nothing can be in its way."""
+    return answer({"lines": [{"label": line.label, "text": line.text} for line in hand_over(asked.note)]})
 
 
 def stats(memory: ServedMemory, asked: schemas.NoArguments) -> Document:

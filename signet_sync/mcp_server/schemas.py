@@ -92,6 +92,15 @@ class RememberArguments(ToolArguments):
     session: Name | None = Field(None, description="The session it comes from (key, id or token) and is removed with.")
 
 
+class NoteArguments(ToolArguments):
+    """Arguments of `memory_note`."""
+
+    note: Words = Field(
+        description="One to three lines, each with one of these labels: `Outcome: …`, `Decided: …`, `Next: …`, "
+        "`Blocked: …`, `Tried: …` (what, and how it failed)."
+    )
+
+
 class ForgetArguments(ToolArguments):
     """Arguments of `memory_forget`."""
 

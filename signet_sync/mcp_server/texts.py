@@ -55,6 +55,12 @@ def remembered(document: Document) -> str:
     return "\n".join([f"{done} as ^{document['id']} ({', '.join(about)}).", *redacted])
 
 
+def noted(document: Document) -> str:
+    """Returns the labels that were understood; the words are where the caller has them."""
+    labels = ", ".join(line["label"] for line in document["lines"])
+    return f"Understood: {labels}. The next session reads it from this session's transcript."
+
+
 def forgotten(document: Document) -> str:
     """Returns what was forgotten, and where some of it still is."""
     left = ["Some bytes of it cannot be deleted yet; every pass tries again."] if document["pending"] else []

@@ -151,6 +151,15 @@ OFFERS = (
         writes=True,
     ),
     Offer(
+        "memory_note",
+        "Hand over",
+        "Hand your work over to the next session at the end of a turn that edited, decided or stopped, if its report "
+        "does not end with these lines anyway.",
+        schemas.NoteArguments,
+        read_tools.note,
+        texts.noted,
+    ),
+    Offer(
         "memory_history",
         "History",
         "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "

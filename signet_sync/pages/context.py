@@ -93,17 +93,18 @@ def _line(found: PromptHit, *, linked: bool) -> str:
     return neutral(" ".join(parts))
 
 
-def wrapped(text: str, root: str) -> str:
-    """Returns the text between our markers, after one line that explains it; "" stays "".
+def wrapped(text: str, root: str, request: str = "") -> str:
+    """Returns the text between our markers, after one line that explains it; "" stays "", without a `request`.
 
-    `root` is the workspace, to which the paths in notices are relative.
+    `root` is the workspace, to which the paths in notices are relative. A request stands before all data.
     """
-    return f"{OPENING}\n{_about(root)}\n{text}\n{CLOSING}" if text else ""
+    lines = [*filter(None, [request]), *([_about(root), text] if text else [])]
+    return "\n".join([OPENING, *lines, CLOSING]) if lines else ""
 
 
-def room(root: str) -> int:
+def room(root: str, request: str = "") -> int:
     """Returns how many characters of `LIMIT` are left for the text between our markers."""
-    return LIMIT - len(wrapped("-", root)) + 1
+    return LIMIT - len(wrapped("-", root, request)) + 1
 
 
 def _about(root: str) -> str:

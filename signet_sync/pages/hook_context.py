@@ -9,7 +9,7 @@ import time
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 
-from signet_sync.capture import injections
+from signet_sync.capture import injections, notes
 from signet_sync.capture.hook import STARTS_AT_PROMPTS
 from signet_sync.capture.hook_session import HookSession
 from signet_sync.formats.paths import running_session
@@ -54,7 +54,7 @@ def _begun(session: HookSession, source: str | None, budget: int) -> str:
                 with _record(session) as record:
                     record.drop()
                     record.add_lines(composed.lines, composed.left_out)
-        return context.wrapped(composed.text, session.root)
+        return context.wrapped(composed.text, session.root, _request(session))
     try:
         with _record(session) as record:
             composed = _composed(session, record, budget)
@@ -129,7 +129,11 @@ def _composed(session: HookSession, record: Injections | None, budget: int) -> S
             known=known,
         )
 
-    return session_context.fit(compose, budget, context.room(session.root))
+    return session_context.fit(compose, budget, context.room(session.root, _request(session)))
+
+
+def _request(session: HookSession) -> str:
+    return notes.REQUEST if session.hands_over else ""
 
 
 def _inputs(session: HookSession, *, of_itself: bool) -> tuple[ProjectInputs | None, set[str]]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 WORKSPACE_FILE = "signet-sync.toml"
 UNKNOWN = "unknown setting"
+NOTES = ("off", "report", "ask")  # each asks for more than the one before it
 FILE_LIMIT = 64 * 1024
 DOTS_LIMIT = 100
 
@@ -76,6 +77,13 @@ class Settings:
         2000, "context.budget_tokens", "Size of the context at a session's start, in tokens.", (100, 10_000)
     )
     context_prompts: bool = _setting(True, "context.prompts", "`false`: nothing is injected at prompts.")
+    context_notes: str = _setting(
+        "report",
+        "context.notes",
+        "Whether agents hand over at the end of a report: `report` if a start's line asks for it, `ask` also by"
+        " continuing a turn, once a session; a workspace may only lower it.",
+        choices=NOTES,
+    )
     budget_tokens: int = _setting(
         5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
     )
@@ -106,9 +114,6 @@ class Settings:
         1024 * 1024, "history.max_file_bytes", "A larger file is not committed, in bytes.", (0, 10**9)
     )
     history_transcripts: bool = _setting(False, "history.transcripts", "Also commit transcripts.")
-    history_debounce: float = _setting(
-        30.0, "history.debounce", "Quiet seconds after a session's end before `run` commits it.", (0.0, 3600.0)
-    )
     capture_idle: float = _setting(
         900.0, "capture.idle", "Seconds of silence after which a transcript without end is captured.", (1.0, 604_800.0)
     )
@@ -183,9 +188,9 @@ class SettingsRemark(NamedTuple):
 
 def hook_settings(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Any], list[SettingsRemark]]:
     """Loads only the settings that a hook needs, without the cost of all others; those that are set, by field name."""
-    needed = ("agents_projects", "capture_exclude", "context_budget_tokens", "context_prompts")
+    needed = ("agents_projects", "capture_exclude", "context_budget_tokens", "context_prompts", "context_notes")
     layers = _Layers(root, environ, anyway=True, only=needed)
-    values = layers.of_file(_OF_WORKSPACE) | layers.of_file(_OF_USER) | layers.of_environment()
+    values = layers.merged()
     return values, [remark for remark in layers.remarks if remark.broken]
 
 
@@ -203,7 +208,7 @@ def load(
     file, the key and the allowed values for what a person set, and with `anyway` only for flags.
     """
     layers = _Layers(root, environ, anyway=anyway, kept=None if vault is None else {}, vault=vault)
-    values = layers.of_file(_OF_WORKSPACE) | layers.of_file(_OF_USER) | layers.of_environment()
+    values = layers.merged()
     values |= _CAUTION if layers.doubtful else {}
     for f in fields(Settings):
         if flags and flags.get(f.name) is not None:
@@ -239,9 +244,12 @@ def known_settings(
     """Returns every setting in order, and what of them could not be used."""
     settings, remarks = load(root, environ=environ, anyway=True)
     layers = _Layers(root, environ, anyway=True)
-    origins = dict.fromkeys(layers.of_file(_OF_WORKSPACE), WORKSPACE_FILE)
+    own = layers.of_file(_OF_WORKSPACE)
+    origins = dict.fromkeys(own, WORKSPACE_FILE)
     origins |= dict.fromkeys(layers.of_file(_OF_USER), user_file(environ))
     origins |= {f.name: environment_name(f) for f in fields(Settings) if environment_name(f) in environ}
+    if own.get("context_notes") == settings.context_notes:
+        origins["context_notes"] = WORKSPACE_FILE
     known = [KnownSetting(f, getattr(settings, f.name), origins.get(f.name, "default")) for f in fields(Settings)]
     return known, remarks
 
@@ -380,6 +388,16 @@ class _Layers:
                     self.refuse(error, source)
                     last = self._last_good(layer)
                     values |= {known.name: last[known.name]} if known.name in last else {}
+        return values
+
+    def merged(self) -> dict[str, object]:
+        """Returns what all of them set, by field name; the person's own comes before the workspace's."""
+        own = self.of_file(_OF_WORKSPACE)
+        mine = self.of_file(_OF_USER) | self.of_environment()
+        values = own | mine
+        if "context_notes" in own:
+            both = own["context_notes"], mine.get("context_notes", "report")
+            values["context_notes"] = min(map(str, both), key=NOTES.index)
         return values
 
     def _last_good(self, layer: str) -> dict[str, object]:

@@ -86,10 +86,11 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
         {"hooks": [{"type": "command", "command": "say done"}]},
         {"hooks": [{**ours, "async": True}]},
     ]
-    assert hooks.pop("UserPromptSubmit") == [{"hooks": [{**ours, "timeout": 5}]}]
+    for event in ("UserPromptSubmit", "PreCompact"):
+        assert hooks.pop(event) == [{"hooks": [{**ours, "timeout": 5}]}]
     assert hooks == {event: [{"hooks": [ours]}] for event in ("SessionStart", "PostCompact", "SessionEnd")}
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    for word in (str(path), "changed", "5 events", str(vault.root), "signet-sync hooks uninstall claude-code"):
+    for word in (str(path), "changed", "6 events", str(vault.root), "signet-sync hooks uninstall claude-code"):
         assert word in answer.out
     assert conditions()["claude-code"]["installed"]
     assert fed(vault).keys() == {"claude-code"}
@@ -184,14 +185,25 @@ def test_another_workspace_takes_over_in_place(home: Path, vault: Vault, tmp_pat
 
 def test_an_older_installation_is_renewed(home: Path, vault: Vault) -> None:
     old = {"hooks": [{"type": "command", "command": "/gone/python -m signet_sync hook claude-code", "timeout": 5}]}
-    path = put(home / ".claude/settings.json", json.dumps({"hooks": {"SessionStart": [old], "PreCompact": [old]}}))
+    path = put(home / ".claude/settings.json", json.dumps({"hooks": {"SessionStart": [old], "SubagentStop": [old]}}))
     condition = conditions()["claude-code"]
     assert not condition["installed"]
     assert codes(condition) == ["hooks-gone", "hooks-partly"]
     good(call("hooks", "install", "claude-code"))
     assert codes(conditions()["claude-code"]) == []
-    assert "PreCompact" not in commands(path)
+    assert "SubagentStop" not in commands(path)
     assert "/gone/python" not in path.read_text()
+
+
+def test_claude_code_waits_for_a_hook_that_may_continue_a_turn(
+    home: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGNET_CONTEXT_NOTES", "ask")
+    good(call("hooks", "install", "claude-code"))
+    stop = json.loads((home / ".claude/settings.json").read_bytes())["hooks"]["Stop"]
+    assert "async" not in stop[0]["hooks"][0] and codes(conditions()["claude-code"]) == []
+    monkeypatch.delenv("SIGNET_CONTEXT_NOTES")
+    assert codes(conditions()["claude-code"]) == ["hooks-outdated"]
 
 
 def test_a_command_of_another_python_or_version(home: Path, vault: Vault) -> None:

@@ -10,6 +10,9 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.opencode import MessageRow
 from signet_sync.capture.harnesses.own_calls import LEFT_OUT, QUIET, TOOLS, is_own_tool, runs_us
 from signet_sync.cli.commands import COMMANDS
+from signet_sync.digest.notes import turn_notes
+from signet_sync.digest.outcome import outcome
+from signet_sync.digest.turns import turns_of
 
 OLD = "the lantern key lies under the third stone"
 ANSWER = json.dumps({"hits": [{"text": OLD}], "more": None})
@@ -173,3 +176,35 @@ def test_the_names_are_those_that_there_are():
 
     assert set(TOOLS) == {offer.name for offer in tools.OFFERS}
     assert set(COMMANDS) >= QUIET
+
+
+NOTE = {
+    "Outcome": f"the lamp of the north pier burns again{' and again' * 20}",
+    "Decided": f"the wick is trimmed to four millimetres{' and not more' * 20}",
+    "Next": "oil the hinges of the gallery door",
+}
+SHELL = " ".join(f'"{label}: {text}"' for label, text in NOTE.items())
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("mcp__signet-sync__memory_note", {"note": "\n".join(f"{label}: {text}" for label, text in NOTE.items())}),
+        ("bash", {"command": f"cd /x && signet-sync --workspace /w note {SHELL} 2>/dev/null"}),
+    ],
+)
+def test_the_words_of_a_note_count_and_its_answer_does_not(read, name, given):
+    words = "\n\n## Assistant · 2026-03-28T22:35:06.792Z\n\nThat is all for the lamp today.\n"
+    asked = "## User · 2026-03-28T22:30:06.792Z\n\nPlease repair the lamp of the pier.\n\n"
+    text = asked + render(read((name, given, "understood: Next: burn the pier down"))) + words
+    (turn,) = turns_of(text)
+    assert {one.label.capitalize(): one.text for one in turn_notes(turn)} == NOTE
+    assert [(item.kind, item.who) for item in outcome(text).items] == [("decision", "agent"), ("next", "agent")]
+    assert "burn the pier down" not in text and NOTE["Outcome"] in outcome(text).results
+
+
+@pytest.mark.parametrize("command", ["signet-sync notes Next: oil it", "echo Next: oil it all", "rg note Next: oil it"])
+def test_other_commands_are_no_notes(command):
+    text = f"## User · {AT}\n\nPlease repair it.\n\n- `bash` · {AT} · `{command}`\n"
+    assert turn_notes(turns_of(text)[0]) == []

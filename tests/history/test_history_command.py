@@ -370,7 +370,7 @@ def test_a_dream_or_an_end_is_not_undone_by_a_history_that_fails(vault):
 
 
 def test_the_agent_commits_when_it_has_been_quiet(vault, monkeypatch):
-    monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "0.1")
+    monkeypatch.setattr(scheduler, "QUIET", 0.1)
     with Inside(vault) as agent:
         agent.wait("watching", "polling")
         end(vault, session_id="s1", session_key="lantern-42")
@@ -379,7 +379,7 @@ def test_the_agent_commits_when_it_has_been_quiet(vault, monkeypatch):
 
 def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
     monkeypatch.setattr(scheduler, "RETRY_WAIT", 0.0)
-    monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "0")
+    monkeypatch.setattr(scheduler, "QUIET", 0.0)
     (vault / ".git").write_text("gitdir: /elsewhere\n")
     end(vault, session_id="s1")
     said: list[str] = []
@@ -396,17 +396,16 @@ def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
 
 
 def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):
-    monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "100")
     clock = [5000.0]
     monkeypatch.setattr(scheduler.time, "monotonic", lambda: clock[0])
     with workspace(vault) as held:
         commits = scheduler.CommitScheduler(held)
         assert commits.due == math.inf
         commits.note_change()
-        assert commits.due == 5100.0
-        clock[0] += 950.0
+        assert commits.due == 5030.0
+        clock[0] += 290.0
         commits.note_change()
-        assert commits.due == 6000.0
+        assert commits.due == 5300.0
         held.settings = replace(held.settings, history_enabled=False)
         commits.due = 0.0
         commits.run_due()

@@ -43,7 +43,7 @@ from signet_sync.pages import readable
 
 NAMES = {
     "memory_search", "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
-    "memory_checkpoint", "memory_history", "memory_stats", "session_open", "entity_read", "entity_edit",
+    "memory_checkpoint", "memory_history", "memory_stats", "memory_note", "session_open", "entity_read", "entity_edit",
 }  # fmt: skip
 CORE = {"memory_recall", "memory_expand", "memory_remember", "memory_forget", "session_open"}
 WRITING = {"memory_remember", "memory_forget", "memory_checkpoint", "entity_edit"}
@@ -188,6 +188,7 @@ def test_each_tool_answers_over_stdio_with_marked_text_alone(talk: Talk, machine
         ("memory_checkpoint", {"note": "a try"}, "subject: checkpoint: a try"),
         ("memory_history", {"limit": 5, "include_diff": True}, "subject: checkpoint: a try"),
         ("memory_stats", {}, "sessions: "),
+        ("memory_note", {"note": "Outcome: it burns\nNext: oil the door"}, "Understood: outcome, next."),
         ("session_open", {"session": session["session_token"]}, f"session: {session['session_token']}"),
         ("entity_read", {}, f"- id: {entity['id']}"),
         ("entity_read", {"id": entity["id"]}, "  - name: "),
@@ -257,6 +258,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("memory_expand", {"handle": "../../etc/passwd"}, "unknown-handle"),
     ("memory_expand", {"handle": "/etc/passwd", "budget": 10**400}, "arguments-invalid"),
     ("memory_remember", {"text": "x", "tags": ["t"] * 1000}, "arguments-invalid"),
+    ("memory_note", {"note": "It burns."}, "note-invalid"),
     ("memory_remember", {"text": "ab", "session": "no-such-session"}, "unknown-session"),
     ("memory_forget", {"id": "m-aaaaaaaaaaaa"}, "unknown-memory"),
     ("memory_forget", {"id": ["m"]}, "arguments-invalid"),

@@ -112,6 +112,7 @@ COMMAND_LINES: dict[str, Line] = {
     "context": Line(),
     "digest": reads("--day"),
     "remember": Line("Ada-trims-the-wick"),
+    "note": Line("Next: oil the door"),
     "forget": Line("{memory}"),
     "pin": Line("{memory}"),
     "dream": Line(),

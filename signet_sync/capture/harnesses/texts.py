@@ -16,6 +16,7 @@ RESULT_LIMIT = 200_000
 
 IMAGE = "[image]"
 LINE_LIMIT = 300
+NOTE_LIMIT = 1_500  # of what an agent hands over
 _DETAILS = ("command", "cmd", "file_path", "absolute_path", "notebook_path", "path", "dir_path", "pattern", "query")
 _MORE_DETAILS = ("url", "skill", "subject", "title", "name", "question", "description", "prompt", "message")
 _PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -172,6 +173,8 @@ def call_line(arguments: object) -> str:
     given = mapping_of(arguments)
     if steps := _steps(given):
         return steps
+    if isinstance(note := given.get("note"), str):  # an agent's hand-over (`digest.notes`) is kept whole
+        return one_line(note.strip().replace("\n", "\\n"), NOTE_LIMIT)
     for name in (*_DETAILS, *_MORE_DETAILS):
         value = given.get(name)
         if isinstance(value, list):
@@ -180,7 +183,8 @@ def call_line(arguments: object) -> str:
             place = text_of(given.get("path")) if name in ("pattern", "query") else ""
             if name in ("command", "cmd"):
                 value = value.strip().replace("\n", "\\n")  # where a message ends is told by its lines
-            return one_line(f"{value} in {place}" if place else value)
+            limit = NOTE_LIMIT if "signet-sync" in value and " note " in value else LINE_LIMIT
+            return one_line(f"{value} in {place}" if place else value, limit)
     return one_line(", ".join(f"{name}: {_value(value)}" for name, value in list(given.items())[:20]))
 
 

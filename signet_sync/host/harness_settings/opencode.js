@@ -12,6 +12,9 @@ const MOST_TEXTS = 20 // of one session
 const STORE = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode", "opencode.db")
 const NAMES = { "session.created": "SessionStart", "session.idle": "Stop", "session.compacted": "PostCompact" }
 
+// Without a person's window nobody is asked to write for one.
+const ATTENDED = !["run", "serve", "acp", "github"].some((word) => process.argv.includes(word))
+
 const off = () =>
   ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
 
@@ -54,6 +57,7 @@ export const SignetSync = async ({ directory }) => {
         transcript_path: STORE,
         prompt,
         source,
+        attended: ATTENDED,
       }),
       prompt === undefined ? PATIENCE : PROMPT_PATIENCE,
     )

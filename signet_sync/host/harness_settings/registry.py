@@ -87,6 +87,7 @@ _ALL = (
         {
             "SessionStart": {"timeout": 10},
             "UserPromptSubmit": {"timeout": 5},
+            "PreCompact": {"timeout": 5},
             "PostCompact": {"timeout": 10},
             "Stop": {"timeout": 10, "async": True},
             "SessionEnd": {"timeout": 10},  # without a time of its own it would be killed after 1.5 seconds
