@@ -71,13 +71,13 @@ def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
     # What an agent hands over on purpose stands in place of what its report lists.
     rest = (item for item in (*_of_report(turns), *_of_deeds(turns, deeds)) if item.kind not in kinds)
     found = [*noted, *_of_person(turns, own, deeds), *rest]
-    printed = Printed(turns)
+    relayed = Relayed(turns)
     kept: list[Item] = []
     for item in found:
         if len(kept) >= ITEMS:
             break
         same = any(one.kind == item.kind and overlap(one.text, item.text) > 0.75 for one in kept)
-        if not same and (item.rule in ("picked", "to-do", "issue") or not printed.holds(item.text)):
+        if not same and not relayed.holds(item):
             kept.append(item)
     return kept
 
@@ -158,19 +158,21 @@ def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
             yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
 
 
-class Printed:
-    """What tools printed in a session, made searchable when it is first asked for."""
+class Relayed:
+    """Tells statements that repeat what tools printed in a session; it is made searchable when first asked for."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._turns = turns
         self._text: str | None = None
 
-    def holds(self, statement: str) -> bool:
+    def holds(self, item: Item) -> bool:
         """Returns whether a run of a statement's words stands in what a tool printed; of a short one, all its words."""
+        if item.rule in ("picked", "to-do", "issue"):
+            return False  # that was done, not only said
         if self._text is None:
             calls = (step for turn in self._turns for step in turn.steps if isinstance(step, ToolCall))
             said = " ".join(" ".join(call.output) for call in calls if call.output)
             self._text = f" {' '.join(_TOKEN.findall(said.casefold()))} "
-        words = _TOKEN.findall(statement.casefold())
+        words = _TOKEN.findall(item.text.casefold())
         runs = (f" {' '.join(words[at : at + _RUN])} " for at in range(max(1, len(words) - _RUN + 1)))
         return len(words) > 2 and any(run in self._text for run in runs)
