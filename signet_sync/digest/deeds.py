@@ -105,7 +105,6 @@ class Deeds(NamedTuple):
         """Returns whether anything was changed at all."""
         return bool(self.edits or self.commits or self.requests or self.issues or self.acts)
 
-
     def works(self, turn: int) -> bool:
         """Returns whether anything was changed in a turn."""
         return turn in self.edits or turn in self.acts or any(one.turn == turn for one in self.commits)

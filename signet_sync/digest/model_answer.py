@@ -132,25 +132,27 @@ def _item(given: dict[str, Any], asked: ModelQuestion) -> Item:
     why = ""
     for sentences in places:
         text = " ".join(sentences)
-        why = _objection(kind, who, text, sentences, given=text in shown.given, asked=asked)
+        rule = "model" if text not in shown.given else "picked" if who == "person" else "to-do"
+        item = Item(kind, text, who, asked.lines[turn][who == "agent"], turn, rule)
+        why = _objection(item, sentences, asked)
         if not why:
-            return Item(kind, text, who, asked.lines[turn][who == "agent"], turn, "model")
+            return item
     raise _Refused(why)
 
 
-def _objection(kind: Kind, who: str, text: str, sentences: Sequence[str], *, given: bool, asked: ModelQuestion) -> str:
-    """Returns why a quote is no statement of a kind; empty if it is one."""
-    if len(text) > LONGEST or any(GAP in one for one in sentences):
+def _objection(item: Item, sentences: Sequence[str], asked: ModelQuestion) -> str:
+    """Returns why a quote is no statement of its kind; empty if it is one."""
+    if len(item.text) > LONGEST or any(GAP in one for one in sentences):
         return "its quote is too long, or stands where something is left out"
-    if given:
-        return ""  # picked, filed or planned: that was done, not only said
-    if kind in ("decision", "constraint", "preference") and any(map(is_question, sentences)):
+    if item.rule == "picked":
+        return ""
+    if item.kind in ("decision", "constraint", "preference") and any(map(is_question, sentences)):
         return "a question states nothing"
-    if kind == "preference" and who == "agent":
+    if item.kind == "preference" and item.who == "agent":
         return "a preference that no person said"
-    if kind == "decision" and who == "person" and any(map(_REFUSES.search, sentences)):
+    if item.kind == "decision" and item.who == "person" and any(map(_REFUSES.search, sentences)):
         return "a refusal decides nothing"
-    return "a tool said these words" if asked.printed.holds(text) else ""
+    return "a tool said these words" if asked.relayed.holds(item) else ""
 
 
 def _standing(quote: str, said: Sequence[str]) -> Iterator[Sequence[str]]:

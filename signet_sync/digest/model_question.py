@@ -11,9 +11,8 @@ from typing import NamedTuple
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.outcome import own_words
-from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.sentences import is_question, split
-from signet_sync.digest.statements import Item, statements
+from signet_sync.digest.statements import Item, Relayed, statements
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.turns import Turn, turns_of
 from signet_sync.formats.body import text_sha256
@@ -75,7 +74,7 @@ class ModelQuestion(NamedTuple):
     turns: Mapping[int, ShownTurn]
     lines: Mapping[int, tuple[int, int]]  # of the person's words and of the report, by turn
     handles: frozenset[str]
-    printed: Printed
+    relayed: Relayed
     status: Status | None
     changed: bool
     unfinished: bool
@@ -114,7 +113,7 @@ def question(
         shown,
         {turn.number: (_line(turn.words), _line(turn.report)) for turn in turns if turn.number in shown},
         frozenset(one.handle for one in listed),
-        printed_in(turns),
+        Relayed(turns, own),
         status,
         deeds.changed,
         is_unfinished(turns[-1], deeds),

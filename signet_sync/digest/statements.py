@@ -78,20 +78,13 @@ def statements(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
     # What an agent hands over on purpose stands in place of what its report lists.
     rest = (item for item in (*_of_report(turns), *_of_deeds(turns, deeds)) if item.kind not in kinds)
     found = [*noted, *_of_person(turns, own, deeds), *rest]
-    printed, of_person = printed_in(turns), Printed(one for said in own.values() for one in said)
-    places = {turn.number: place for place, turn in enumerate(turns, 1)}
+    relayed = Relayed(turns, own)
     kept: list[Item] = []
     for item in found:
         if len(kept) >= ITEMS:
             break
         same = any(one.kind == item.kind and overlap(one.text, item.text) > 0.75 for one in kept)
-        runs = item.who == "agent" and _COMMAND.search(item.text) and not of_person.holds(item.text)
-        before = places[item.turn] - (item.who == "person")
-        if (
-            not same
-            and not runs
-            and (item.rule == "picked" or not printed.holds(item.text.removeprefix(_FILED), before))
-        ):
+        if not same and not relayed.holds(item):
             kept.append(item)
     return kept
 
@@ -175,3 +168,20 @@ def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
     if deeds.left_at and deeds.left_at >= turns[-1].number:
         for text in deeds.left[:_LIST]:
             yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
+
+
+class Relayed:
+    """Tells statements that repeat what tools printed in a session, and an agent's commands that nobody asked for."""
+
+    def __init__(self, turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> None:
+        self._printed = printed_in(turns)
+        self._of_person = Printed(one for said in own.values() for one in said)
+        self._places = {turn.number: place for place, turn in enumerate(turns, 1)}
+
+    def holds(self, item: Item) -> bool:
+        """Returns whether a statement is only relayed."""
+        if item.who == "agent" and _COMMAND.search(item.text) and not self._of_person.holds(item.text):
+            return True
+        # A person may have pasted what a tool printed later.
+        before = self._places[item.turn] - (item.who == "person")
+        return item.rule != "picked" and self._printed.holds(item.text.removeprefix(_FILED), before)
