@@ -105,7 +105,6 @@ class Deeds(NamedTuple):
         """Returns whether anything was changed at all."""
         return bool(self.edits or self.commits or self.requests or self.issues or self.acts)
 
-
     def works(self, turn: int) -> bool:
         """Returns whether anything was changed in a turn."""
         return turn in self.edits or turn in self.acts or any(one.turn == turn for one in self.commits)
@@ -184,7 +183,8 @@ class _Reader:
         self.commands[call.detail] = call.failed
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
-        made = [found[2] for line in call.output if (found := COMMITTED.match(line))]
+        printed = call.output if "] " in call.printed else ()
+        made = [found[2] for line in printed if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
                 self._edit(patched, turn)

@@ -34,7 +34,7 @@ _QUOTES_A_RUN = 6  # lines between two printed ones that belong to them
 # A review, a ticket or a bot speaks.
 _REVIEW = late(
     r"\b(?:low|medium|high|critical|minor|major) (?:severity|priority)\b|\blines? \d+(?:\s?[-–]\s?| to )\d+\b"
-    r"|^\W*(?:strengths|weaknesses|suggestions?|steps to reproduce|expected behaviou?r|actual behaviou?r|acceptance criteria"
+    r"|^[^\w\n]{0,20}(?:strengths|weaknesses|suggestions?|steps to reproduce|expected behaviou?r|actual behaviou?r|acceptance criteria"
     r"|code review (?:for|of)|reviewer feedback|reviewed? \d+ of \d+)\b|\bcommittable suggestion\b|\bcoderabbit|\bLGTM\b|_⚠️|🛠️"
     r"|^##? (?:Description|Summary|Context|Problem|Goal|Task|Requirements|Instructions|Output|Role|Objective)\b",
     re.I | re.M,

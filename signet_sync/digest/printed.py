@@ -107,7 +107,9 @@ def _calls(turn: Turn) -> Iterator[ToolCall]:
 
 def fetches(tool: str, detail: str) -> bool:
     """Returns whether a call brings something from outside."""
-    return _FETCHES.search(detail if tool in SHELLS else tool) is not None
+    if tool in SHELLS:
+        return ("curl" in detail or "wget" in detail or "gh " in detail) and _FETCHES.search(detail) is not None
+    return _FETCHES.search(tool) is not None
 
 
 def _told(call: ToolCall) -> Iterator[str]:

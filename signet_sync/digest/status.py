@@ -45,7 +45,11 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
     report = last_report(turns)
     if report is not None and report.ended and _waits(report):
         return "blocked"
-    if is_unfinished(last, deeds) or asks(last, offers=not deeds.works(last.number)) or (deeds.planned and not deeds.changed):
+    if (
+        is_unfinished(last, deeds)
+        or asks(last, offers=not deeds.works(last.number))
+        or (deeds.planned and not deeds.changed)
+    ):
         return "open"
     if not deeds.changed and not deeds.picks and (not spoken or _only_asked(turns)):
         return "question-only"
@@ -83,7 +87,9 @@ def asks(turn: Turn, *, offers: bool = False) -> bool:
         return False
     paragraph = [line for line in turn.report.text.strip().split("\n") if line.strip()][-1:]
     said = split(paragraph[0])[-2:] if paragraph else []
-    return any(is_question(one.rstrip("*_ ")) and (offers or not _OFFERS.search(one)) and len(stems(one)) > 1 for one in said)
+    return any(
+        is_question(one.rstrip("*_ ")) and (offers or not _OFFERS.search(one)) and len(stems(one)) > 1 for one in said
+    )
 
 
 def _waits(turn: Turn) -> bool:

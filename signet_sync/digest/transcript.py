@@ -13,6 +13,8 @@ LINE_LIMIT = 4_000
 # The kept part of a message is its beginning, that of a call's output its end.
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 100_000, 18
 _HEADINGS = ("## User · ", "## Assistant · ", "## Harness · ", "## Compaction · ")
+# With one of these begins, or continues, a line that may be no plain words.
+_MARKS = ("\n#", "\n- `", "\n- sub-agent `", "```", "~~~")
 _INDENT = 8  # of a closing fence
 _BLANK = late(r"\n+")
 
@@ -90,6 +92,8 @@ class _Parser:
         self._text = text
         self._ours = is_ours(text)
         self._at, self._number = 0, 0
+        # Where each mark of a line that is no plain words is next, as far as it has been searched.
+        self._marks = dict.fromkeys(_MARKS, -1)
         # The next heading in our format, as far as it has been searched.
         self._heading = -1 if self._ours else len(text)
         self._speaker: Speaker = "other"
@@ -101,6 +105,8 @@ class _Parser:
     def run(self) -> None:
         text, size = self._text, len(self._text)
         while self._at < size:
+            if self._at and self._ours and self._call is None and self._speaker != "harness" and self._plain():
+                continue
             end = text.find("\n", self._at)
             if end == self._at:
                 self._blank()
@@ -112,6 +118,31 @@ class _Parser:
             if fence:
                 self._fenced(fence)
         self._close()
+
+    def _plain(self) -> bool:
+        """Takes a speaker's lines up to one that may begin something else; returns whether there were any."""
+        text, at, stop = self._text, self._at, len(self._text)
+        for mark, place in self._marks.items():
+            if place < at:
+                place = text.find(mark, max(0, at - 1))
+                self._marks[mark] = place = place if place >= 0 else len(text)
+            stop = min(stop, place + 1 if mark[0] == "\n" else max(at, text.rfind("\n", at, place) + 1))
+        if stop <= at:
+            return False
+        count, room = text.count("\n", at, stop), MESSAGE_CHARACTERS - self._size if self._words else MESSAGE_CHARACTERS
+        block = text[at : min(stop, at + max(0, room))].removesuffix("\n")
+        if not self._words:
+            begun = len(block) - len(block.lstrip())
+            begun = block.rfind("\n", 0, begun) + 1
+            self._start, self._size = self._number + block.count("\n", 0, begun) + 1, 0
+            block = block[begun:]
+        if any(len(line) > LINE_LIMIT for line in block.split("\n")) if len(block) > LINE_LIMIT else False:
+            block = "\n".join(line[:LINE_LIMIT] for line in block.split("\n"))
+        self._size += stop - at
+        if block.strip() or (block and self._words):
+            self._words.append(block)
+        self._at, self._number = stop, self._number + count + (not text.endswith("\n", at, stop))
+        return True
 
     def _blank(self) -> None:
         """Takes empty lines, as many as there are."""
