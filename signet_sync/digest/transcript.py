@@ -34,7 +34,6 @@ _HEADING = late(
 )
 # A fence of backticks with more backticks behind it is inline code.
 _FENCE = late(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
-_CODE = late(r"(`+) ?([^`].*?) ?\1", re.DOTALL)
 _FAILED = late(r"(?:^| · )failed$")
 _GAVE_BACK = "gave back"
 
@@ -248,8 +247,10 @@ def call_of(line: str) -> tuple[str, str, bool] | None:
     detail = line[head.end() :].removeprefix(" · ").rstrip()
     outcome = _FAILED.search(detail)
     detail = detail[: outcome.start()] if outcome else detail
-    code = _CODE.fullmatch(detail)
-    detail = code[2] if code else detail
+    ticks = len(detail) - len(detail.lstrip("`"))
+    if ticks and len(detail) > 2 * ticks and detail.endswith("`" * ticks):
+        inner = detail[ticks:-ticks]  # one blank on either side parts it from ticks
+        detail = inner[1:-1] if inner[:1] == inner[-1:] == " " and len(inner) > 2 else inner
     return head["tool"].strip("`").lower(), "" if head["sub"] or detail == _GAVE_BACK else detail, outcome is not None
 
 
