@@ -47,6 +47,7 @@ _TESTS = late(
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|mix|swift|dotnet|gradlew?|mvn|make|just|task|mise run|rails|sbt|deno)\b"
     r"[^|;&\n]{0,60}\b(?:test|check|lint|ci|verify)"
 )
+_TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "check", "lint", "ci", "verify")
 _WRITES = late(
     r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|tag)\b|mv |rm |mkdir "
     r"|cp |(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)|terraform apply|docker (?:run|build|compose up)"
@@ -189,7 +190,8 @@ class _Reader:
             if not call.failed:
                 self._edit(patched, turn)
             return
-        if _TESTS.search(command):
+        tests = any(word in command for word in _TEST_WORDS) and _TESTS.search(command) is not None
+        if tests:
             self.failing = call.failed
         if call.failed and not made:
             return
@@ -211,7 +213,7 @@ class _Reader:
             self.requests[number] = known._replace(merged=True)
         if "issue" in bare and _ISSUE.search(bare):
             self.issues.append((_title(command), turn))
-        elif _WRITES.search(re.sub(r"2>&1|2?> ?/dev/null", " ", bare)) and not _TESTS.search(command):
+        elif _WRITES.search(re.sub(r"2>&1|2?> ?/dev/null", " ", bare)) and not tests:
             self.acts[turn] = self.acts.get(turn, 0) + 1
 
     def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:

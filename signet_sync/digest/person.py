@@ -14,6 +14,7 @@ from signet_sync.formats.lazy_pattern import late
 
 _LONGEST = 20_000
 _LINE = 2_000
+_SEARCHED = 8_000  # characters in which a review begins
 _EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
 _SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
 
@@ -133,7 +134,7 @@ def _before_paste(text: str) -> str:
         at += len(line) + 1
         if len(text) - at > 200 and len(line) < 400 and _HANDS_OVER.search(line):
             return text[: at - 1]
-    review = _REVIEW.search(text)
+    review = _REVIEW.search(text, 0, _SEARCHED)
     if review:
         head = text[: review.start()].split("\n\n")[0]
         return head if len(head) < 400 and _OWN.search(head) else ""

@@ -38,8 +38,9 @@ class Printed:
 
     def holds(self, said: str, before: int | None = None) -> bool:
         """Returns whether words stand in the texts, or in the first ones; linear in their length."""
-        words, end = _words(said)[:_WORDS], self._end(before)
-        if not words or not end:
+        end = self._end(before)
+        words = _words(said)[:_WORDS] if end else ()
+        if not words:
             return False
         in_a_row = self._has_run(words, end) if len(words) > _RUN else self._has(_spaced(words), end)
         return in_a_row or self._has_most(words, end) or (not said.isascii() and self._has_signs(said, words, end))

@@ -76,6 +76,10 @@ def _closes(line: str, fence: str) -> bool:
     return len(line) - len(signs) <= _INDENT and signs.startswith(fence) and not signs.rstrip(" \t").strip(fence[0])
 
 
+def _cut(block: str) -> str:
+    return "\n".join(line[:LINE_LIMIT] for line in block.split("\n"))
+
+
 def parse(text: str) -> list[DigestTurn]:
     """Returns the turns of a transcript in order; reads each line once."""
     walk = _Parser(text)
@@ -135,8 +139,7 @@ class _Parser:
             begun = block.rfind("\n", 0, begun) + 1
             self._start, self._size = self._number + block.count("\n", 0, begun) + 1, 0
             block = block[begun:]
-        if any(len(line) > LINE_LIMIT for line in block.split("\n")) if len(block) > LINE_LIMIT else False:
-            block = "\n".join(line[:LINE_LIMIT] for line in block.split("\n"))
+        block = _cut(block) if len(block) > LINE_LIMIT else block
         self._size += stop - at
         if block.strip() or (block and self._words):
             self._words.append(block)
@@ -186,8 +189,13 @@ class _Parser:
         if self._call is not None:
             self._output.append(self._text[max(self._at, end - OUTPUT_CHARACTERS) : end])
         else:
-            for line in self._text[self._at : min(after, self._at + MESSAGE_CHARACTERS)].split("\n"):
-                self._add(line)
+            # A message that a fence begins has its opening line.
+            content = self._text[
+                self._at : min(after, self._at + max(0, MESSAGE_CHARACTERS - self._size))
+            ].removesuffix("\n")
+            self._size += after - self._at
+            if content:
+                self._words.append(content if len(content) <= LINE_LIMIT else _cut(content))
         self._number += self._text.count("\n", self._at, after)
         self._at = after
 
