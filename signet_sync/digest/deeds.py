@@ -53,6 +53,7 @@ _WRITES = late(
     r"|cp |(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)|terraform apply|docker (?:run|build|compose up)"
     r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit)))|[^2&]>>? ?[\w./~-]{2,}"
 )
+_SILENT = late(r"2>&1|2?> ?/dev/null")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: (\S+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
@@ -213,7 +214,7 @@ class _Reader:
             self.requests[number] = known._replace(merged=True)
         if "issue" in bare and _ISSUE.search(bare):
             self.issues.append((_title(command), turn))
-        elif _WRITES.search(re.sub(r"2>&1|2?> ?/dev/null", " ", bare)) and not tests:
+        elif not tests and _WRITES.search(_SILENT.sub(" ", bare) if ">" in bare else bare):
             self.acts[turn] = self.acts.get(turn, 0) + 1
 
     def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:
