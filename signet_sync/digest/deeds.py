@@ -49,7 +49,7 @@ _TESTS = late(
 )
 _TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "check", "lint", "ci", "verify")
 _WRITES = late(
-    r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|tag)\b|mv |rm |mkdir "
+    r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|reset|tag)\b|mv |rm |mkdir "
     r"|cp |(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)|terraform apply|docker (?:run|build|compose up)"
     r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit)))|[^2&]>>? ?[\w./~-]{2,}"
 )

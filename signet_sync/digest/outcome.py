@@ -113,8 +113,8 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         if line and (not pieces or len(fresh) >= max(3, 0.4 * len(stems(line)))):
             pieces.append(line)
     named = " ".join(pieces).casefold()
-    if deeds.files and not any(path.rpartition("/")[2].casefold() in named for path in deeds.files):
-        names = [path.rpartition("/")[2] for path in sorted(deeds.files, key=lambda path: -deeds.files[path])]
+    names = [path.rpartition("/")[2] for path in sorted(deeds.files, key=lambda path: -deeds.files[path])]
+    if names and names[0].casefold() not in named:
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]

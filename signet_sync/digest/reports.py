@@ -77,6 +77,10 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     if best is None:
         return ""
     text = best[2].rstrip(" .。;:：")
+    # What a report opens with often says what was done, and the next sentence says it in full.
+    first = ranked[0][2].rstrip(" .。;:：")
+    if ranked[0] is not best and len(first) < 60 and _DID.search(first) and not _repeats(first, fetched):
+        text = f"{first}; {text}"
     if len(text) < 70:
         more = [one for one in ranked if one[1] > best[1] and one[0] > 0.3 and len(stems(one[2]) - stems(text)) > 2]
         text += "".join(f"; {one[2].rstrip(' .。;:：')}" for one in more[:1] if not _repeats(one[2], fetched))
