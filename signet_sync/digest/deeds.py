@@ -38,6 +38,7 @@ _HEREDOC = late(r"<<-?\s*['\"]?(\w+)['\"]?\\n.*?\\n\s*\1\b")
 _OPENED = late(r"\b(?:gh pr|glab mr) create\b")
 _TITLE = late(r"(?:--title|-t)[= ](?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))")
 _ADDRESS = late(r"https://[^\s\"'<>)]+/(?:pull|merge_requests)/(\d+)")
+_SEEN = late(r"\b(?:gh pr|glab mr) (?:view|checkout|diff|checks|comment|edit|review|ready)\s+(\d{1,6})\b")
 _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?:\s+(\d+))?")
 _ISSUE = late(r"\b(?:gh|glab) issue create\b")
 _UNDONE = late(r"\bgit (?:reset\b[^|;&\n]{0,80}(?:HEAD[~^]|origin/)|revert\b)")
@@ -83,12 +84,13 @@ class Deeds(NamedTuple):
     """What was done, in order. `edits` and `acts` (other commands that change something) are counted per turn.
 
     `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
-    approved, 0 if none was; `left` are the open steps of the last to-do list; `taken_back` counts commits that the
+    approved, 0 if none was; `seen` counts commands about a pull request by its number; `left` are the open steps of the last to-do list; `taken_back` counts commits that the
     session itself undid; `failing` is whether the last test run failed, None without any.
     """
 
     commits: list[Commit]
     requests: dict[str, PullRequest]
+    seen: dict[str, int]
     issues: list[tuple[str, int]]
     edits: dict[int, int]
     acts: dict[int, int]
@@ -126,6 +128,7 @@ class _Reader:
     def __init__(self) -> None:
         self.commits: list[Commit] = []
         self.requests: dict[str, PullRequest] = {}
+        self.seen: dict[str, int] = {}
         self.issues: list[tuple[str, int]] = []
         self.edits: dict[int, int] = {}
         self.acts: dict[int, int] = {}
@@ -140,7 +143,7 @@ class _Reader:
     def deeds(self) -> Deeds:
         left = [text for text, state in self.tasks.values() if state not in ("completed", "deleted")] or self.left
         return Deeds(
-            self.commits, self.requests, self.issues, self.edits, self.acts, self.files, self.commands, self.picks, left,
+            self.commits, self.requests, self.seen, self.issues, self.edits, self.acts, self.files, self.commands, self.picks, left,
             self.left_at, self.planned, self.pushed, self.taken_back, self.failing,
         )  # fmt: skip
 
@@ -208,6 +211,8 @@ class _Reader:
             address = _ADDRESS.search("\n".join(call.output))
             number = address[1] if address else "?"
             self.requests[number] = PullRequest(_title(command), number, turn)
+        for number in _SEEN.findall(bare) if " pr " in bare or " mr " in bare else ():
+            self.seen[number] = self.seen.get(number, 0) + 1
         if "merge" in bare and (merged := _MERGED.search(bare)):
             number = merged[1] or next(reversed(self.requests), "?")
             known = self.requests.get(number, PullRequest("", number, turn))

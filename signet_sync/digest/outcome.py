@@ -146,6 +146,10 @@ def _requests(deeds: Deeds) -> Iterator[str]:
     merged = [f"#{one.number}" for one in deeds.requests.values() if one.merged and not one.title and one.number != "?"]
     if merged:
         yield f"PR{'s' if len(merged) > 1 else ''} {', '.join(merged[-4:])} merged"
+    elif not titled:
+        often = sorted((one for one, times in deeds.seen.items() if times > 1), key=lambda one: -deeds.seen[one])[:2]
+        if often:
+            yield f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
 
 
 def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
