@@ -20,6 +20,14 @@ _MARKDOWN = late(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", 8)
 _BULLET = late(r"^[ \t]*[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)", 8)
 _BOX = late(r"^\[([ xX])\][ \t]+")
 _RUN_IN = late(r"^([^:：\n]{2,60}?)\s*(?:[:：]|\s[–—])\s*(?=\S)")
+_INLINE = late(r"[*_`~<\[\\]")
+_SPAN = late(r"(`+)([^`\n]{1,2000})\1(?!`)")
+_STRONG = late(r"\s*(\*\*|__)(?=\S)(.{1,200}?)\1", 16)
+_LEFT_OUT = late(r"~~.{1,2000}?~~|<(?!https?:|mailto:)/?[a-zA-Z!][^<>\n]{0,300}>", 16)
+_LINK = late(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,1000}\)")
+_EMPHASIS = late(
+    r"\*\*+|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|(?<!\w)_{1,3}(?=\w)|(?<=\S)_{1,3}(?!\w)|\\(?=[!-/:-@\[-`{-~])"
+)
 _EDGE = " \t:：.*_#-–—"
 
 
@@ -42,7 +50,7 @@ class Passage(NamedTuple):
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"maxNesting": 20}).enable(["table", "strikethrough"])
+    return MarkdownIt("commonmark", {"maxNesting": 20}).enable("table").disable("inline")
 
 
 def passages(text: str) -> Sequence[Passage]:
@@ -95,7 +103,7 @@ class _Reader:
                     self._label, self._lead_in = "" if self._lead_in else self._label, False
             elif kind == "inline" and not quote and len(self.found) < PASSAGES:
                 opened = tokens[place - 1].type
-                said, strong = _inline(token)
+                said, strong = _inline(token.content)
                 line = token.map[0] if token.map else 0
                 if opened == "heading_open":
                     self._heading, self._label, self._lead_in = said.strip(_EDGE), "", False
@@ -164,22 +172,13 @@ def _own_label(text: str, strong: str) -> tuple[str, str]:
     return "", text
 
 
-def _inline(token: Token) -> tuple[str, str]:
-    """Returns an inline token as plain text on one line, and its leading bold words; struck text is left out."""
-    parts: list[str] = []
-    strong: list[str] = []
-    bold = struck = 0
-    plain = False
-    for child in token.children or ():
-        if child.type in ("strong_open", "strong_close"):
-            bold += 1 if child.type == "strong_open" else -1
-        elif child.type in ("s_open", "s_close"):
-            struck += 1 if child.type == "s_open" else -1
-        elif child.type in ("softbreak", "hardbreak"):
-            parts.append(" ")
-        elif child.type in ("text", "code_inline") and not struck:
-            parts.append(child.content)
-            if bold and not plain:
-                strong.append(child.content)
-            plain = plain or (not bold and bool(child.content.strip()))
-    return " ".join("".join(parts).split()), " ".join("".join(strong).split())
+def _inline(content: str) -> tuple[str, str]:
+    """Returns a line of Markdown as plain text, and its leading bold words; struck text is left out."""
+    if not _INLINE.search(content):
+        return " ".join(content.split()), ""
+    bold = _STRONG.match(content)
+    parts = _SPAN.split(content)  # text and code by turns
+    parts[::3] = [_EMPHASIS.sub("", _LINK.sub(r"\1", _LEFT_OUT.sub("", text))) for text in parts[::3]]
+    del parts[1::3]  # the ticks of code
+    strong = _inline(bold[2])[0] if bold else ""
+    return " ".join("".join(parts).split()), strong

@@ -38,6 +38,7 @@ _HEREDOC = late(r"<<-?\s*['\"]?(\w+)['\"]?\\n.*?\\n\s*\1\b")
 _OPENED = late(r"\b(?:gh pr|glab mr) create\b")
 _TITLE = late(r"(?:--title|-t)[= ](?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|(\S+))")
 _ADDRESS = late(r"https://[^\s\"'<>)]+/(?:pull|merge_requests)/(\d+)")
+_SEEN = late(r"\b(?:gh pr|glab mr) (?:view|checkout|diff|checks|comment|edit|review|ready)\s+(\d{1,6})\b")
 _MERGED = late(r"\b(?:gh pr|glab mr) merge\b(?:\s+(\d+))?")
 _ISSUE = late(r"\b(?:gh|glab) issue create\b")
 _UNDONE = late(r"\bgit (?:reset\b[^|;&\n]{0,80}(?:HEAD[~^]|origin/)|revert\b)")
@@ -47,11 +48,13 @@ _TESTS = late(
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|mix|swift|dotnet|gradlew?|mvn|make|just|task|mise run|rails|sbt|deno)\b"
     r"[^|;&\n]{0,60}\b(?:test|check|lint|ci|verify)"
 )
+_TEST_WORDS = ("test", "spec", "jest", "mocha", "phpunit", "tox", "nox", "check", "lint", "ci", "verify")
 _WRITES = late(
-    r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|tag)\b|mv |rm |mkdir "
+    r"(?:^|[;&|]\s*)(?:sed -i|perl -pi|tee |git (?:apply|mv|rm|push|rebase|merge|cherry-pick|revert|reset|tag)\b|mv |rm |mkdir "
     r"|cp |(?:Remove|New|Copy|Move|Set)-(?:Item|Content)\b|npm (?:i|install)\b|pip install|kubectl (?:apply|delete)|terraform apply|docker (?:run|build|compose up)"
     r"|gh (?:release|workflow|pr (?:review|comment|close|edit|ready)|issue (?:comment|close|edit)))|[^2&]>>? ?[\w./~-]{2,}"
 )
+_SILENT = late(r"2>&1|2?> ?/dev/null")
 _PATCHED = late(r"\*\*\* (?:Add|Update|Delete) File: (\S+)")
 _PATH = late(r"(?<![^\s,'\"])[^\s,'\"/.]*+[/.][^\s,'\"]*+|\w+")
 _ANSWER = late(r"\"([^\"\n]{3,400})\"\s?=\s?\"([^\"\n]{1,400})\"")
@@ -81,12 +84,13 @@ class Deeds(NamedTuple):
     """What was done, in order. `edits` and `acts` (other commands that change something) are counted per turn.
 
     `picks` are questions of the agent with the options that the person chose; `planned` is the turn of a plan that was
-    approved, 0 if none was; `left` are the open steps of the last to-do list; `taken_back` counts commits that the
+    approved, 0 if none was; `seen` counts commands about a pull request by its number; `left` are the open steps of the last to-do list; `taken_back` counts commits that the
     session itself undid; `failing` is whether the last test run failed, None without any.
     """
 
     commits: list[Commit]
     requests: dict[str, PullRequest]
+    seen: dict[str, int]
     issues: list[tuple[str, int]]
     edits: dict[int, int]
     acts: dict[int, int]
@@ -124,6 +128,7 @@ class _Reader:
     def __init__(self) -> None:
         self.commits: list[Commit] = []
         self.requests: dict[str, PullRequest] = {}
+        self.seen: dict[str, int] = {}
         self.issues: list[tuple[str, int]] = []
         self.edits: dict[int, int] = {}
         self.acts: dict[int, int] = {}
@@ -138,7 +143,7 @@ class _Reader:
     def deeds(self) -> Deeds:
         left = [text for text, state in self.tasks.values() if state not in ("completed", "deleted")] or self.left
         return Deeds(
-            self.commits, self.requests, self.issues, self.edits, self.acts, self.files, self.commands, self.picks, left,
+            self.commits, self.requests, self.seen, self.issues, self.edits, self.acts, self.files, self.commands, self.picks, left,
             self.left_at, self.planned, self.pushed, self.taken_back, self.failing,
         )  # fmt: skip
 
@@ -183,12 +188,14 @@ class _Reader:
         self.commands[call.detail] = call.failed
         if len(self.commands) > _FILES:
             del self.commands[next(iter(self.commands))]
-        made = [found[2] for line in call.output if (found := COMMITTED.match(line))]
+        printed = call.output if "] " in call.printed else ()
+        made = [found[2] for line in printed if (found := COMMITTED.match(line))]
         if patched := _PATCHED.findall(command) if "*** " in command else []:
             if not call.failed:
                 self._edit(patched, turn)
             return
-        if _TESTS.search(command):
+        tests = any(word in command for word in _TEST_WORDS) and _TESTS.search(command) is not None
+        if tests:
             self.failing = call.failed
         if call.failed and not made:
             return
@@ -204,13 +211,15 @@ class _Reader:
             address = _ADDRESS.search("\n".join(call.output))
             number = address[1] if address else "?"
             self.requests[number] = PullRequest(_title(command), number, turn)
+        for number in _SEEN.findall(bare) if " pr " in bare or " mr " in bare else ():
+            self.seen[number] = self.seen.get(number, 0) + 1
         if "merge" in bare and (merged := _MERGED.search(bare)):
             number = merged[1] or next(reversed(self.requests), "?")
             known = self.requests.get(number, PullRequest("", number, turn))
             self.requests[number] = known._replace(merged=True)
         if "issue" in bare and _ISSUE.search(bare):
             self.issues.append((_title(command), turn))
-        elif _WRITES.search(re.sub(r"2>&1|2?> ?/dev/null", " ", bare)) and not _TESTS.search(command):
+        elif not tests and _WRITES.search(_SILENT.sub(" ", bare) if ">" in bare else bare):
             self.acts[turn] = self.acts.get(turn, 0) + 1
 
     def _commit(self, call: ToolCall, made: Sequence[str], turn: int) -> None:

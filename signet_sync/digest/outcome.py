@@ -123,8 +123,8 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         if line and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
-    if deeds.files and not any(path.rpartition("/")[2].casefold() in named for path in deeds.files):
-        names = [path.rpartition("/")[2] for path in sorted(deeds.files, key=lambda path: -deeds.files[path])]
+    names = [path.rpartition("/")[2] for path in sorted(deeds.files, key=lambda path: -deeds.files[path])]
+    if names and names[0].casefold() not in named:
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
             pieces[-1:] = [f"{pieces[-1]} ({', '.join(names)})"] if pieces else [f"edited {', '.join(names)}"]
@@ -160,6 +160,10 @@ def _requests(deeds: Deeds) -> Iterator[str]:
     merged = [f"#{one.number}" for one in deeds.requests.values() if one.merged and not one.title and one.number != "?"]
     if merged:
         yield f"PR{'s' if len(merged) > 1 else ''} {', '.join(merged[-4:])} merged"
+    elif not titled:
+        often = sorted((one for one, times in deeds.seen.items() if times > 1), key=lambda one: -deeds.seen[one])[:2]
+        if often:
+            yield f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
 
 
 def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:

@@ -14,6 +14,7 @@ from signet_sync.formats.lazy_pattern import late
 
 _LONGEST = 20_000
 _LINE = 2_000
+_SEARCHED = 8_000  # characters in which a review begins
 _EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
 _SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
 
@@ -34,7 +35,7 @@ _QUOTES_A_RUN = 6  # lines between two printed ones that belong to them
 # A review, a ticket or a bot speaks.
 _REVIEW = late(
     r"\b(?:low|medium|high|critical|minor|major) (?:severity|priority)\b|\blines? \d+(?:\s?[-–]\s?| to )\d+\b"
-    r"|^[^\w\n]*(?:strengths|weaknesses|suggestions?|steps to reproduce|expected behaviou?r|actual behaviou?r|acceptance criteria"
+    r"|^[^\w\n]{0,20}(?:strengths|weaknesses|suggestions?|steps to reproduce|expected behaviou?r|actual behaviou?r|acceptance criteria"
     r"|code review (?:for|of)|reviewer feedback|reviewed? \d+ of \d+)\b|\bcommittable suggestion\b|\bcoderabbit|\bLGTM\b|_⚠️|🛠️"
     r"|^##? (?:Description|Summary|Context|Problem|Goal|Task|Requirements|Instructions|Output|Role|Objective)\b",
     re.I | re.M,
@@ -133,7 +134,7 @@ def _before_paste(text: str) -> str:
         at += len(line) + 1
         if len(text) - at > 200 and len(line) < 400 and _HANDS_OVER.search(line):
             return text[: at - 1]
-    review = _REVIEW.search(text)
+    review = _REVIEW.search(text, 0, _SEARCHED)
     if review:
         head = text[: review.start()].split("\n\n")[0]
         return head if len(head) < 400 and _OWN.search(head) else ""

@@ -38,8 +38,9 @@ class Printed:
 
     def holds(self, said: str, before: int | None = None) -> bool:
         """Returns whether words stand in the texts, or in the first ones; linear in their length."""
-        words, end = _words(said)[:_WORDS], self._end(before)
-        if not words or not end:
+        end = self._end(before)
+        words = _words(said)[:_WORDS] if end else ()
+        if not words:
             return False
         in_a_row = self._has_run(words, end) if len(words) > _RUN else self._has(_spaced(words), end)
         return in_a_row or self._has_most(words, end) or (not said.isascii() and self._has_signs(said, words, end))
@@ -107,7 +108,9 @@ def _calls(turn: Turn) -> Iterator[ToolCall]:
 
 def fetches(tool: str, detail: str) -> bool:
     """Returns whether a call brings something from outside."""
-    return _FETCHES.search(detail if tool in SHELLS else tool) is not None
+    if tool in SHELLS:
+        return ("curl" in detail or "wget" in detail or "gh " in detail) and _FETCHES.search(detail) is not None
+    return _FETCHES.search(tool) is not None
 
 
 def _told(call: ToolCall) -> Iterator[str]:

@@ -65,8 +65,6 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
                 continue
             if len(stems(said)) < 2 or is_question(said) or _EMPTY.match(said):
                 continue
-            if fetched is not None and fetched.holds(said):
-                continue
             score = _worth(said, passage, len(ranked), wanted)
             if said.endswith((":", "：")):
                 listed = [one.text for one in found[place + 1 : place + 4] if one.form == "item"]
@@ -78,14 +76,22 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
                         continue
                     said = f"{said.rstrip(':：')}: {'; '.join(split(text)[0].rstrip(' .;:') for text in listed[:2] if split(text))}"
             ranked.append((score, place * 10 + number, said))
-    if not ranked:
+    best = next((one for one in sorted(ranked, key=lambda one: -one[0]) if not _repeats(one[2], fetched)), None)
+    if best is None:
         return ""
-    best = max(ranked, key=lambda one: one[0])
     text = best[2].rstrip(" .。;:：")
+    # What a report opens with often says what was done, and the next sentence says it in full.
+    first = ranked[0][2].rstrip(" .。;:：")
+    if ranked[0] is not best and len(first) < 60 and _DID.search(first) and not _repeats(first, fetched):
+        text = f"{first}; {text}"
     if len(text) < 70:
         more = [one for one in ranked if one[1] > best[1] and one[0] > 0.3 and len(stems(one[2]) - stems(text)) > 2]
-        text += "".join(f"; {one[2].rstrip(' .。;:：')}" for one in more[:1])
+        text += "".join(f"; {one[2].rstrip(' .。;:：')}" for one in more[:1] if not _repeats(one[2], fetched))
     return re.sub(r"^\d+[.)]\s+", "", text)
+
+
+def _repeats(said: str, fetched: Printed | None) -> bool:
+    return fetched is not None and fetched.holds(said)
 
 
 def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> float:

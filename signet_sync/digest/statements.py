@@ -43,6 +43,12 @@ _RULE = late(
     r"|必ず|今後は|絶対に|以后|永远不要|一律|必须|항상|절대|앞으로",
     2,
 )
+# One of these stands in what `_RULE` finds: it reads few sentences.
+_RULE_WORDS = (
+    "always never future now forward every whenever remember immer niemals nie künftig jetzt zukunft"
+    " toujours jamais désormais avenir dorénavant siempre nunca ahora adelante daqui d'ora mai всегда никогда"
+    " впредь zaman asla bundan luôn bao 必ず 今後 絶対 以后 永远 一律 必须 항상 절대 앞으로"
+).split()
 _TELLS = late(
     r"\b(?:error|fails?|failed|crash\w*|bug|warning|always (?:fails|returns|shows))\b|\bif (?:this|it|that)\b", 2
 )
@@ -98,7 +104,8 @@ def _of_person(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: D
         for said in sentences:
             if len(said) > 300 or is_question(said) or len(stems(said)) < 3:
                 continue
-            if _RULE.search(said) and not _TELLS.search(said):
+            low = said.casefold()
+            if any(word in low for word in _RULE_WORDS) and _RULE.search(said) and not _TELLS.search(said):
                 kind: Kind = "preference" if _OF_THE_AGENT.search(said) else "constraint"
                 yield Item(kind, said, "person", lines.get(turn, 1), turn, "rule")
 

@@ -13,6 +13,8 @@ LINE_LIMIT = 4_000
 # The kept part of a message is its beginning, that of a call's output its end.
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 100_000, 18
 _HEADINGS = ("## User · ", "## Assistant · ", "## Harness · ", "## Compaction · ")
+# With one of these begins, or continues, a line that may be no plain words.
+_MARKS = ("\n#", "\n- `", "\n- sub-agent `", "```", "~~~")
 _INDENT = 8  # of a closing fence
 _BLANK = late(r"\n+")
 
@@ -32,7 +34,6 @@ _HEADING = late(
 )
 # A fence of backticks with more backticks behind it is inline code.
 _FENCE = late(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
-_CODE = late(r"(`+) ?([^`].*?) ?\1", re.DOTALL)
 _FAILED = late(r"(?:^| · )failed$")
 _GAVE_BACK = "gave back"
 
@@ -75,6 +76,10 @@ def _closes(line: str, fence: str) -> bool:
     return len(line) - len(signs) <= _INDENT and signs.startswith(fence) and not signs.rstrip(" \t").strip(fence[0])
 
 
+def _cut(block: str) -> str:
+    return "\n".join(line[:LINE_LIMIT] for line in block.split("\n"))
+
+
 def parse(text: str) -> list[DigestTurn]:
     """Returns the turns of a transcript in order; reads each line once."""
     walk = _Parser(text)
@@ -90,6 +95,8 @@ class _Parser:
         self._text = text
         self._ours = is_ours(text)
         self._at, self._number = 0, 0
+        # Where each mark of a line that is no plain words is next, as far as it has been searched.
+        self._marks = dict.fromkeys(_MARKS, -1)
         # The next heading in our format, as far as it has been searched.
         self._heading = -1 if self._ours else len(text)
         self._speaker: Speaker = "other"
@@ -101,6 +108,8 @@ class _Parser:
     def run(self) -> None:
         text, size = self._text, len(self._text)
         while self._at < size:
+            if self._at and self._ours and self._call is None and self._speaker != "harness" and self._plain():
+                continue
             end = text.find("\n", self._at)
             if end == self._at:
                 self._blank()
@@ -112,6 +121,30 @@ class _Parser:
             if fence:
                 self._fenced(fence)
         self._close()
+
+    def _plain(self) -> bool:
+        """Takes a speaker's lines up to one that may begin something else; returns whether there were any."""
+        text, at, stop = self._text, self._at, len(self._text)
+        for mark, place in self._marks.items():
+            if place < at:
+                place = text.find(mark, max(0, at - 1))
+                self._marks[mark] = place = place if place >= 0 else len(text)
+            stop = min(stop, place + 1 if mark[0] == "\n" else max(at, text.rfind("\n", at, place) + 1))
+        if stop <= at:
+            return False
+        count, room = text.count("\n", at, stop), MESSAGE_CHARACTERS - self._size if self._words else MESSAGE_CHARACTERS
+        block = text[at : min(stop, at + max(0, room))].removesuffix("\n")
+        if not self._words:
+            begun = len(block) - len(block.lstrip())
+            begun = block.rfind("\n", 0, begun) + 1
+            self._start, self._size = self._number + block.count("\n", 0, begun) + 1, 0
+            block = block[begun:]
+        block = _cut(block) if len(block) > LINE_LIMIT else block
+        self._size += stop - at
+        if block.strip() or (block and self._words):
+            self._words.append(block)
+        self._at, self._number = stop, self._number + count + (not text.endswith("\n", at, stop))
+        return True
 
     def _blank(self) -> None:
         """Takes empty lines, as many as there are."""
@@ -156,8 +189,13 @@ class _Parser:
         if self._call is not None:
             self._output.append(self._text[max(self._at, end - OUTPUT_CHARACTERS) : end])
         else:
-            for line in self._text[self._at : min(after, self._at + MESSAGE_CHARACTERS)].split("\n"):
-                self._add(line)
+            # A message that a fence begins has its opening line.
+            content = self._text[
+                self._at : min(after, self._at + max(0, MESSAGE_CHARACTERS - self._size))
+            ].removesuffix("\n")
+            self._size += after - self._at
+            if content:
+                self._words.append(content if len(content) <= LINE_LIMIT else _cut(content))
         self._number += self._text.count("\n", self._at, after)
         self._at = after
 
@@ -217,8 +255,10 @@ def call_of(line: str) -> tuple[str, str, bool] | None:
     detail = line[head.end() :].removeprefix(" · ").rstrip()
     outcome = _FAILED.search(detail)
     detail = detail[: outcome.start()] if outcome else detail
-    code = _CODE.fullmatch(detail)
-    detail = code[2] if code else detail
+    ticks = len(detail) - len(detail.lstrip("`"))
+    if ticks and len(detail) > 2 * ticks and detail.endswith("`" * ticks):
+        inner = detail[ticks:-ticks]  # one blank on either side parts it from ticks
+        detail = inner[1:-1] if inner[:1] == inner[-1:] == " " and len(inner) > 2 else inner
     return head["tool"].strip("`").lower(), "" if head["sub"] or detail == _GAVE_BACK else detail, outcome is not None
 
 
