@@ -24,7 +24,7 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.hook import BUDGET
 from signet_sync.digest.outcome import Outcome, outcome
-from signet_sync.digest.quotes import quotes_of
+from signet_sync.digest.quotes import words_of
 from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import summary
 from signet_sync.pages.project_context import ProjectInputs, project_text
@@ -150,7 +150,7 @@ def _sentence(session: Session, found: Outcome) -> str:
 
 def quotes(text: str) -> str:
     """Returns what a session's start quotes of one with this transcript."""
-    found = tuple(quotes_of([text]))
+    found = words_of([text]).quotes
     last = max((one.at_us or 0 for one in found), default=0)
     return project_text(ProjectInputs(quoted=QuotedSession(last, found)), "", last, BUDGET, estimate_tokens).text
 
