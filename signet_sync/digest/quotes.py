@@ -14,6 +14,7 @@ from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.outcome import own_words
 from signet_sync.digest.sentences import split
 from signet_sync.digest.statements import Printed
+from signet_sync.digest.transcript import is_ours
 from signet_sync.digest.turns import Turn, is_report, turns_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.quotes import Quote
@@ -48,7 +49,8 @@ def words_of(transcripts: Sequence[str]) -> SessionWords:
         before = transcript.count(_USER, 0, start) if start else 0
         text = transcript[start:] if start else transcript[-2 * _READ :]
         turns = turns_of(text)
-        quotes = _quotes(turns, text.split("\n"), MESSAGES - said, REPORTS - (len(found) - said))
+        lines = text.split("\n") if is_ours(text) else ()  # other forms have no times
+        quotes = _quotes(turns, lines, MESSAGES - said, REPORTS - (len(found) - said))
         found[:0] = [one._replace(turn=one.turn + before) for one in quotes]
         worked = worked or deeds_of(turns).changed
         notes += sum(bool(turn_notes(turn)) for turn in turns)
@@ -110,6 +112,6 @@ def cut(sentences: Iterable[str], most: int) -> str:
 def _time(lines: Sequence[str], line: int) -> int | None:
     """Returns when the message was said that holds a line, from 1: the time in the heading above it."""
     for number in range(min(line, len(lines)) - 1, -1, -1):
-        if lines[number].startswith(("## ", "- `")) and (head := OUR_HEAD.match(lines[number])) is not None:
+        if lines[number][:3] in ("## ", "- `") and (head := OUR_HEAD.match(lines[number])) is not None:
             return parse_instant(head["at"])
     return None
