@@ -34,9 +34,10 @@ from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.harnesses.records import Conversation
 from signet_sync.capture.hook import BUDGET
 from signet_sync.digest.outcome import outcome
-from signet_sync.digest.quotes import quotes_of
+from signet_sync.digest.quotes import words_of
 from signet_sync.digest.sentence import headline
 from signet_sync.digest.summary import summary
+from signet_sync.digest.turns import turns_of
 from signet_sync.pages.project_context import ProjectInputs, project_text
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose
@@ -206,7 +207,7 @@ def _subject(session: Session) -> SentenceSubject:
 
 def quotes(text: str) -> str:
     """Returns what a session's start quotes of one with this transcript."""
-    found = tuple(quotes_of([text]))
+    found = words_of([text]).quotes
     last = max((one.at_us or 0 for one in found), default=0)
     return project_text(ProjectInputs(quoted=QuotedSession(last, found)), "", last, BUDGET, estimate_tokens).text
 

@@ -194,10 +194,16 @@ class StatusMemory(TypedDict):
     last_dream: str | None
 
 
+class StatusNotes(TypedDict):
+    noted: int  # Sessions in which the agent handed its work over.
+    sessions: int  # Sessions that changed something.
+
+
 class Status(TypedDict):
     workspace: str
     database: str  # The index, absolute.
     memory: dict[str, StatusMemory]  # By agent.
+    notes: dict[str, StatusNotes]  # By harness.
     running: bool
     pid: int | None
     state: str

@@ -15,6 +15,7 @@ from signet_sync.admin.stats import remembered
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.graph.store import quotes
 from signet_sync.llm.token_budget import spent
 from signet_sync.pages import other_machine
 from signet_sync.pages.signet_daemon import HOLD, replaced
@@ -98,6 +99,7 @@ def status_document(place: IndexPlace) -> dict[str, Any]:
         "sizes": sizes.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "memory": index.memory,
+        "notes": index.notes,
         "intake": _intake(folder, index.refused),
         "tokens": _tokens(place.root),
         "lag_seconds": _lag(folder),
@@ -146,6 +148,7 @@ class _Index:
         self.sizes = dict.fromkeys(("seals", "recall_events", "unused"), 0)
         self.rows = dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
         self.memory: dict[str, dict[str, Any]] = {}
+        self.notes: dict[str, dict[str, int]] = {}
         self.halt = ""
         self.held = ""
         self.refused = 0
@@ -195,6 +198,7 @@ def _count(database: Database, found: _Index) -> None:
         found.halt = passes.halt_message(database)
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)
+        found.notes = {name: {"noted": some, "sessions": of} for name, (some, of) in quotes.noted(database).items()}
         found.memory = {agent: remembered(database, agent)._asdict() for agent in agents}
 
 

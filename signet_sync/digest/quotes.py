@@ -6,12 +6,15 @@ A quote claims nothing: it is what was said, cut at sentences. Left out are code
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
+from signet_sync.digest.deeds import deeds_of
+from signet_sync.digest.notes import turn_notes
 from signet_sync.digest.outcome import own_words
 from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.sentences import split
+from signet_sync.digest.transcript import is_ours
 from signet_sync.digest.turns import Turn, is_report, turns_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.quotes import Quote
@@ -25,29 +28,41 @@ _USER = "\n## User · "
 _STOPS = (".", "!", "?", ":", ";", ",", "…", "。", "！", "？", "：")
 
 
-def quotes_of(transcripts: Sequence[str]) -> list[Quote]:
-    """Returns the quotes of a session from its (sanitized) transcripts, oldest first; in the order of what was said."""
+class SessionWords(NamedTuple):
+    """The quotes of a session in the order of what was said; whether it changed anything, and how many notes it has.
+
+    A note are the lines with which the agent handed its work over in one turn.
+    """
+
+    quotes: tuple[Quote, ...]
+    worked: bool
+    notes: int
+
+
+def words_of(transcripts: Sequence[str]) -> SessionWords:
+    """Returns what a session said, from its (sanitized) transcripts, oldest first."""
     found: list[Quote] = []
+    worked, notes = False, 0
     for transcript in reversed(transcripts):
         said = sum(one.speaker == "person" for one in found)
-        reported = len(found) - said
-        if said >= MESSAGES and reported >= REPORTS:
-            break
-        found[:0] = _of_transcript(transcript, MESSAGES - said, REPORTS - reported)
-    return found
+        start = transcript.find(_USER, len(transcript) - _READ) + 1 if len(transcript) > _READ else 0
+        before = transcript.count(_USER, 0, start) if start else 0
+        text = transcript[start:] if start else transcript[-2 * _READ :]
+        turns = turns_of(text)
+        lines = text.split("\n") if is_ours(text) else ()  # other forms have no times
+        quotes = _quotes(turns, lines, MESSAGES - said, REPORTS - (len(found) - said))
+        found[:0] = [one._replace(turn=one.turn + before) for one in quotes]
+        worked = worked or deeds_of(turns).changed
+        notes += sum(bool(turn_notes(turn)) for turn in turns)
+    return SessionWords(tuple(found), worked, notes)
 
 
-def _of_transcript(transcript: str, messages: int, reports: int) -> list[Quote]:
-    start = transcript.find(_USER, len(transcript) - _READ) + 1 if len(transcript) > _READ else 0
-    before = transcript.count(_USER, 0, start) if start else 0
-    text = transcript[start:] if start else transcript[-2 * _READ :]
-    turns = turns_of(text)
-    lines = text.split("\n")
-    printed = printed_in(turns)
-    own = own_words(turns)
-    found = list(_messages(turns, own, messages)) + list(_reports(turns, printed, reports))
-    found.sort(key=lambda one: (one[0].number, one[1] == "agent"))
-    return [Quote(turn.number + before, speaker, _time(lines, line), said) for turn, speaker, line, said in found]
+def _quotes(turns: Sequence[Turn], lines: Sequence[str], messages: int, reports: int) -> Iterator[Quote]:
+    if messages or reports:
+        own = own_words(turns)
+        found = [*_messages(turns, own, messages), *_reports(turns, printed_in(turns), reports)]
+        for turn, speaker, line, said in sorted(found, key=lambda one: (one[0].number, one[1] == "agent")):
+            yield Quote(turn.number, speaker, _time(lines, line), said)
 
 
 _Found = tuple[Turn, Literal["person", "agent"], int, str]
@@ -97,6 +112,6 @@ def cut(sentences: Iterable[str], most: int) -> str:
 def _time(lines: Sequence[str], line: int) -> int | None:
     """Returns when the message was said that holds a line, from 1: the time in the heading above it."""
     for number in range(min(line, len(lines)) - 1, -1, -1):
-        if lines[number].startswith(("## ", "- `")) and (head := OUR_HEAD.match(lines[number])) is not None:
+        if lines[number][:3] in ("## ", "- `") and (head := OUR_HEAD.match(lines[number])) is not None:
             return parse_instant(head["at"])
     return None

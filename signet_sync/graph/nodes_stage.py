@@ -21,11 +21,11 @@ from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
 from signet_sync.text import digest_mark
-from signet_sync.text.quotes import Quote
 from signet_sync.text.sentences import is_template
 
 if TYPE_CHECKING:
     from signet_sync.digest.outcome import Outcome
+    from signet_sync.digest.quotes import SessionWords
     from signet_sync.digest.segments import DerivedDigest
 
 _Thing = TypeVar("_Thing")
@@ -42,21 +42,21 @@ _STRIDE = 25
 
 @dataclass(frozen=True, slots=True)
 class SessionDerivation:
-    """What one session yields: nodes, its place in a thread, the facts its artifacts state, and its quotes."""
+    """What one session yields: nodes, its place in a thread, the facts its artifacts state, and what it said."""
 
     session: Session
     thread: Thread | None
     nodes: SessionNodes
     place: ThreadSession | None
     stated: tuple[ArtifactStatements, ...]
-    quoted: tuple[Quote, ...] = ()
+    said: SessionWords | None = None
 
 
 class Graph(Deriver):
     """Derives nodes, edges and places in threads from sessions."""
 
     name = "graph"
-    tables = ("session_summaries", "session_summary_children", "thread_sessions", "session_quotes")
+    tables = ("session_summaries", "session_summary_children", "thread_sessions", "session_quotes", "session_notes")
     kinds = frozenset({SESSION})
     after = (SessionProjects.name,)
 
@@ -93,7 +93,7 @@ class Graph(Deriver):
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
-        quotes.store(database, {session: one.quoted for session, one in prepared.items()})
+        quotes.store(database, {session: one.said for session, one in prepared.items()})
         return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
@@ -145,7 +145,7 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         for source in sources
         if source.source_path in distilled
     )
-    return SessionDerivation(session, thread, made, place, stated, _quoted(sources))
+    return SessionDerivation(session, thread, made, place, stated, _said(sources))
 
 
 def derive_stored(database: Database, session: Session, projects: Projects | None = None) -> SessionDerivation:
@@ -158,14 +158,14 @@ def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDeriva
     return derive_session(session, [nodes.source_of(row) for row in kept])
 
 
-def _quoted(sources: Sequence[Artifact]) -> tuple[Quote, ...]:
-    """Quotes the newest transcripts of a session."""
+def _said(sources: Sequence[Artifact]) -> SessionWords | None:
+    """Returns what the newest transcripts of a session say; None without any."""
     transcripts = [source.content for source in sources if source.source_kind == "transcript"]
     if not transcripts:
-        return ()
-    from signet_sync.digest.quotes import quotes_of  # slow import, not needed for summaries alone
+        return None
+    from signet_sync.digest.quotes import words_of  # slow import, not needed for summaries alone
 
-    return tuple(quotes_of(transcripts[-SEGMENTS:]))
+    return words_of(transcripts[-SEGMENTS:])
 
 
 def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from agents import Session, ago, until
-from workbench import ROOT, Vault
+from artifacts_fixture import transcript
+from said import EDIT, TASK, assistant, call
+from workbench import ROOT, Vault, numbered
 
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
@@ -196,3 +198,21 @@ def test_logs_follows_over_a_rotation(indexed: Vault) -> None:
             until(lambda: out.read_text() == "first\nsecond\nlast of the old\nfirst of the new\n")
         finally:
             process.kill()
+
+
+def test_how_many_working_sessions_ended_with_a_note(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    assert "notes" not in vault.call("status").out
+    for number, harness, words in (
+        (1, "codex", EDIT + assistant("It burns.\n\nNext: oil the door")),
+        (2, "codex", EDIT + assistant("It burns.")),
+        (3, "gemini", EDIT + call("memory_note", "Outcome: it burns again") + assistant("It burns.")),
+        (4, "gemini", assistant("It burns, as far as I can see.")),
+    ):
+        given = numbered(number) | {"harness": harness, "body": TASK + words}
+        vault.put(transcript(**given))
+    vault.reindex()
+    assert vault.call("status", "--json").json["notes"] == {
+        "codex": {"noted": 1, "sessions": 2}, "gemini": {"noted": 1, "sessions": 1},
+    }  # fmt: skip
+    assert "2 of 3 working sessions (codex 1 of 2, gemini 1 of 1)" in vault.call("status").out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from said import STAMP, assistant, call, user
 
-from signet_sync.digest.quotes import MESSAGES, REPORT, REPORTS, WORDS, quotes_of
+from signet_sync.digest.quotes import MESSAGES, REPORT, REPORTS, WORDS, words_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.quotes import Quote, place_line, quote_line
 
@@ -13,7 +13,7 @@ PRINTED = "The page says that every keeper must now open the northern gate at ni
 
 
 def said(transcript: str) -> list[tuple[int, str, str]]:
-    return [(one.turn, one.speaker, one.text) for one in quotes_of([transcript])]
+    return [(one.turn, one.speaker, one.text) for one in words_of([transcript]).quotes]
 
 
 def test_the_last_reports_and_the_persons_words_are_quoted_in_order() -> None:
@@ -23,7 +23,7 @@ def test_the_last_reports_and_the_persons_words_are_quoted_in_order() -> None:
         + assistant(f"Wick {n} burns lower now.")
         for n in range(1, 6)
     ]
-    found = quotes_of(["".join(turns)])
+    found = words_of(["".join(turns)]).quotes
     assert [one.turn for one in found if one.speaker == "person"] == [1, 2, 3, 4, 5]
     assert [(one.turn, one.speaker) for one in found][2:] == [
         (turn, who) for turn in (3, 4, 5) for who in ("person", "agent")
@@ -33,10 +33,10 @@ def test_the_last_reports_and_the_persons_words_are_quoted_in_order() -> None:
 
 def test_segments_of_a_session_are_quoted_as_one() -> None:
     first = user("Please trim the wick of the pier.") + assistant("The wick burns lower now.")
-    found = quotes_of([first, user("And oil the door, please.")])
+    found = words_of([first, user("And oil the door, please.")]).quotes
     assert [one.text[:9] for one in found] == ["Please tr", "The wick ", "And oil t"]
     many = "".join(user(f"Please trim wick number {n} of the pier.") for n in range(MESSAGES + 9))
-    assert len(quotes_of([first, many])) == MESSAGES + 1 <= MESSAGES + REPORTS
+    assert len(words_of([first, many]).quotes) == MESSAGES + 1 <= MESSAGES + REPORTS
 
 
 def test_code_tables_and_what_a_tool_printed_are_left_out() -> None:
@@ -51,15 +51,15 @@ def test_code_tables_and_what_a_tool_printed_are_left_out() -> None:
 
 def test_a_quote_is_cut_at_a_sentence() -> None:
     long = " ".join(f"The wick number {n} of the northern pier burns lower." for n in range(60))
-    found = quotes_of([user(f"Please see to it. {long}") + assistant(long)])
+    found = words_of([user(f"Please see to it. {long}") + assistant(long)]).quotes
     for one, most in zip(found, (WORDS, REPORT), strict=True):
         assert one.text.endswith("burns lower. …") and most - 60 < len(one.text) <= most + 2
-    unbroken = quotes_of([user(f"Please trim the {'wick ' * 400}")])
+    unbroken = words_of([user(f"Please trim the {'wick ' * 400}")]).quotes
     assert unbroken[0].text.endswith("wick …") and len(unbroken[0].text) <= WORDS + 2
 
 
 def test_a_transcript_in_another_form_has_no_times() -> None:
-    found = quotes_of(["User: Please trim the wick of the pier.\n\nAssistant: The wick burns lower now."])
+    found = words_of(["User: Please trim the wick of the pier.\n\nAssistant: The wick burns lower now."]).quotes
     assert [(one.speaker, one.at_us) for one in found] == [("person", None), ("agent", None)]
 
 

@@ -32,6 +32,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _backlog(document)
     yield from _intake(document)
     yield from _tokens(document)
+    yield from _notes(document)
     for name in document["set_aside"]:
         yield _line("damaged", f"{name} was moved aside → signet-sync doctor", fg="yellow")
     if document["trouble"]:
@@ -134,6 +135,15 @@ def _tokens(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line("model", f"{today} · {tokens['last_30_days']:,} in 30 days")
     if tokens["trouble"]:
         yield _line("", display(tokens["trouble"]), fg="yellow")
+
+
+def _notes(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yields in how many of the sessions that changed something the agent handed its work over."""
+    notes = document["notes"]
+    if notes:
+        noted, sessions = (sum(one[key] for one in notes.values()) for key in ("noted", "sessions"))
+        each = ", ".join(f"{display(name) or '–'} {one['noted']} of {one['sessions']}" for name, one in notes.items())
+        yield _line("notes", f"{noted} of {counted(sessions, 'working session')} ({each})")
 
 
 def _behind(document: Mapping[str, Any]) -> str:

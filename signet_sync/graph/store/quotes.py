@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session, of_values
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.quotes import Quote, QuotedSession
 
+if TYPE_CHECKING:
+    from signet_sync.digest.quotes import SessionWords
+
 _CONTINUABLE = 20  # newest sessions of a project, among which one of the same folder comes first
 
 
-def store(database: Database, wanted: Mapping[Session, Sequence[Quote]]) -> None:
-    """Makes the quotes of sessions equal to the given ones. In the caller's transaction."""
+def store(database: Database, wanted: Mapping[Session, SessionWords | None]) -> None:
+    """Makes quotes and counted notes of sessions equal to the given ones. In the caller's transaction."""
     numbers = batches.numbers(database, wanted)
     columns = "session, place, turn, speaker, at_us, text"
     rows = sorted(of_values(database, columns, "session_quotes", "session", numbers.values()))
     held = {number: list(some) for number, some in groupby(rows, key=lambda row: row[0])}
     for session, number in numbers.items():
-        fresh = [(number, place, *quote) for place, quote in enumerate(wanted[session])]
+        said = wanted[session]
+        fresh = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
         if held.get(number, []) != fresh:
             database.execute("delete from session_quotes where session = ?", (number,))
             database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", fresh)
+        database.execute("delete from session_notes where session = ?", (number,))
+        if said and (said.worked or said.notes):
+            database.execute("insert into session_notes values(?, ?)", (number, said.notes))
+
+
+def noted(database: Database) -> dict[str, tuple[int, int]]:
+    """Returns by harness how many sessions that worked, and had a person, ended a turn with a note; and of how many."""
+    rows = database.execute(
+        "select coalesce(t.harness, ''), sum(n.notes > 0), count(*) from session_notes n join sessions using (session)"
+        " join thread_sessions t using (agent_id, session_token, session_id) group by 1 order by 1"
+    )
+    return {harness: (some, of) for harness, some, of in rows}
 
 
 def of_session(database: Database, session: Session) -> tuple[Quote, ...]:

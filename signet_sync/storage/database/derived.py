@@ -174,6 +174,14 @@ DERIVED: tuple[Table, ...] = (
         key=(*SESSION, "place"),
     ),
     derived(
+        "in how many turns the agent of each session that changed anything handed its work over (`digest.notes`)",
+        """create table session_notes(
+        session integer primary key, notes integer not null)""",
+        session=NUMBER,
+        joined=JoinedRows(f"n.agent_id, {_OF}, q.notes", f"session_notes q {_JOINED.format('q')}"),
+        key=SESSION,
+    ),
+    derived(
         "the folders that each session worked in, with the repository that its files name, and the project "
         "(`graph.projects`); an empty text is none",
         """create table session_projects(
