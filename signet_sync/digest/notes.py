@@ -68,7 +68,7 @@ def turn_notes(turn: Turn) -> list[NoteLine]:
     found = [one._replace(line=report.line + one.line) for one in note_lines(report.text)] if report else []
     line = turn.report.line if turn.report else turn.words.line if turn.words else 1
     said = (_given(step) for step in turn.steps if isinstance(step, ToolCall))
-    called = [NoteLine(label.lower(), text, line) for text in said for label, text in _LABELLED.findall(text)]  # type: ignore[arg-type]
+    called = [NoteLine(label.lower(), text, line) for text in said for label, text in _LABELLED.findall(text)]
     return found + [one for one in called[-LINES:] if all(one[:2] != other[:2] for other in found)]
 
 
