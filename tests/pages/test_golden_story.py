@@ -201,7 +201,7 @@ def test_a_session_that_was_resumed_is_one(told: list[tuple[str, str]]) -> None:
 
 
 def test_wishes_for_one_repository_stay_in_it(told: list[tuple[str, str]]) -> None:
-    own, person, _ = told[8][1].split("\n\n")
+    own, person, *_ = told[8][1].split("\n\n")
     assert "pnpm" in own and "short sentences" in person and "pnpm" not in person
 
 
