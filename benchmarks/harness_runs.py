@@ -1,7 +1,8 @@
 """Runs a real harness without a terminal against a mock model, and shows what its requests and the vault contain.
 
-The programs are taken from PATH, nothing leaves the machine. `FOLDER` gets a home, a workspace and a repository; it
-must not be in a folder for temporary files, whose projects are not shown.
+The model ends its answers with hand-over lines, which the start of a new session shows; nobody sits before these runs,
+so none of their requests may ask for such lines. The programs are taken from PATH, nothing leaves the machine. `FOLDER`
+gets a home, a workspace and a repository; it must not be in a folder for temporary files, whose projects are not shown.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from signet_sync.capture.notes import REQUEST
+
 Words = list[str]
 OWN, OTHER = "The retry loop gives up after five tries.", "Plumage photographs go into the bucket named aerie."
 QUESTION = "Which bucket holds the plumage photographs of the kestrel?"
+OUTCOME, NEXT = "the retry loop waits longer between its tries", "measure the restart of the broker under load"
+ANSWER = f"Understood.\n\nOutcome: {OUTCOME}\nNext: {NEXT}"
 KEY = "no-key"
 
 
@@ -33,7 +38,7 @@ class MockModel(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.requests: list[str] = []
-        self.text, self.tokens = "Understood.", 1_000
+        self.text, self.tokens = ANSWER, 1_000
 
     @property
     def url(self) -> str:
@@ -184,6 +189,9 @@ RUNS = {
 }
 
 
+_LOOKED_FOR = {"of its start": OWN, "of its prompt": OTHER, "handed over": NEXT, "ASKED FOR LINES": REQUEST[:60]}
+
+
 def main() -> None:
     """Prints a line for each request of each step, and the injected lines that are in the vault afterwards."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -211,6 +219,8 @@ def _show(name: str, folder: Path) -> None:
     def ours(*words: str, given: str = "") -> str:
         return call(sys.executable, "-m", "signet_sync", "--workspace", str(vault), *words, given=given)
 
+    # What nobody said is not shown otherwise, and these runs stand for sessions of a person.
+    (folder / "config.toml").write_text("[noise]\nheadless = false\n")
     call("git", "init", "-q", ".")
     ours("init", str(vault))
     for number, (place, text) in enumerate(((project, OWN), (home / "kestrel", OTHER))):
@@ -223,13 +233,17 @@ def _show(name: str, folder: Path) -> None:
     steps = [("start", [*run.first, QUESTION], 1_000), ("resume", [*run.resumed, "Thank you, and then?"], 99_000)]
     if run.compact:
         steps.append(("compaction", [*run.resumed, run.compact], 1_000))
-    for step, words, tokens in [*steps, ("after it", [*run.resumed, "And what is next?"], 1_000)]:
+    steps.append(("after it", [*run.resumed, "And what is next?"], 1_000))
+    for step, words, tokens in [*steps, ("a new start", [*run.first, "Go on, please."], 1_000)]:
         model.requests.clear()
+        if step == "a new start":
+            ours("session", "take-spool")
+            ours("reindex")
         model.tokens = tokens
         call(*words)
         for one in model.requests:
             blocks = one.count("signet-memory") // 2
-            held = [what for what, text in (("of its start", OWN), ("of its prompt", OTHER)) if text in one]
+            held = [what for what, text in _LOOKED_FOR.items() if text in one.replace(json.dumps(ANSWER)[1:-1], "")]
             print(f"  {step}: {len(one):,} characters, {blocks} blocks: {', '.join(held) or 'nothing'}")
     ours("session", "take-spool")
     new = [path.read_text() for path in set(vault.rglob("memory/*.md")) - before]
