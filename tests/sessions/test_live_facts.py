@@ -16,12 +16,9 @@ from test_live import fed, line, refused
 from transcript_builder import TranscriptBuilder, at, plugged_in, store
 from workbench import NOW, Vault, sampled
 
-from signet_sync.app.workspace import opened
 from signet_sync.host.repository import Repository
-from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.distilled_turns import distil_turns
 from signet_sync.sessions.live_turns import SpokenTurn
-from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 
 PROJECT = "/home/ada/code/lantern"
