@@ -47,7 +47,7 @@ def status_of(turns: Sequence[Turn], deeds: Deeds) -> Status | None:
         return "blocked"
     if (
         is_unfinished(last, deeds)
-        or asks(last, offers=not deeds.works(last.number))
+        or asks(last, offers=deeds.changed and not deeds.works(last.number))
         or (deeds.planned and not deeds.changed)
     ):
         return "open"

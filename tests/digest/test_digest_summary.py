@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from said import DONE, EDIT, STAMP, assistant, call, interrupted, user
+from said import DONE, EDIT, STAMP, TASK, assistant, call, interrupted, user
 
 from benchmarks.digest import digest
 from signet_sync.digest.outcome import outcome
@@ -181,6 +182,24 @@ def test_time_grows_with_the_text(unit):
     """Eight times the text in at most thirty times the time: a square would take 64 times as long."""
     limit = 30 * min(seconds(text(1 << 16)) for _ in range(2)) + 1
     assert any(seconds(text(1 << 19)) < limit for _ in range(3)), limit
+
+
+TEN = ("The lamp burns. Die Lampe brennt immer. La lampe brûle. La lámpara arde siempre. A lâmpada arde sempre. "
+       "La lampada brucia. Лампа всегда горит. ランプは必ず燃える。灯必须亮。등은 항상 탄다.\n")  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [SESSION, user(TEN) + assistant(EDIT + TEN), user(TEN), TASK + assistant(TEN * 9)])
+def test_work_grows_with_the_text(unit: str) -> None:
+    def calls(size: int) -> int:
+        counts = [0]
+        sys.setprofile(lambda *_: counts.__setitem__(0, counts[0] + 1))
+        try:
+            outcome(unit * (size // len(unit)))
+        finally:
+            sys.setprofile(None)
+        return counts[0]
+
+    assert calls(1 << 17) < 20 * calls(1 << 14), "a square would be 64 times as much"
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault, monkeyp
         for path in vault.memory.glob("*--*--*.md")
         if "manifest" not in path.name and "xqlantern" in path.read_text() and ONE not in path.read_text()
     )
-    assert dry["quoted_in"] == quoting and len(quoting) >= 3
+    assert dry["quoted_in"] == quoting and len(quoting) >= 2
     before = {path: (vault / path).read_bytes() for path in quoting}
 
     refused = remove(vault, code=2)
