@@ -118,7 +118,7 @@ def _percent_decoded(text: str) -> str:
 
 # In lower case: what leads to a line that has anything beneath.
 _LED_TO = late(r"\\(?:[\"n]|u[0-9a-f]{4}|x1b|0?33\[|e\[)|\^\[[\[\]]")
-_NOT_SEEN = rf"[{UNSEEN}{JOINERS}{SELECTORS}]|(?<=[0-9A-Za-z])\xa0(?=[0-9A-Za-z])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_NOT_SEEN = rf"[{UNSEEN}{JOINERS}{SELECTORS}]|(?<=[!-~])\xa0(?=[!-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _HIDDEN = late(f"{SEQUENCES}|{_NOT_SEEN}")
 _UNUSUAL = late(rf"[{UNSEEN}{JOINERS}{SELECTORS}{WIDE}]")
 _ESCAPED = late(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})|(?:\\(?:x1[bB]|0?33|e)|\^\[)(?=[\[\]])")
@@ -170,7 +170,7 @@ def find_wrapped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
     view, text = _View(searched.given), searched.given
     start = end = 0
     for line in _WRAPPED.finditer(text):
-        if line.start() != end + 1 or not end:
+        if line.start() > end or not end:
             view.add(start, end, _LINE_END)
             start = line.start()
         end = text.find("\n", line.end())

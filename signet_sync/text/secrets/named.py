@@ -183,7 +183,7 @@ _LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}"
 def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     text, proof = searched.text, name.proof
     # The output of a test runner.
-    if text.startswith("PASS:", name.start):
+    if text.startswith("PASS: ", name.start):
         return None
     if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
         return None
@@ -261,7 +261,7 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
     if where is Where.LINE and pattern is _BARE and text[end : end + 1] in _CODE_FOLLOWS:
         where = Where.CODE
     if where is Where.CODE:
-        if text[end : end + 1] and text[end] in "([{<" and not text.startswith("<br", end):
+        if text[end : end + 1] and text[end] in "([{<" and not text.startswith(("<br", "</"), end):
             return None
         if text[end - 1 : end] == ":" and text.startswith("//", end):
             return None

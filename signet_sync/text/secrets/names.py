@@ -10,7 +10,7 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, first_word, words_of
-from signet_sync.text.secrets.values import Proof
+from signet_sync.text.secrets.values import CAMEL, Proof
 
 
 class Name(NamedTuple):
@@ -252,8 +252,10 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]
+    owned = CAMEL.findall(searched.text[at - len(before) : at].rstrip(_JOINTS))[-1:]
+    owned = owned[0].lower() if owned else ""
     if stem == "key":
-        if word.endswith(listed("no key owners")):
+        if owned in listed("no key owners"):
             return None
         if (
             word.endswith(listed("key owners")) and (word in listed("key owners") or len(word) > 5)
@@ -261,7 +263,7 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
             return Proof.SECRET
         return Proof.KEY if joined or not word or searched.text[at : at + 1] == "K" else None
     if stem == "token":
-        if word.endswith(listed("no token owners")):
+        if owned in listed("no token owners"):
             return None
         if word.endswith(listed("token owners")) or word in vendors():
             return Proof.SECRET
