@@ -22,6 +22,7 @@ from signet_sync.text.secrets.values import (
     decoded,
     fits,
     is_compound,
+    is_drawn,
     is_mixed,
     is_password,
     is_phrase,
@@ -82,7 +83,9 @@ def _credential(match: re.Match[str]) -> Span | None:
         return match.span("secret") if ends and is_token(secret, Where.GIVEN, words=True) else None
     if not any(map(str.isdigit, secret)):
         return None
-    return match.span("secret") if is_token(secret, Where.CODE, least=8 if scheme else 12) else None
+    sure = scheme in _SCHEMES
+    fit = is_token(secret, Where.GIVEN if sure else Where.CODE, least=8 if scheme else 12, words=sure)
+    return match.span("secret") if fit else None
 
 
 _SCHEMES = frozenset({"bearer", "token", "apikey", "api-key", "key", "geniekey", "deepl-auth-key", "bot", "private"})
@@ -135,7 +138,12 @@ def _slashed(match: re.Match[str]) -> Span | None:
 
 def _user_token(match: re.Match[str]) -> Span | None:
     secret = match["secret"]
-    return match.span("secret") if any(map(str.isdigit, secret)) and is_token(secret, Where.CODE, least=16) else None
+    drawn = is_drawn(secret) or (any(map(str.isdigit, secret)) and is_token(secret, Where.CODE, least=16))
+    return match.span("secret") if drawn and not is_placeholder(secret) else None
+
+
+def _token_user(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_token(match["secret"], Where.GIVEN, words=True) else None
 
 
 def _whole(match: re.Match[str]) -> Span | None:

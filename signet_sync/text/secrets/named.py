@@ -47,6 +47,7 @@ _LINK = late(
     (?:
       (?P<block>(?:[ \t]{0,4}[:=][ \t]{0,4})?\{[^{}]{0,240}?\b(?:default|value)["']?[ \t]*[:=][ \t]*  # Terraform
         |[ \t]*\n[ ]{1,8}[^\n]{0,200}?\binput_value=)                                             # pydantic
+      |(?P<property>\{[ ]?get;[^{}\n]{0,40}\}[ ]?=(?=[ ]?["']))         # C#
       |(?P<inside>\((?:default[:=])?(?=[^\s()"'`]{6,64}\)))
       |(?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
         (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
@@ -60,7 +61,7 @@ _LINK = late(
       |(?P<listed>(?:</(?:b|strong|code)>)?(?:</key>(?:\s|\\n){0,40}<(?:string|data)>
         |</(?:td|th|dt)>(?:\s|\\n){0,40}<(?:td|dd)(?:[ ][^<>\n]{0,60})?>(?:<code>)?))
       |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
-      |(?P<item>(?:(?<=["'`\s])|(?<=[A-Z]))[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
+      |(?P<item>(?:(?<=["'`\]\s])|(?<=[A-Z]))[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
       |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
       |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
     )""",
@@ -100,7 +101,7 @@ _QUOTED = {
 }
 # An argument of a shell: up to the next space, including commas.
 _ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{1,32}=)){1,1024}""")
-_BARE = late(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
+_BARE = late(r"""(?:[^\s"'`\\,;<>(){}\[\]&|*]|\*(?=[A-Za-z0-9])){1,1024}""")
 _LINE = late(r"""[^\s"'`\\<]{1,1024}""")
 _PIECE = late(r"""[^\s"'`\\<>;]{1,1024}""")
 _TEXT = late(r"\s{0,40}[^<>\n]{1,1024}\s{0,40}(?=</|<!\[|&lt;/)")
@@ -185,7 +186,9 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     # The output of a test runner.
     if text.startswith("PASS: ", name.start):
         return None
-    if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
+    if proof is Proof.KEY and text[name.start - 1 : name.start] in ("?", "&") and text.startswith("=", name.end):
+        proof, name = Proof.TOKEN, name._replace(proof=Proof.TOKEN)  # of an address
+    elif proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
         return None
     link = _LINK.match(text, name.end)
     if link is None:
@@ -210,7 +213,11 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         )
         return (
             quoted
-            if (fits(value, proof, Where.QUOTED) if sure else cannot_be_word(value) and fits(value, proof, Where.CODE))
+            if (
+                fits(value, proof, Where.QUOTED)
+                if sure
+                else (cannot_be_word(value) or is_phrase(value)) and fits(value, proof, Where.CODE)
+            )
             else None
         )
     if how == "pair" and not _names_pair(text, name):
@@ -237,11 +244,16 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
 
 def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
     text, proof = searched.text, name.proof
+    if below := _NEXT_LINE.match(text, at):
+        at = below.end()
     wrapped = _WRAPPED.match(text, at)
     if wrapped:
         at = wrapped.end()
     quoted = _quoted(text, at)
     if quoted is not None:
+        literal = text[slice(*quoted)]
+        kept = _SCHEME.match(literal)
+        quoted = quoted[0] + (kept.end() if kept else 0), quoted[1] - len(literal) + len(literal.rstrip())
         literal = text[slice(*quoted)]
         # A cache's key is a digest, too.
         if proof is Proof.KEY and name.end - name.start == 3 and literal.isalnum() and not is_mixed(literal):
@@ -284,6 +296,10 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
     return None
 
 
+# Code goes on in the next line.
+_NEXT_LINE = late(r"""(?<=[=|?])[ \t]*\n[ \t]*(?=[rbf]?["'`])""")
+_SCHEME = late(r"[ ]*(?:(?i:bearer|token)[ ])?")
+
 # Names within so long a value, which is none, are not looked at.
 _LONG = 200
 
@@ -307,10 +323,10 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
     line = max(head.rfind("\n") + 1, escaped + 2 if escaped >= 0 else 0)
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
     last = searched.last_of_line(start)
-    if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
-        return Where.LINE, _ARGUMENT
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
         return Where.LINE, _LINE
+    if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
+        return Where.LINE, _ARGUMENT
     if separator == ":" and not alone and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS:
         value = _LINE.match(text, start)
         alone = (
@@ -563,7 +579,6 @@ def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
         given = given or (shell and name.proof <= Proof.SECRET and fits(value, name.proof, Where.GIVEN))
         return (at, at + len(value)) if given and fits(value, name.proof, Where.GIVEN) else None
     if name.proof is Proof.PASSWORD or _NAMES_IT.search(head):
-        given = (given and any(map(str.isdigit, value))) or is_phrase(value)
         return (at, at + len(value)) if given and name.proof <= Proof.TOKEN else None
     return None
 

@@ -28,7 +28,7 @@ CLASSES = {
     "b": "A-Za-z0-9+/",
     "v": "A-Za-z0-9_",
     "s": "A-Za-z0-9_.-",
-    "q": "A-Za-z0-9_=-",
+    "q": "A-Za-z0-9_.=-",
     "g": "A-Za-z0-9+/_=%-",
     "h": "0-9a-f",
     "x": "0-9A-Fa-f",
@@ -201,7 +201,7 @@ _JWT_BASE64 = late(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
 _BLOCK_BASE64 = late(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
 _AZURE = late(
     r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
-    r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
+    r"|[A-Za-z0-9_-]{42,44}Az(?:Fu|Se)[A-Za-z0-9_-]{4,6}(?![A-Za-z0-9])(?:==)?"
 )
 # A bot's token begins with its id, decimal digits in base64.
 _DISCORD = late(

@@ -135,13 +135,17 @@ def looks_random(letters: str) -> bool:
     """Returns whether letters form no words: nearly half of their pairs are rare in words."""
     letters = letters.lower()
     common = sum(letters[at : at + 2] in _PAIRS for at in range(len(letters) - 1))
-    return common < 0.57 * (len(letters) - 1)
+    return common < 0.6 * (len(letters) - 1)
 
 
 @lru_cache(maxsize=512)
 def is_drawn(value: str) -> bool:
     """Returns whether a program drew a value at random: letters and digits mixed, and no words among them."""
-    return _is_random(value) and len(value) >= 16 and looks_random("".join(filter(str.isalpha, value)))
+    letters = "".join(filter(str.isalpha, value))
+    return _is_random(value) and len(value) >= 8 and looks_random(letters) and not _HOST.fullmatch(value)
+
+
+_HOST = late(r"[\w-]+(?:\.[\w-]*[a-z][\w-]*){1,4}:\d{2,5}")
 
 
 def _is_random(value: str) -> bool:
@@ -178,6 +182,8 @@ def is_password(value: str, where: Where) -> bool:
         return False
     if value.isdigit():
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
+    if is_drawn(value):
+        return True
     if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
         return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
     if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
@@ -218,22 +224,25 @@ def _typed(value: str) -> bool:
 
 def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -> bool:
     """Returns whether a value may be a token under a token's name; `words`: the name is so clear that words count."""
-    if len(value) < least or " " in value or is_placeholder(value) or _is_number(value) or "://" in value:
+    if len(value) < least or " " in value or is_placeholder(value) or "://" in value:
         return False
-    if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or not any(map(str.isalpha, value)):
+    if value.isdigit():
+        return words and len(value) >= 17
+    if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or _is_number(value):
+        return False
+    if not any(map(str.isalpha, value)):
         return False
     if _is_event_token(value):
         return False
     if not value.isascii():
         return False
-    letters = "".join(filter(str.isalpha, value))
+    if is_drawn(value):
+        return True
     if _WORDS.fullmatch(value):
         if value.isalpha():
             if looks_random(value) and len(value) >= 12:
                 return True
             return words and len(value) >= 10 and where in _SURE and not _typed(value)
-        if any(map(str.isdigit, value)) and looks_random(letters) and len(value) >= 12:
-            return True
         return (
             words
             and len(value) >= 10
@@ -243,7 +252,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     if (
         where in (Where.CODE, Where.FIELD)
         and _CODE.fullmatch(value)
-        and not (is_drawn(value) or (_is_random(value) and len(_CHANGE.findall(value)) > 2 and "." not in value))
+        and not (_is_random(value) and len(_CHANGE.findall(value)) > 2 and "." not in value)
     ):
         return False
     if _PATH.fullmatch(value) and not is_drawn(value):
@@ -268,7 +277,7 @@ def is_key(value: str) -> bool:
     """Returns whether a value under a bare `key` cannot be anything else: long, of both cases and digits."""
     return (
         len(value) >= 20
-        and (is_mixed(value) or (is_drawn(value) and not _HEX.fullmatch(value)))
+        and (is_mixed(value) or (not _HEX.fullmatch(value) and looks_random("".join(filter(str.isalpha, value)))))
         and is_token(value, Where.CODE)
         and not _UUID.fullmatch(value)
     )
@@ -277,7 +286,9 @@ def is_key(value: str) -> bool:
 @lru_cache(maxsize=512)
 def fits(value: str, proof: Proof, where: Where) -> bool:
     """Returns whether a value may be the secret that its name indicates."""
-    if proof <= Proof.SECRET and where in (Where.CODE, Where.FIELD) and "_" not in value and is_phrase(value):
+    if proof is not Proof.KEY and (where in _SURE or "_" not in value) and is_phrase(value):
+        return True
+    if proof is not Proof.KEY and where is Where.QUOTED and is_diceware(value):
         return True
     if proof is Proof.PASSWORD:
         return is_password(value, where)
@@ -286,7 +297,7 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
             return is_password(value, where)
         return is_token(value, where, words=True)
     if proof in (Proof.ODD, Proof.TOKEN):
-        return (where in _SURE and is_phrase(value)) or is_token(value, where, least=8 if is_mixed(value) else 10)
+        return is_token(value, where, least=8 if is_mixed(value) else 10)
     return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
 
 
@@ -344,6 +355,8 @@ def cannot_be_word(value: str) -> bool:
         return False
     if is_placeholder(value) or _is_number(value) or "\\" in value or not any(map(str.isalpha, value)):
         return False
+    if len(value) >= 12 and is_drawn(value):
+        return True
     if _WORDS.fullmatch(value):
         return len(value) >= 12 and looks_random(value)
     if (_PATH.fullmatch(value) and not is_drawn(value)) or (_CODE.fullmatch(value) and not _is_random(value)):
