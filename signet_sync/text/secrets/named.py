@@ -186,8 +186,9 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     # The output of a test runner.
     if text.startswith("PASS: ", name.start):
         return None
-    if proof is Proof.KEY and text[name.start - 1 : name.start] in ("?", "&") and text.startswith("=", name.end):
-        proof, name = Proof.TOKEN, name._replace(proof=Proof.TOKEN)  # of an address
+    if proof is Proof.KEY and text[name.start - 1 : name.end + 1] in ("?key=", "&key="):
+        proof = Proof.TOKEN
+        name = name._replace(proof=proof)
     elif proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
         return None
     link = _LINK.match(text, name.end)

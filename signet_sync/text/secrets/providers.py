@@ -17,7 +17,7 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, raw_table, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder, looks_random
+from signet_sync.text.secrets.values import CHANGE, decoded, is_drawn, is_key, is_mixed, is_placeholder, looks_random
 
 _TABLE = "providers.txt"
 _LEAST_RUN = 16
@@ -289,19 +289,30 @@ _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None:
-    """Returns what is under a vendor's bare name: `algolia = "…"`."""
+    """Returns what is under a vendor's bare name, `algolia = "…"`, or was drawn at random, whatever its name is."""
+    text = searched.text
     before = searched.low[max(0, start - 40) : start].rstrip(_AROUND)
     if before[-1:] not in _GIVEN_BY:
         return None
     before = before.rstrip("=:").rstrip(_AROUND)
     maker = before[len(before.rstrip(_WORD)) :]
-    if maker not in vendors() or maker in listed("vendors of many names"):
-        return None
-    value = searched.text[start:end]
+    value = text[start:end]
     hexadecimal = not value.strip("0123456789abcdef-")
-    if (hexadecimal or (end - start >= 20 and is_mixed(value))) and not is_placeholder(value):
-        return SecretSpan(start, end, "assignment")
-    return None
+    if maker in vendors() and maker not in listed("vendors of many names"):
+        given = hexadecimal or (end - start >= 20 and is_mixed(value))
+    else:
+        alone = (
+            text[start - 1] in "\"'`" if text[end : end + 1] in ('"', "'", "`") else text[end : end + 1] in ("\n", "")
+        )
+        given = alone and 20 <= end - start < 120 and is_key(value) and is_drawn(value) and _names_secret(before)
+        given = given and len(CHANGE.findall(value)) > 3
+    return SecretSpan(start, end, "assignment") if given and not is_placeholder(value) else None
+
+
+def _names_secret(before: str) -> bool:
+    """Returns whether a name may be a secret's: not that of an identifier or a digest, nor one that `named` judges."""
+    name = before[len(before.rstrip(_WORD + "_")) :].rstrip("_")
+    return name[-1:].isalpha() and not name.endswith(listed("of identifiers"))
 
 
 _GIVEN_BY = frozenset(("=", ":"))
@@ -468,11 +479,7 @@ def _is_token(form: TokenForm, head: str, body: str) -> bool:
     if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
         return True
     if form.is_strict or len(head) > _SHORT:
-        return (
-            any(map(str.isdigit, body))
-            or form.rule in _LETTERS_ALONE
-            or looks_random("".join(filter(str.isalpha, body)))
-        )
+        return any(map(str.isdigit, body)) or form.rule in _LETTERS_ALONE or looks_random(body)
     return False
 
 

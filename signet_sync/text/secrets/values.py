@@ -131,9 +131,9 @@ def is_mixed(text: str) -> bool:
 _PAIRS = frozenset(listed("pairs"))
 
 
-def looks_random(letters: str) -> bool:
-    """Returns whether letters form no words: nearly half of their pairs are rare in words."""
-    letters = letters.lower()
+def looks_random(value: str) -> bool:
+    """Returns whether the letters of a value form no words: nearly half of their pairs are rare in words."""
+    letters = "".join(filter(str.isalpha, value)).lower()
     common = sum(letters[at : at + 2] in _PAIRS for at in range(len(letters) - 1))
     return common < 0.6 * (len(letters) - 1)
 
@@ -141,11 +141,11 @@ def looks_random(letters: str) -> bool:
 @lru_cache(maxsize=512)
 def is_drawn(value: str) -> bool:
     """Returns whether a program drew a value at random: letters and digits mixed, and no words among them."""
-    letters = "".join(filter(str.isalpha, value))
-    return _is_random(value) and len(value) >= 8 and looks_random(letters) and not _HOST.fullmatch(value)
+    least = 24 if _DOTTED.fullmatch(value) else 8
+    return len(value) >= least and _is_random(value) and looks_random(value)
 
 
-_HOST = late(r"[\w-]+(?:\.[\w-]*[a-z][\w-]*){1,4}:\d{2,5}")
+_DOTTED = late(r"\w+(?:\.\w+)+(?::\d{2,5})?")
 
 
 def _is_random(value: str) -> bool:
@@ -154,7 +154,7 @@ def _is_random(value: str) -> bool:
 
 
 # A digit after a letter, a letter after a digit.
-_CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
+CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
 
 
 def _is_number(value: str) -> bool:
@@ -239,9 +239,9 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     if is_drawn(value):
         return True
     if _WORDS.fullmatch(value):
+        if looks_random(value) and len(value) >= (12 if value.isalpha() else 16):
+            return True
         if value.isalpha():
-            if looks_random(value) and len(value) >= 12:
-                return True
             return words and len(value) >= 10 and where in _SURE and not _typed(value)
         return (
             words
@@ -252,7 +252,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     if (
         where in (Where.CODE, Where.FIELD)
         and _CODE.fullmatch(value)
-        and not (_is_random(value) and len(_CHANGE.findall(value)) > 2 and "." not in value)
+        and not (_is_random(value) and len(CHANGE.findall(value)) > 2 and "." not in value)
     ):
         return False
     if _PATH.fullmatch(value) and not is_drawn(value):
@@ -277,7 +277,8 @@ def is_key(value: str) -> bool:
     """Returns whether a value under a bare `key` cannot be anything else: long, of both cases and digits."""
     return (
         len(value) >= 20
-        and (is_mixed(value) or (not _HEX.fullmatch(value) and looks_random("".join(filter(str.isalpha, value)))))
+        and not _HEX.fullmatch(value)
+        and (is_mixed(value) or looks_random(value))
         and is_token(value, Where.CODE)
         and not _UUID.fullmatch(value)
     )
