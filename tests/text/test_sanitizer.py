@@ -104,6 +104,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("Proxy-Authorization: Basic {}", coded("ada:" + some(12))),
         ("headers['Authorization'] = 'token {}'", some(40, HEX)),
         ("AUTHORIZATION: ApiKey {}", some(40)),
+        ("Authorization: Bearer {}", "x9Kq2" + "Zp1L"),
     ],
     "cookie": [
         ("Cookie: {}", f"sid={some(32)}; theme=dark"), ("set-cookie: {}", f"session={some(32)}; Path=/; HttpOnly"),
@@ -112,6 +113,8 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     "curl-user": [
         ("curl -u ada:{} https://x.example", some(10)),
         ("curl https://x \\\n  --user 'ada:{}'", some(10)),
+        ("curl -iX PATCH --user ada:'{}' https://x", some(10)),
+        ("curl -u {}: https://x.example", "x9Kq2" + "Zp1L"),
     ],
     "url-login": [
         ("postgres://svc_user:{}@db.internal:5432/app", some(18)),
@@ -152,7 +155,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     ],
     "kubernetes": [
         ("apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  which: {}\n", coded("hunt" + "er2hunter2")),
-        ('{{"kty": "oct", "k": "{}"}}', some(43)),
+        ('{{"kty": "oct", "k": "{}"}}', some(200)),
         ('{{"kind": "Secret", "stringData": {{"which": "{}"}}}}', "letmein" + "please"),
     ],
     "firebase": [("the server key {} of it", "AAAA" + some(7) + ":APA9" + "1b" + some(134))],
@@ -165,6 +168,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"), ('smtp.login("ada", "{}")', "lantern" + "orbit"),
         ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
         ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
+        ("Login / pass: ada / {}", "lantern-orbit-" + "walrus"),
     ],
     "printed": [
         ("$ cat /run/secrets/db_password\n{}\n$ ", some(14)),
@@ -222,6 +226,23 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("<clientToken>\n    {}\n</clientToken>", some(32)),
         ("PRIVATE_KEY={}", "0x" + some(64, HEX)),
         ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
+        # letters that form no words, words that form no text, digits that are no number
+        ("password = {}", "VULFfFls" + "IebptmwQI"),
+        ("apikey = {}", "lantern-orbit-" + "walrus-marble"),
+        ('discord_token: "{}"', "83637410845072419658" + "551030920597"),
+        ("APP_SECRET={}", "/h4iycbaRtLI229H" + "nea8/fINPqyzq0UQwIkEewgK"),
+        ("Using Key={}", "cq73u5azj3p3shfvzz3l" + "w1typfqu6uduq7bo"),
+        ('lanternware: "{}"', "9rvli8sm4jo18v5q" + "0q4n7vhkwbv2"),
+        ("mixmax token = '{}'", "x9kq2zp1" + "lm5wx8"),
+        ("PSWORD={}", "hunt" + "er2hunter2"),
+        # where a value begins
+        ('const apiKey =\n  "{}";', some(32)),
+        ('const appToken = "Token {}";', some(24)),
+        ('public string Password {{ get; set; }} = "{}";', "lantern-orbit-" + "walrus"),
+        ("https://api.lantern.example/v1?key={}", "9e4635bc-28dc-" + "25d3-8546-2b30115d9a7b"),
+        ("<Value>the password: {}</Value>", "6Ew1T" + "hY0u"),
+        ("user  | password | role\nada  | {} | admin", "x9Kq2Zp1" + "LmRt5"),
+        ("password = {} # *", "x9Kq2*Zp1" + "LmRt5"),
     ],
 }  # fmt: skip
 LOOK_ALIKES = [
@@ -253,6 +274,8 @@ LOOK_ALIKES = [
     "the password is required, the token is case-sensitive, --password options, set the password to expire",
     "docker run -u 1000:1000 image; curl -u user:password https://x; sort -u file",
     "a.b.c.d.e.f.very_long_attribute_name_here, module.some_function.another_attribute_name",
+    "auth_token: httpx2.Request\nsecret_dir = /run/secrets/db_password2\npasswd('me:you@www.x1.example:080')",
+    '"toolUseID": "a9rvli8sm4jo18v5q0q4n7vhkwbv", "payment": "pi_3MtwBwLkdIwHu7ix28a3tqPa", CC=x86_64-linux-gnu-gcc\n',
     "| --- | --- |\n" + "-" * 80 + "\n" + "=" * 80 + "\n" + "_" * 80,
 ]
 
@@ -417,6 +440,7 @@ DRESSED: dict[str, Callable[[str], str]] = {
     "C1": lambda text: f"\x9b36m{text}\x9b0m",
     **{f"U+{ord(c):04X} inside": lambda text, c=c: f"{text[:-9]}{c}{text[-9:]}" for c in HIDDEN},
     "no-break space inside": lambda text: f"{text[:-9]}\u00a0{text[-9:]}",
+    "no-break space at a mark": lambda text: f"{text[:-9]}-\u00a0{text[-9:]}" if "=" in text else f"{text}\u00a0",
     "no-break space": lambda text: text.replace(" ", "\u00a0"),
     "full width": lambda text: text.translate({ord(c): ord(c) + 0xFEE0 for c in ":="}),
     "full width, all of it": lambda text: text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}),
@@ -425,6 +449,12 @@ DRESSED: dict[str, Callable[[str], str]] = {
     "numbered": lambda text: f"     7\t{text}\n     8\tPORT=1",
     "numbered by an arrow": lambda text: f"   117→{text}\n   118→PORT=1",
 }
+
+
+def test_a_secret_over_three_lines_of_a_terminal_goes_whole() -> None:
+    secret = some(128, HEX)
+    clean = sanitize_transcript_v2(wrapped(f"{'the log of what was read: ':.<64} DB_PASSWORD={secret} and prose", 80))
+    assert not any(secret[at : at + 8] in clean for at in range(0, 120, 8))
 
 
 def wrapped(text: str, width: int) -> str:

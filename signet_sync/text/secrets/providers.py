@@ -301,11 +301,16 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
     if maker in vendors() and maker not in listed("vendors of many names"):
         given = hexadecimal or (end - start >= 20 and is_mixed(value))
     else:
-        alone = (
-            text[start - 1] in "\"'`" if text[end : end + 1] in ('"', "'", "`") else text[end : end + 1] in ("\n", "")
+        quoted = text[start - 1] in _QUOTES and text[end : end + 1] in _QUOTES
+        given = (
+            (quoted or text[end : end + 1] in ("\n", ""))
+            and 20 <= end - start < 120
+            and is_key(value)
+            and is_drawn(value)
+            and len(CHANGE.findall(value)) > 3
+            and not value.partition("_")[0].isalpha()  # `pi_…` names a payment
+            and _names_secret(before)
         )
-        given = alone and 20 <= end - start < 120 and is_key(value) and is_drawn(value) and _names_secret(before)
-        given = given and len(CHANGE.findall(value)) > 3
     return SecretSpan(start, end, "assignment") if given and not is_placeholder(value) else None
 
 
@@ -316,6 +321,7 @@ def _names_secret(before: str) -> bool:
 
 
 _GIVEN_BY = frozenset(("=", ":"))
+_QUOTES = frozenset(("'", '"', "`"))
 
 
 def _token(text: str, start: int, end: int) -> SecretSpan | None:

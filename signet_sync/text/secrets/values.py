@@ -186,6 +186,8 @@ def is_password(value: str, where: Where) -> bool:
         return True
     if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
         return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
+    if where is Where.CODE and len(value) >= 12 and value.isalpha() and looks_random(value):
+        return True
     if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
         return False
     if _is_number(value) or not any(map(str.isalpha, value)):
