@@ -303,7 +303,7 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
     else:
         quoted = text[start - 1] in _QUOTES and text[end : end + 1] in _QUOTES
         given = (
-            (quoted or text[end : end + 1] in ("\n", ""))
+            (quoted or (text[start - 1] == "=" and text[end : end + 1] in ("\n", "")))
             and 20 <= end - start < 120
             and is_key(value)
             and is_drawn(value)
