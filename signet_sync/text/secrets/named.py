@@ -48,7 +48,6 @@ _LINK = late(
       (?P<block>(?:[ \t]{0,4}[:=][ \t]{0,4})?\{[^{}]{0,240}?\b(?:default|value)["']?[ \t]*[:=][ \t]*  # Terraform
         |[ \t]*\n[ ]{1,8}[^\n]{0,200}?\binput_value=)                                             # pydantic
       |(?P<property>\{[ ]?get;[^{}\n]{0,40}\}[ ]?=(?=[ ]?["']))         # C#
-      |(?P<inside>\((?:default[:=])?(?=[^\s()"'`]{6,64}\)))
       |(?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
         (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
         |(?:str|string|String)[ \t]{0,4}:?=(?!=))
@@ -200,7 +199,7 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     if how in ("tag", "listed"):
         return _element(searched, name, at)
     if how == "cell":
-        return _cell(searched, name, at)
+        return _cell(text, name, at)
     if how in ("item", "call"):
         quoted = _quoted(text, at)
         if quoted is None:
@@ -227,14 +226,6 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         how = "default"
     if how == "pair" and (block := _BLOCK.match(text, at)):
         return _block(text, proof, block)
-    if how == "inside":
-        end = text.find(")", at)
-        value = text[at:end]
-        sure = proof is Proof.PASSWORD and (is_mixed(value) or not value.isalnum()) and cannot_be_word(value)
-        return (at, end) if sure and fits(value, proof, Where.CODE) else None
-    if how in ("set", "default", "block"):
-        quoted = _quoted(text, at)
-        return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
     if how == "sep" and link["sep"] == ":":
         if block := _BLOCK.match(text, at):
             return _block(text, proof, block)
@@ -313,10 +304,6 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
     if link["pair"]:
         return Where.FIELD, _LINE
     tight = link["sep"] == "=" and start == link.end() == name.end + 1
-    if tight and name.proof <= Proof.SECRET and before in ("?", "&"):
-        return Where.LINE, _QUERY
-    if before in ("?", "&"):
-        return Where.CODE, _BARE
     if before == ";" and tight:
         return Where.LINE, _PIECE
     head = text[max(0, name.start - 60) : name.start]
@@ -346,7 +333,6 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
 
 # Marks other than `:` and `=` before an answer: arrows of dialogs, dashes, a question mark.
 _OTHER_MARKS = frozenset("›»…–—-?")
-_QUERY = late(r"""[^\s"'`\\<>&#)\]}]{1,1024}""")
 # YAML's anchors and tags before the value.
 _TAG = late(r"(?:[&!][A-Za-z!][\w.!-]{0,32}[ \t]+)+(?=[^\s])")
 # The value is on the next line: below a heading, a label, in a fence.
@@ -424,40 +410,22 @@ def _element(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | N
     return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
 
 
-def _cell(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | None:
+def _cell(text: str, name: Name, at: int) -> tuple[int, int] | None:
     """Returns the next cell of a table's row after a cell that is the name."""
-    text = searched.text
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
-    head = text[line : name.start]
-    if "|" not in head:
-        above = text[max(0, text.rfind("\n", max(0, line - 200), max(0, line - 1))) : line]
-        bare = _LINE.match(text, at)
-        if (
-            head.strip()
-            or not bare
-            or ("|" not in above and "RECORD" not in above)
-            or not _LINE_ENDS.match(text, bare.end())
-        ):
-            return None
-        return bare.span() if fits(bare[0], name.proof, Where.GIVEN) and not is_compound(bare[0]) else None
     cell = _CELL.match(text, at)
-    if cell is None:
+    value = cell[0].strip(_CELL_MARKS) if cell else ""
+    if cell is None or "|" not in text[line : name.start] or not value or " " in value:
         return None
-    value = cell[0].strip(_CELL_MARKS)
     start = cell.start() + cell[0].find(value)
-    proof = name.proof
-    if " " in value or not value:
-        return None
-    if cannot_be_word(value) and fits(value, proof, Where.CODE):
+    if cannot_be_word(value) and fits(value, name.proof, Where.CODE):
         return start, start + len(value)
     # In a list of parameters the next word is a type.
     line_end = text.find("\n", cell.end(), cell.end() + 400)
     cells = text[line : line_end if line_end >= 0 else cell.end() + 1].strip(" \t|").count("|")
-    marked = cell[0].strip()[:1] == "`"
-    given = (is_phrase(value) or ((cells == 1 or marked) and not is_compound(value))) and fits(
-        value, proof, Where.GIVEN
-    )
-    return (start, start + len(value)) if given and proof <= Proof.SECRET else None
+    plain = (cells == 1 or cell[0].strip()[:1] == "`") and not is_compound(value)
+    sure = name.proof <= Proof.SECRET and (is_phrase(value) or plain) and fits(value, name.proof, Where.GIVEN)
+    return (start, start + len(value)) if sure else None
 
 
 def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:

@@ -184,8 +184,6 @@ def is_password(value: str, where: Where) -> bool:
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
     if is_drawn(value):
         return True
-    if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
-        return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
     if where is Where.CODE and len(value) >= 12 and value.isalpha() and looks_random(value):
         return True
     if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
@@ -211,8 +209,6 @@ def is_password(value: str, where: Where) -> bool:
                 and (not _typed(value) or len(CAMEL.findall(value)) == 2 or where is Where.GIVEN)
             )
         return value.isalpha() and len(value) >= 8 and looks_random(value)
-    if _PATH.fullmatch(value) and not is_drawn(value):
-        return False
     return len(value) >= (6 if where is not Where.QUOTED else 5) and _is_odd(value)
 
 
@@ -232,11 +228,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         return words and len(value) >= 17
     if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or _is_number(value):
         return False
-    if not any(map(str.isalpha, value)):
-        return False
-    if _is_event_token(value):
-        return False
-    if not value.isascii():
+    if not any(map(str.isalpha, value)) or not value.isascii() or _is_event_token(value):
         return False
     if is_drawn(value):
         return True
