@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
@@ -169,7 +170,9 @@ def find_wrapped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
     """Yields secrets that the end of a line cuts because the line was as wide as a terminal."""
     view, text = _View(searched.given), searched.given
     start = end = 0
-    for line in _WRAPPED.finditer(text):
+    starts = accumulate((width + 1 for width in searched.line_widths), initial=0)
+    wide = (start for start, width in zip(starts, searched.line_widths, strict=False) if width in WIDTHS)
+    for line in filter(None, (_WRAPPED.match(text, start) for start in wide)):
         if line.start() != end + 1 or not end:
             view.add(start, end, _LINE_END)
             start = line.start()

@@ -118,14 +118,14 @@ def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
 # what is encoded; each with the condition without which it finds nothing.
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (_hidden, lambda searched: searched.may_hide),
-    (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(map(len, searched.given.split("\n")))),
-    (marked.find_blocks, lambda searched: "-----begin" in searched.low),
+    (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(searched.line_widths)),
+    (marked.find_blocks, lambda searched: searched.holds("-----begin")),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
-    (documents.find, lambda searched: words(searched).names or "kind" in searched.low or "kty" in searched.low),
-    (_escaped, lambda searched: "\\" in searched.low or "^[" in searched.low),
-    (_percent, lambda searched: "%" in searched.low),
+    (documents.find, lambda searched: words(searched).names or searched.holds("kind") or searched.holds("kty")),
+    (_escaped, lambda searched: searched.holds("\\") or searched.holds("^[")),
+    (_percent, lambda searched: searched.holds("%")),
     (_base64, lambda searched: searched.has_encoded_run(40)),
 )
 _STEPS = tuple(step for step, _ in _NEEDS)

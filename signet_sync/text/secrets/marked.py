@@ -284,7 +284,7 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple
     (("\t",), late(r"\t(?P<jar>(?:true|false)\t)"), {"jar": (0, ("jar",))}),
     (
         ("==", "!="),
-        late(r"[=!]==?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"),
+        late(r"[=!](?:(?<=[\"'`].)|(?<=[\"'`\s]{2}.))==?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"),
         {"compared": (0, ())},
     ),
     (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, ("variable",))}),
@@ -339,7 +339,7 @@ _CODES = late(
 def _codes(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields lists of recovery codes, and seed phrases: whoever has them has the account."""
     for literal in ("recovery", "backup", "scratch", "seed ", "mnemonic"):
-        for place in searched.places(literal) if literal in searched.low else ():
+        for place in searched.places(literal):
             match = _CODES.match(searched.low, place)
             if match and (any(map(str.isdigit, match["secret"])) or _STOPS.search(match["secret"]) is None):
                 start = match.start("secret")

@@ -67,15 +67,19 @@ _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str
         {"token": ("token", 2), "key": ("key", 0), "sure": ("pwd", 0)},
     ),
     (
-        ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
+        ("secret", "cred"),
         late(
-            r"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
-            r"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
+            r"cre(?:(?P<secret>t(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>d(?:ential)?s?))"
             + _ENDS
-            + r"|c(?:(?P<securestring>ure(?<=secure)string)|(?P<logins>red(?:ential)?s[ :(]|onnection\()"
-            + r"|(?P<commands>(?:odecov[ ]-t|ret(?<=gh[ ]secret)[ ]set)[ ]))"
+            + r"|cre(?:(?P<logins>d(?:ential)?s[ :(])|t(?P<commands>(?<=gh[ ]secret)[ ]set[ ]))"
         ),
-        {"secret": ("secret", 2), "cred": ("cred", 0), "sure": ("pwd", 0)},
+        {"secret": ("secret", 2), "cred": ("cred", 0)},
+    ),
+    (("contrase",), late(r"contrase(?P<sure>(?:n|\xf1|\xd1)a)" + _ENDS), {"sure": ("pwd", 0)}),
+    (
+        ("securestring", "connection(", "codecov "),
+        late(r"c(?:(?P<securestring>ure(?<=secure)string)|(?P<logins>onnection\()|(?P<commands>odecov[ ]-t[ ]))"),
+        {},
     ),
     (
         ("auth",),
@@ -99,7 +103,7 @@ _AS = (
     r"|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
 )
 
-_USED_AS = (late("[ ]as[ ]" + _AS), late("[ ]als[ ]" + _AS))
+_USED_AS = {" as ": late("[ ]as[ ]" + _AS), " als ": late("[ ]als[ ]" + _AS)}
 
 # How far before its anchor a mark begins.
 _MARKS = {"authorization": 0, "cookie": 3, "securestring": 2, "logins": 0, "commands": 24}
@@ -124,8 +128,10 @@ def words(searched: SearchedText) -> Words:
 def _words(searched: SearchedText) -> Words:
     found = Words([], [], [])
     low = searched.low
-    for pattern in _USED_AS:
-        found.uses.extend(match.start() for match in pattern.finditer(low) if _is_used(low, match.start()))
+    for literal, pattern in _USED_AS.items():
+        found.uses.extend(
+            place for place in searched.places(literal) if pattern.match(low, place) and _is_used(low, place)
+        )
     for literals, pattern, stems in _STEMS:
         for match in searched.matches(pattern, literals):
             group = match.lastgroup
@@ -143,8 +149,8 @@ def _words(searched: SearchedText) -> Words:
 
 
 @cache
-def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
-    """Returns what a label of `labels.txt` proves, and a pattern of those that no text in Latin-1 holds."""
+def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
+    """Returns what a label of `labels.txt` proves; a pattern of those that no text in Latin-1 holds, their letters."""
     proofs = {
         **dict.fromkeys(listed("password"), Proof.PASSWORD),
         **dict.fromkeys(listed("token"), Proof.SECRET),
@@ -152,7 +158,8 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
     }
     others = [label for label in proofs if not _LATIN.fullmatch(label)]
     spelled = {form for label in others for form in (label, label.capitalize(), label.upper())}
-    return proofs, re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+    pattern = re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+    return proofs, pattern, frozenset("".join(spelled)) - frozenset(map(chr, range(256)))
 
 
 @cache
@@ -180,9 +187,10 @@ def has_label(text: str, low: str) -> bool:
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
-    proofs, others = _labels()
-    text, low = searched.text, searched.low
-    places = [] if text.isascii() else [(found.start(), found[0].lower()) for found in others.finditer(text)]
+    proofs, others, letters = _labels()
+    text, low, places = searched.text, searched.low, []
+    if not letters.isdisjoint(searched.beyond):
+        places = [(found.start(), found[0].lower()) for found in others.finditer(text)]
     places += [
         (place, label)
         for word in _latin().keys() & searched.every_word
