@@ -81,7 +81,7 @@ def extent(text: str) -> tuple[int, int] | None:
 
 def _without_percent(text: str) -> Iterator[SecretSpan]:
     # `%252525…` could be decoded once for each of its characters.
-    return _found(text, tuple(step for step in _STEPS if step is not _percent))
+    return _all(text, but=_percent)
 
 
 def _base64(searched: SearchedText) -> Iterator[SecretSpan]:
@@ -101,13 +101,9 @@ def _wrapped(searched: SearchedText) -> Iterator[SecretSpan]:
     return encoded.find_wrapped(searched, _all)
 
 
-def _all(text: str) -> Iterator[SecretSpan]:
-    return _found(text, _STEPS)
-
-
-def _found(text: str, steps: tuple[Step, ...]) -> Iterator[SecretSpan]:
+def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
     searched = SearchedText(text)
-    return (found for step in steps for found in step(searched))
+    return (found for step, needs in _NEEDS if step is not but and needs(searched) for found in step(searched))
 
 
 def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
@@ -119,7 +115,7 @@ def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (_hidden, lambda searched: searched.may_hide),
     (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(searched.line_widths)),
-    (marked.find_blocks, lambda searched: searched.holds("-----begin")),
+    (marked.find_blocks, lambda searched: searched.holds("-----begin") or searched.holds("-----end")),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
@@ -128,7 +124,6 @@ _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (_percent, lambda searched: searched.holds("%")),
     (_base64, lambda searched: searched.has_encoded_run(40)),
 )
-_STEPS = tuple(step for step, _ in _NEEDS)
 
 
 # More different values than this are not looked for again.

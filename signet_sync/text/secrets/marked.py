@@ -284,8 +284,10 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple
     (("\t",), late(r"\t(?P<jar>(?:true|false)\t)"), {"jar": (0, ("jar",))}),
     (
         ("==", "!="),
-        late(r"[=!](?:(?<=[\"'`].)|(?<=[\"'`\s]{2}.))==?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"),
-        {"compared": (0, ())},
+        late(
+            r"=(?:(?<=[\"'`][=!].)|(?<=[\"'`\s]{2}[=!].))=?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"
+        ),
+        {"compared": (1, ())},
     ),
     (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, ("variable",))}),
 )
@@ -439,7 +441,7 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         letter for letter in "pw" if low.count(f" -{letter}") > 64 and not _PROGRAMS[letter].search(text)
     }
     for place in searched.places(" -"):
-        if place < done or low.startswith(" ", place + 2):
+        if place < done or not (low[place + 2 : place + 3].isalnum() or low.startswith("-", place + 2)):
             continue
         is_long = low.startswith("-", place + 2) or low[place + 2 : place + 4].isalpha()
         if is_long and (found := _tried(text, place, "long-option")):

@@ -29,10 +29,10 @@ _VERBS = (
     r"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
     r"|daf.r|dazu|should|must|will|can|has|again|here|eingeben|wiederholen|best.tigen|es|est|era|ser.|\xe9|\xe8|jest|de|del|della|du)"
 )
+# More words follow: the sentence does not give a value.
+_NO_SENTENCE = r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
 _LEADS = (
-    # More words follow: the sentence does not give a value.
-    r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
-    r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
+    _NO_SENTENCE + r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
     r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ]|!!?[a-z]{2,12}[ ])?"
     r"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
     r"|[>(\[|]|&gt;|</|[ ]?\?[ ]?(?:\?[ ]?)?[!-~]|,[ ]?[\"']|[ \t]*\n[ ]{1,8}[^\n]{0,200}?input_value=|[ \t]?\n[ \t>|]{0,8}(?:is|ist)[ ]|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
@@ -40,7 +40,7 @@ _LEADS = (
     r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 # What is redacted is no value: `password=[REDACTED:assignment]` of an earlier round.
-_ENDS = _TAIL + r"(?![\"']?[ ]?[:=][ ]?[\"']?\[redacted:)" + _LEADS
+_ENDS = _NO_SENTENCE + _TAIL + r"(?![\"']?[ ]?[:=][ ]?[\"']?\[redacted:)" + _LEADS
 # Headers and calls for `marked` are found along the way. Each pattern begins with a rare letter, because `re` skips
 # from one to the next; what precedes it is examined then. `start` is how far before that the name's word begins.
 _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
@@ -129,9 +129,8 @@ def _words(searched: SearchedText) -> Words:
     found = Words([], [], [])
     low = searched.low
     for literal, pattern in _USED_AS.items():
-        found.uses.extend(
-            place for place in searched.places(literal) if pattern.match(low, place) and _is_used(low, place)
-        )
+        uses = (match.start() for match in searched.matches(pattern, (literal,)))
+        found.uses.extend(place for place in uses if _is_used(low, place))
     for literals, pattern, stems in _STEMS:
         for match in searched.matches(pattern, literals):
             group = match.lastgroup

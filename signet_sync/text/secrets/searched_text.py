@@ -110,7 +110,9 @@ class SearchedText:
     @cached_property
     def pieces(self) -> str:
         """Returns the different pieces between blanks (lower case): a text says most things many times."""
-        return self.low if self.is_short else b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
+        return (
+            self.low if self.is_short else b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
+        )
 
     @cached_property
     def every_word(self) -> frozenset[bytes]:
