@@ -115,13 +115,13 @@ def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (_hidden, lambda searched: searched.may_hide),
     (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(searched.line_widths)),
-    (marked.find_blocks, lambda searched: searched.holds("-----begin") or searched.holds("-----end")),
+    (marked.find_blocks, lambda searched: searched.holds("-----begin", "-----end")),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
-    (documents.find, lambda searched: words(searched).names or searched.holds("kind") or searched.holds("kty")),
-    (_escaped, lambda searched: searched.holds("\\") or searched.holds("^[")),
-    (_percent, lambda searched: searched.holds("%")),
+    (documents.find, lambda searched: words(searched).names or searched.holds("kind", "kty")),
+    (_escaped, lambda searched: searched.holds("\\", "^[")),
+    (_percent, lambda searched: "%" in searched.low),
     (_base64, lambda searched: searched.has_encoded_run(40)),
 )
 

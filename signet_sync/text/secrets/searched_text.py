@@ -14,6 +14,7 @@ from signet_sync.formats.lazy_pattern import late
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 _ENCODED_RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/") else 32 for c in range(256))
 SHORT = 2000
+_LONG = 20_000
 _CONTROLS = bytes((*range(9), *range(11, 32), *range(127, 160)))
 
 
@@ -86,8 +87,8 @@ _FEW = 24  # literals that are found faster than a pattern
 
 
 @cache
-def _longest_piece(literal: str) -> str:
-    return max(literal.split(), key=len, default=literal)
+def _longest_pieces(literals: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(max(literal.split(), key=len, default=literal) for literal in literals)
 
 
 class SearchedText:
@@ -109,10 +110,10 @@ class SearchedText:
 
     @cached_property
     def pieces(self) -> str:
-        """Returns the different pieces between blanks (lower case): a text says most things many times."""
-        return (
-            self.low if self.is_short else b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
-        )
+        """The different pieces between blanks: a long text has most of them many times."""
+        if len(self.low) < _LONG:
+            return self.low
+        return b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
 
     @cached_property
     def every_word(self) -> frozenset[bytes]:
@@ -124,10 +125,11 @@ class SearchedText:
         """Returns the lengths of the lines."""
         return list(map(len, self.bytes.split(b"\n")))
 
-    def holds(self, literal: str) -> bool:
-        """Returns whether a literal (lower case) is in the text."""
-        piece = _longest_piece(literal)
-        return piece in self.pieces and (piece == literal or literal in self.low)
+    def holds(self, *literals: str) -> bool:
+        """Returns whether one of the literals (lower case) is in the text."""
+        if len(self.low) >= _LONG and not any(map(self.pieces.__contains__, _longest_pieces(literals))):
+            return False
+        return any(map(self.low.__contains__, literals))
 
     @property
     def may_hide(self) -> bool:
@@ -140,7 +142,7 @@ class SearchedText:
     def places(self, literal: str) -> Iterator[int]:
         """Yields the positions of a literal (lower case)."""
         find = self.low.find
-        at = find(literal) if self.holds(literal) else -1
+        at = find(literal) if len(self.low) < _LONG or self.holds(literal) else -1
         while at >= 0:
             yield at
             at = find(literal, at + 1)
@@ -151,7 +153,7 @@ class SearchedText:
         Where it is cheaper than the pattern, the literals are looked for first: in a short text, or if they are few.
         """
         first = self.is_short or len(literals) <= _FEW
-        if first and not any(map(self.holds, literals)):
+        if first and not self.holds(*literals):
             return iter(())
         return pattern.finditer(self.low)
 
