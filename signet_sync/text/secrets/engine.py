@@ -38,7 +38,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
         for step, needs in _NEEDS:
             if not needs(searched):
                 continue
-            found = list(step(searched))
+            found = [*step(searched), *searched.crowds()]
             if found:
                 text = _again(_replaced(text, kept := _apart(found), counts), kept, text, counts)
                 searched = SearchedText(text)
@@ -103,7 +103,10 @@ def _wrapped(searched: SearchedText) -> Iterator[SecretSpan]:
 
 def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
     searched = SearchedText(text)
-    return (found for step, needs in _NEEDS if step is not but and needs(searched) for found in step(searched))
+    for step, needs in _NEEDS:
+        if step is not but and needs(searched):
+            yield from step(searched)
+            yield from searched.crowds()
 
 
 def _percent(searched: SearchedText) -> Iterator[SecretSpan]:

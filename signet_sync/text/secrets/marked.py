@@ -359,7 +359,7 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
     done = 0
     for mark in searched.matches(_BLOCK_MARK, ("-----begin",)):
-        if mark.start() >= done and (found := _tried(searched.text, mark.start(), "block")):
+        if mark.start() >= done and (found := _tried(searched, mark.start(), "block")):
             done = found.end
             yield found
     for mark in searched.matches(_BLOCK_END, ("-----end",)):
@@ -382,7 +382,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         if text.startswith("[REDACTED:", place - 10):
             continue
         if word == "logins":
-            found = _tried(text, place, "pair", "quoted-pair")
+            found = _tried(searched, place, "pair", "quoted-pair")
         elif word == "commands":
             if place < read:
                 continue
@@ -391,7 +391,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             span = _option(command) if command else None
             found = SecretSpan(*span, "option") if span else None
         else:
-            found = _tried(text, place, "secure-string" if word == "securestring" else word)
+            found = _tried(searched, place, "secure-string" if word == "securestring" else word)
         if found:
             yield found
     for literals, pattern, groups in _RULES:
@@ -403,7 +403,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
                 if rules == ("urls",) and not _may_be_login(searched, mark.end()):
                     continue
                 place = max(0, mark.start() - back)
-                if found := _tried(text, place, *rules) if rules else _compared(text, place):
+                if found := _tried(searched, place, *rules) if rules else _compared(text, place):
                     done = found.end
                     yield found
     yield from _printed(searched)
@@ -424,11 +424,14 @@ def _may_be_login(searched: SearchedText, place: int) -> bool:
 _HOOK_HOST = late(r"[\w.-]{0,30}(?:slack|discord|discordapp|office|zapier|googleapis)\.com/")
 
 
-def _tried(text: str, place: int, *marks: str) -> SecretSpan | None:
+def _tried(searched: SearchedText, place: int, *marks: str) -> SecretSpan | None:
     for rule in (rule for mark in marks for rule in _rules()[mark]):
-        match = rule.pattern.match(text, place)
-        span = rule.check(match) if match else None
-        if span:
+        match = rule.pattern.match(searched.text, place)
+        if match is None:
+            continue
+        if searched.is_crowded(marks[0], place, match.end(), 3 + min(len(match[0]), 200) // 20):
+            return None
+        if span := rule.check(match):
             return SecretSpan(*span, rule.name)
     return None
 
@@ -444,7 +447,7 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         if place < done or not (low[place + 2 : place + 3].isalnum() or low.startswith("-", place + 2)):
             continue
         is_long = low.startswith("-", place + 2) or low[place + 2 : place + 4].isalpha()
-        if is_long and (found := _tried(text, place, "long-option")):
+        if is_long and (found := _tried(searched, place, "long-option")):
             done = found.end
             yield found
             continue
@@ -455,7 +458,7 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         ):
             continue
         letter = text[place + 2 : place + 3].lower()
-        found = _given(text, place, letter, programs)
+        found = _given(searched, place, letter, programs)
         if found:
             done = found.end
             yield found
@@ -479,7 +482,8 @@ class _Programs:
         return found
 
 
-def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpan | None:
+def _given(searched: SearchedText, place: int, letter: str, programs: _Programs) -> SecretSpan | None:
+    text = searched.text
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
     if (
@@ -488,11 +492,11 @@ def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpa
         or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a"))
         or (letter in "sk" and text[place + 3 : place + 4].isalpha())
     ):
-        found = _tried(text, place, "curl", "token-user")
+        found = _tried(searched, place, "curl", "token-user")
         if found:
             return found
     if letter == "b" or (letter == "-" and text.startswith("cookie", place + 3)):
-        found = _tried(text, place, "cookie-jar")
+        found = _tried(searched, place, "cookie-jar")
         if found:
             return found
     rule = ""
@@ -501,14 +505,14 @@ def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpa
         rule = "pass-option"
     elif letter == "b" and "htpasswd" in head:
         rule = "htpasswd"
-    if rule and (found := _tried(text, place, rule)):
+    if rule and (found := _tried(searched, place, rule)):
         return found
     if (letter == "-" and text.startswith("password-stdin", place + 3)) or letter == "s":
         at = max(head.rfind(feed) for feed in _FEEDS)
-        return _tried(text, place - len(head) + at, "fed") if at >= 0 else None
+        return _tried(searched, place - len(head) + at, "fed") if at >= 0 else None
     if letter in _PROGRAMS and (program := programs.before(place, letter)):
         # There a word after a space is a database.
         if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
             return None
-        return _tried(text, place, f"option-{letter}")
+        return _tried(searched, place, f"option-{letter}")
     return None

@@ -94,6 +94,7 @@ _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str
 )
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + "_.-$"
+_IN_NAME = frozenset(_NAME)
 _JOINTS = "_-. "
 
 # «Use X as the token»: the value precedes.
@@ -130,12 +131,20 @@ def _words(searched: SearchedText) -> Words:
     low = searched.low
     for literal, pattern in _USED_AS.items():
         uses = (match.start() for match in searched.matches(pattern, (literal,)))
-        found.uses.extend(place for place in uses if _is_used(low, place))
+        found.uses.extend(
+            place for place in uses if _is_used(low, place) and not searched.is_crowded("use", max(0, place - 200))
+        )
     for literals, pattern, stems in _STEMS:
         for match in searched.matches(pattern, literals):
             group = match.lastgroup
             if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
+                continue
+            at = match.start()
+            # The output of a test runner.
+            if searched.text.startswith("PASS:", at) and low[at - 1 : at] not in _IN_NAME:
+                continue
+            if searched.is_crowded("name", at):
                 continue
             if group == "cred":
                 found.marks.append(("logins", match.start()))
@@ -200,6 +209,8 @@ def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
         end, proof = place + len(label), proofs[label]
         latin = label[0] < "\u0370"
         if latin and (low[place - 1 : place].isalpha() or text[end : end + 1].isalnum()):
+            continue
+        if searched.is_crowded("label", place):
             continue
         more = _MORE.match(text, end) if label[0] < "\u2e80" else None
         if proof is Proof.KEY:

@@ -84,6 +84,11 @@ def words_of(low: str) -> frozenset[bytes]:
 
 
 _FEW = 24  # literals that are found faster than a pattern
+# So many candidates of a kind are judged, and one more for so many characters: several times what any file has that is
+# no dump of secrets and was not made to keep a machine busy. What follows any other one is removed as far as a value
+# could go, without a look at it.
+_JUDGED, _APART, _REACH = 500, 300, 1024
+_TO_BLANK = late(r"\S{0,200}")
 
 
 @cache
@@ -105,6 +110,8 @@ class SearchedText:
         self.low = self.bytes.lower().decode("latin-1")
         self.is_short = len(text) < SHORT
         self.words: Any = None
+        self._judged: dict[str, int] = {}
+        self._crowds: list[tuple[int, int]] = []
         self._rest = (0, 0, "")
         self.refused = 0
 
@@ -138,6 +145,30 @@ class SearchedText:
         if len(self.bytes.translate(None, _CONTROLS)) < len(text):
             return True
         return "\xa0" in self.beyond or may_hold_unseen(text, self.beyond)
+
+    def is_crowded(self, kind: str, place: int, end: int = 0, cost: int = 1) -> bool:
+        """Counts a candidate; returns whether there are too many before it: then `crowds` has what follows it."""
+        judged = self._judged[kind] = self._judged.get(kind, 0) + cost
+        if judged <= _JUDGED + place // _APART:
+            return False
+        end = max(end, place + _REACH)
+        last = self._crowds[-1] if self._crowds else (0, -1)
+        if last[0] <= place <= last[1]:
+            self._crowds[-1] = last[0], max(last[1], end)
+        else:
+            self._crowds.append((place, end))
+        return True
+
+    def crowds(self) -> Iterator[SecretSpan]:
+        """Yields the stretches with more candidates than are judged; each is told once."""
+        crowds, self._crowds = sorted(self._crowds), []
+        done = 0
+        for start, end in crowds:
+            rest = _TO_BLANK.match(self.text, end)
+            end = rest.end() if rest else len(self.text)
+            if end > done:
+                yield SecretSpan(max(start, done), end, "crowd")
+                done = end
 
     def places(self, literal: str) -> Iterator[int]:
         """Yields the positions of a literal (lower case)."""
