@@ -90,11 +90,13 @@ def find_percent(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
         at += len(pieces[-1])
     extents: dict[int, tuple[int, int]] = {}
     for found in spans("".join(pieces)) if pieces else ():
-        for run in range(bisect_right(places, found.start) - 1, bisect_right(places, found.end - 1)):
-            start, end = (min(max(place - places[run] - 1, 0), len(pieces[run]) - 4) for place in found[:2])
-            first, last = extents.get(run, (start, end))
-            if start < end:
-                extents[run] = min(start, first), max(end, last)
+        run, other = (bisect_right(places, place) - 1 for place in (found.start, found.end - 1))
+        if run < other:  # a crowd
+            yield SecretSpan(runs[run][0], runs[other][0] + len(runs[other][1]), found.rule)
+            continue
+        start, end = (min(place - places[run] - 1, len(pieces[run]) - 4) for place in found[:2])
+        first, last = extents.get(run, (start, end))
+        extents[run] = min(max(start, 0), first), max(end, last)
     for run, (first, last) in extents.items():
         start, encoded = runs[run]
         escapes = [escape.start() - 2 * number for number, escape in enumerate(_PERCENT.finditer(encoded))]

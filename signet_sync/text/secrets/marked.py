@@ -304,6 +304,8 @@ def _printed(searched: SearchedText) -> Iterator[SecretSpan]:
     low = searched.low
     for literal in listed("printers"):
         for place in searched.places(literal) if first_word(literal) in searched.every_word else ():
+            if searched.is_in_crowd(place):
+                continue
             start = low.rfind("\n", max(0, place - 200), place) + 1
             line = _OF_SECRET.match(low, max(start, place - 200))
             match = _PRINTED.match(searched.text, line.end()) if line and line.end() > place else None
@@ -342,12 +344,16 @@ def _codes(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields lists of recovery codes, and seed phrases: whoever has them has the account."""
     for literal in ("recovery", "backup", "scratch", "seed ", "mnemonic"):
         for place in searched.places(literal):
+            end = place + len(literal)
+            if searched.low.startswith(_OF_CODES, end) and searched.is_crowded("codes", place):
+                continue
             match = _CODES.match(searched.low, place)
             if match and (any(map(str.isdigit, match["secret"])) or _STOPS.search(match["secret"]) is None):
                 start = match.start("secret")
                 yield SecretSpan(start, start + len(match["secret"].rstrip(" \t\n,;|")), "recovery")
 
 
+_OF_CODES = tuple(f"{joint}{word}" for joint in ("", " ", "_", "-") for word in ("code", "phrase", "word", "seed"))
 _STOPS = late(r"\b(?:the|and|are|you|for|with|that|this|from|not|must|have|been|when|your)\b")
 _BLOCK_MARK = late(r"-----begin")
 _BLOCK_END = late(r"-----end[ +a-z0-9]{0,40}private[ +]key")
@@ -444,12 +450,18 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         letter for letter in "pw" if low.count(f" -{letter}") > 64 and not _PROGRAMS[letter].search(text)
     }
     for place in searched.places(" -"):
-        if place < done or not (low[place + 2 : place + 3].isalnum() or low.startswith("-", place + 2)):
+        if (
+            place < done
+            or searched.is_in_crowd(place)
+            or not (low[place + 2 : place + 3].isalnum() or low.startswith("-", place + 2))
+        ):
             continue
         is_long = low.startswith("-", place + 2) or low[place + 2 : place + 4].isalpha()
         if is_long and (found := _tried(searched, place, "long-option")):
             done = found.end
             yield found
+            continue
+        if searched.is_in_crowd(place):
             continue
         if (
             low[place + 2 : place + 3] not in letters

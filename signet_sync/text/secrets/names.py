@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
@@ -196,16 +197,18 @@ def has_label(text: str, low: str) -> bool:
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
     proofs, others, letters = _labels()
-    text, low, places = searched.text, searched.low, []
-    if not letters.isdisjoint(searched.beyond):
-        places = [(found.start(), found[0].lower()) for found in others.finditer(text)]
-    places += [
+    text, low = searched.text, searched.low
+    foreign = () if letters.isdisjoint(searched.beyond) else others.finditer(text)
+    spelled = (
         (place, label)
         for word in _latin().keys() & searched.every_word
         for label in _latin()[word]
         for place in searched.places(label)
-    ]
-    for place, label in places:
+    )
+    for place, label in chain(((found.start(), found[0]) for found in foreign), spelled):
+        if searched.is_in_crowd(place):
+            continue
+        label = label.lower()
         end, proof = place + len(label), proofs[label]
         latin = label[0] < "\u0370"
         if latin and (low[place - 1 : place].isalpha() or text[end : end + 1].isalnum()):

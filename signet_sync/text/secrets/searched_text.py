@@ -84,11 +84,11 @@ def words_of(low: str) -> frozenset[bytes]:
 
 
 _FEW = 24  # literals that are found faster than a pattern
-# So many candidates of a kind are judged, and one more for so many characters: several times what any file has that is
-# no dump of secrets and was not made to keep a machine busy. What follows any other one is removed as far as a value
-# could go, without a look at it.
-_JUDGED, _APART, _REACH = 500, 300, 1024
-_TO_BLANK = late(r"\S{0,200}")
+# So many candidates of a kind are judged one after the other, and one in so many characters thereafter: several times
+# what any file has that is no dump of secrets and was not made to keep a machine busy. Of any other one as much as its
+# value could be is removed, without a look at it.
+_JUDGED, _APART = 500, 300
+_TO_BLANK = late(r"\S{0,4096}")
 
 
 @cache
@@ -110,7 +110,7 @@ class SearchedText:
         self.low = self.bytes.lower().decode("latin-1")
         self.is_short = len(text) < SHORT
         self.words: Any = None
-        self._judged: dict[str, int] = {}
+        self._left: dict[str, tuple[float, int]] = {}
         self._crowds: list[tuple[int, int]] = []
         self._rest = (0, 0, "")
         self.refused = 0
@@ -147,16 +147,28 @@ class SearchedText:
         return "\xa0" in self.beyond or may_hold_unseen(text, self.beyond)
 
     def is_crowded(self, kind: str, place: int, end: int = 0, cost: int = 1) -> bool:
-        """Counts a candidate; returns whether there are too many before it: then `crowds` has what follows it."""
-        judged = self._judged[kind] = self._judged.get(kind, 0) + cost
-        if judged <= _JUDGED + place // _APART:
+        """Counts a candidate; returns whether too many are before it: then `crowds` has it and what follows."""
+        left, last = self._left.get(kind, (float(_JUDGED), 0))
+        if self.is_in_crowd(place, end):
+            self._left[kind] = left, place
+            return True
+        left = min(left + (place - last if place > last else place) / _APART, _JUDGED) - cost
+        self._left[kind] = max(left, 0.0), place
+        if left < 0:
+            self._crowds.append((place, max(end, place + _APART)))
+        return left < 0
+
+    @property
+    def crowd_end(self) -> int:
+        """Returns where the last stretch ends that is removed."""
+        return self._crowds[-1][1] if self._crowds else 0
+
+    def is_in_crowd(self, place: int, end: int = 0) -> bool:
+        """Returns whether a candidate stands in the last stretch that is removed: it then reaches as far as its value."""
+        first, last = self._crowds[-1] if self._crowds else (0, -1)
+        if not first <= place <= last:
             return False
-        end = max(end, place + _REACH)
-        last = self._crowds[-1] if self._crowds else (0, -1)
-        if last[0] <= place <= last[1]:
-            self._crowds[-1] = last[0], max(last[1], end)
-        else:
-            self._crowds.append((place, end))
+        self._crowds[-1] = first, max(last, end, place + _APART)
         return True
 
     def crowds(self) -> Iterator[SecretSpan]:
