@@ -215,6 +215,7 @@ def _long(match: re.Match[str]) -> Span | None:
 _ABOUT = frozenset(
     {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
 )
+_STEM = late("pass|pwd|token|secret|auth|key|bearer", re.I)
 _COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs for which it sets a password, and how.
 _OPTIONS = {
@@ -435,7 +436,9 @@ def _tried(searched: SearchedText, place: int, *marks: str) -> SecretSpan | None
         match = rule.pattern.match(searched.text, place)
         if match is None:
             continue
-        if searched.is_crowded(marks[0], place, match.end(), 3 + min(len(match[0]), 200) // 20):
+        # Options with other names cost little, and a list of hashes is full of them.
+        is_candidate = rule.check is not _long or _STEM.search(match["name"])
+        if is_candidate and searched.is_crowded(marks[0], place, match.end(), 1 + min(len(match[0]), 200) // 50):
             return None
         if span := rule.check(match):
             return SecretSpan(*span, rule.name)

@@ -87,7 +87,7 @@ _FEW = 24  # literals that are found faster than a pattern
 # So many candidates of a kind are judged one after the other, and one in so many characters thereafter: several times
 # what any file has that is no dump of secrets and was not made to keep a machine busy. Of any other one as much as its
 # value could be is removed, without a look at it.
-_JUDGED, _APART = 500, 300
+_JUDGED, _APART, _REACH = 500, 100, 160
 _TO_BLANK = late(r"\S{0,4096}")
 
 
@@ -155,7 +155,7 @@ class SearchedText:
         left = min(left + (place - last if place > last else place) / _APART, _JUDGED) - cost
         self._left[kind] = max(left, 0.0), place
         if left < 0:
-            self._crowds.append((place, max(end, place + _APART)))
+            self._crowds.append((place, max(end, place + _REACH)))
         return left < 0
 
     @property
@@ -168,7 +168,7 @@ class SearchedText:
         first, last = self._crowds[-1] if self._crowds else (0, -1)
         if not first <= place <= last:
             return False
-        self._crowds[-1] = first, max(last, end, place + _APART)
+        self._crowds[-1] = first, max(last, end, place + _REACH)
         return True
 
     def crowds(self) -> Iterator[SecretSpan]:
