@@ -33,6 +33,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -1350,11 +1351,14 @@ def openings() -> dict[str, Callable[[int], str]]:
     }
     for form in providers.forms():
 
-        def whole(dice: random.Random, example: str = form.found) -> str:
-            return providers.PIECE.sub(lambda piece: "".join(dice.choices(letters[piece[1]], k=int(piece[2]))), example)
+        def one(dice: random.Random, end: int, example: str = form.found) -> str:
+            drawn = providers.PIECE.sub(
+                lambda piece: "".join(dice.choices(letters[piece[1]], k=int(piece[2]))), example
+            )
+            return drawn[:end] + " "
 
-        found[f"begun {form.form}"] = _filled(lambda dice, whole=whole: whole(dice)[:24] + " ")
-        found[f"cut {form.form}"] = _filled(lambda dice, whole=whole: whole(dice)[:-2] + " ")
+        found[f"begun {form.form}"] = _filled(partial(one, end=24))
+        found[f"cut {form.form}"] = _filled(partial(one, end=-2))
     return found | {piece: _repeated(piece) for piece in re.split("[¶\n]", _OPENS) if piece} | DENSE
 
 

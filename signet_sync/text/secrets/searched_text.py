@@ -51,7 +51,7 @@ def plain_characters(text: str, beyond: str) -> str:
     """Returns a text of equal length in which plain characters stand for their look-alikes, and blanks for numbers."""
     wide = list(filter(_NARROW.__contains__, beyond))
     if len(wide) > _FEW:
-        text = text.translate(str.maketrans(_NARROW))
+        text = text.translate({ord(character): plain for character, plain in _NARROW.items()})
     else:  # ten times as fast
         for character in wide:
             text = text.replace(character, _NARROW[character])
