@@ -377,6 +377,29 @@ def test_private_keys_in_every_disguise(write: Callable[[str], str]) -> None:
     assert sanitize_transcript_v2(clean) == clean
 
 
+def test_the_end_of_a_key_whose_beginning_was_cut_off_goes() -> None:
+    lines = [(string.ascii_letters + string.digits + "+/")[at : at + 40] for at in range(20)]
+    clean = sanitize_transcript_v2("the tail of the file:\n" + "\n".join(lines) + "\n-----END PRIVATE KEY-----\nis all")
+    assert clean.startswith("the tail of the file:\n[REDACTED:private-block]")
+    assert not [line for line in lines if line in clean]
+
+
+@pytest.mark.parametrize(
+    "dump", ["password is {}\n", "m=token%3D{}&", "--password {} ", "AKIA{} ", "x://a:{}@b ", "パスワードは{}\n"]
+)
+def test_of_a_dump_all_goes_and_what_follows_is_judged(dump: str) -> None:
+    dice = random.Random(7)
+    values = ["".join(dice.choices("ABCDEFGHJKLMNPQRSTUVWXYZ234567", k=13)) + "7Q3" for _ in range(2000)]
+    after = (
+        "\n\n" + "the queue keeps its order, nothing is lost, and each step is written down before it is made\n" * 60
+    )
+    clean, counts = sanitize_counted("".join(map(dump.format, values)) + after + "password is hunter2hunter2")
+    assert counts["crowd"] > 0
+    assert not [value for value in values if value in clean]
+    assert clean.endswith(after[400:].rstrip() + "\npassword is [REDACTED:assignment]")
+    assert sanitize_transcript_v2(clean) == clean
+
+
 @pytest.mark.parametrize("joint", ["\n", "\n    ", "\\\n", "\n+", "  \n  ", "\r\n", "\n> "])
 def test_tokens_broken_over_two_lines(joint: str) -> None:
     for secret in ("gh" + "p_" + some(36), "sk-" + f"ant-api03-{some(93)}AA"):

@@ -247,8 +247,10 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             done = searched.encoded_map.find(b" ", start)
             done = done if done >= 0 else len(raw)
         # Names have no digits, nearly all tokens have some.
-        if start < done or (
-            end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
+        if (
+            start < done
+            or end <= searched.crowd_end
+            or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start))
         ):
             continue
         # Hashes and UUIDs do not begin like a token, either.
@@ -271,7 +273,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             ):
                 found = _token(text, start, end)
             found = found or _of_maker(searched, start, end)
-        if found:
+        if found and not searched.is_crowded("token", start, found.end):
             done = found.end
             yield found
             if found.rule == "aws-id":
@@ -383,7 +385,10 @@ def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
         near = text[max(0, start - 64) : start]
         for literal, form in index.near:
             if literal in near:
-                match = form.pattern.search(text, max(0, start - 64), end + 512)
+                if form.form.startswith(literal):
+                    match = form.pattern.match(text, start - len(near) + near.rfind(literal))
+                else:
+                    match = form.pattern.search(text, max(0, start - 64), end + 512)
                 if (
                     match
                     and match.end() > start
