@@ -252,8 +252,8 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]
-    owned = CAMEL.findall(searched.text[at - len(before) : at].rstrip(_JOINTS))[-1:]
-    owned = owned[0].lower() if owned else ""
+    last = CAMEL.findall(searched.text[at - len(before) : at].rstrip(_JOINTS))[-1:]
+    owned = "".join(last).lower()
     if stem == "key":
         if owned in listed("no key owners"):
             return None
