@@ -168,7 +168,6 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"), ('smtp.login("ada", "{}")', "lantern" + "orbit"),
         ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
         ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
-        ("Login / pass: ada / {}", "lantern-orbit-" + "walrus"),
     ],
     "printed": [
         ("$ cat /run/secrets/db_password\n{}\n$ ", some(14)),
@@ -234,6 +233,9 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("Using Key={}", "cq73u5azj3p3shfvzz3l" + "w1typfqu6uduq7bo"),
         ('lanternware: "{}"', "9rvli8sm4jo18v5q" + "0q4n7vhkwbv2"),
         ("mixmax token = '{}'", "x9kq2zp1" + "lm5wx8"),
+        ("Login / pass: ada / {}", "lantern-orbit-" + "walrus"),
+        ("ID/PW: root/{}", "x9Kq2Zp1" + "LmRt5"),
+        ("ID(admin) PW({})", "x9Kq2Zp1" + "LmRt5"),
         ("PSWORD={}", "hunt" + "er2hunter2"),
         # where a value begins
         ('const apiKey =\n  "{}";', some(32)),

@@ -48,6 +48,7 @@ _LINK = late(
       (?P<block>(?:[ \t]{0,4}[:=][ \t]{0,4})?\{[^{}]{0,240}?\b(?:default|value)["']?[ \t]*[:=][ \t]*  # Terraform
         |[ \t]*\n[ ]{1,8}[^\n]{0,200}?\binput_value=)                                             # pydantic
       |(?P<property>\{[ ]?get;[^{}\n]{0,40}\}[ ]?=(?=[ ]?["']))         # C#
+      |(?P<inside>\((?:default[:=])?(?=[^\s()"'`]{6,64}\)))
       |(?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
         (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
         |(?:str|string|String)[ \t]{0,4}:?=(?!=))
@@ -176,6 +177,11 @@ def _plain(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 
 
+# `ID/PW: root / X`: the second of two is the password.
+_PAIR = late(
+    r"""[ \t]{0,3}[:=：][ \t]{0,3}["'`]?[\w.@+-]{2,40}["'`]?[ ]?/[ ]?["'`]?(?P<secret>[^\s"'`/]{6,128})(?!/)"""
+)
+
 # What a bare `key` needs within reach.
 _LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
 
@@ -190,6 +196,12 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         name = name._replace(proof=proof)
     elif proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
         return None
+    if (
+        proof is Proof.PASSWORD
+        and text[max(0, name.start - 3) : name.start].rstrip().endswith("/")
+        and (pair := _PAIR.match(text, name.end))
+    ):
+        return pair.span("secret") if fits(pair["secret"], proof, Where.GIVEN) else None
     link = _LINK.match(text, name.end)
     if link is None:
         return _spaced(searched, name)
@@ -226,6 +238,14 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         how = "default"
     if how == "pair" and (block := _BLOCK.match(text, at)):
         return _block(text, proof, block)
+    if how == "inside":
+        end = text.find(")", at)
+        value = text[at:end]
+        sure = proof is Proof.PASSWORD and (is_mixed(value) or not value.isalnum()) and cannot_be_word(value)
+        return (at, end) if sure and fits(value, proof, Where.CODE) else None
+    if how in ("set", "default", "block"):
+        quoted = _quoted(text, at)
+        return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
     if how == "sep" and link["sep"] == ":":
         if block := _BLOCK.match(text, at):
             return _block(text, proof, block)

@@ -35,7 +35,7 @@ _NO_SENTENCE = r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
 _LEADS = (
     _NO_SENTENCE + r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
     r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ]|!!?[a-z]{2,12}[ ])?"
-    r"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
+    r"(?:[^\s]{6}|[^\s]{2,5}[ ]/[ ]|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
     r"|[>(\[|]|&gt;|</|[ ]?\?[ ]?(?:\?[ ]?)?[!-~]|,[ ]?[\"']|[ \t]*\n[ ]{1,8}[^\n]{0,200}?input_value=|[ \t]?\n[ \t>|]{0,8}(?:is|ist)[ ]|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
@@ -273,8 +273,8 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]
-    owned = CAMEL.findall(searched.text[at - len(before) : at].rstrip(_JOINTS))[-1:]
-    owned = owned[0].lower() if owned else ""
+    last = CAMEL.findall(searched.text[at - len(before) : at].rstrip(_JOINTS))[-1:]
+    owned = "".join(last).lower()
     if stem == "key":
         if owned in listed("no key owners"):
             return None
