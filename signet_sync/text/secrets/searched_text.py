@@ -109,6 +109,7 @@ class SearchedText:
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower().decode("latin-1")
         self.is_short = len(text) < SHORT
+        self.is_long = len(text) >= _LONG
         self.words: Any = None
         self._left: dict[str, tuple[float, int]] = {}
         self._crowds: list[tuple[int, int]] = []
@@ -118,7 +119,7 @@ class SearchedText:
     @cached_property
     def pieces(self) -> str:
         """The different pieces between blanks: a long text has most of them many times."""
-        if len(self.low) < _LONG:
+        if not self.is_long:
             return self.low
         return b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
 
@@ -134,7 +135,7 @@ class SearchedText:
 
     def holds(self, *literals: str) -> bool:
         """Returns whether one of the literals (lower case) is in the text."""
-        if len(self.low) >= _LONG and not any(map(self.pieces.__contains__, _longest_pieces(literals))):
+        if self.is_long and not any(map(self.pieces.__contains__, _longest_pieces(literals))):
             return False
         return any(map(self.low.__contains__, literals))
 
@@ -185,7 +186,7 @@ class SearchedText:
     def places(self, literal: str) -> Iterator[int]:
         """Yields the positions of a literal (lower case)."""
         find = self.low.find
-        at = find(literal) if len(self.low) < _LONG or self.holds(literal) else -1
+        at = find(literal) if not self.is_long or self.holds(literal) else -1
         while at >= 0:
             yield at
             at = find(literal, at + 1)
@@ -196,7 +197,9 @@ class SearchedText:
         Where it is cheaper than the pattern, the literals are looked for first: in a short text, or if they are few.
         """
         first = self.is_short or len(literals) <= _FEW
-        if first and not self.holds(*literals):
+        if first and self.is_long and not self.holds(*literals):
+            return iter(())
+        if first and not any(map(self.low.__contains__, literals)):
             return iter(())
         return pattern.finditer(self.low)
 
