@@ -33,6 +33,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -1244,24 +1245,30 @@ _PROSE_WORDS = _PROSE.split()
 
 
 def _repeated(piece: str) -> Callable[[int], str]:
-    return lambda size: (piece * (size // len(piece) + 1))[:size]
+    """A text of one piece again and again: each time with another value, so that nothing is looked up in a cache."""
+    return _filled(lambda dice: made(piece, dice)) if _SPEC.search(piece) else lambda size: _cut(piece, size)
+
+
+def _filled(one: Callable[[random.Random], str], seed: int = 5) -> Callable[[int], str]:
+    def make(size: int) -> str:
+        dice, block, length = random.Random(seed), [], 0
+        while length < min(size, MB):
+            block.append(one(dice))
+            length += len(block[-1])
+        return _cut("".join(block), size)
+
+    return make
+
+
+def _cut(piece: str, size: int) -> str:
+    return (piece * (size // len(piece) + 1))[:size]
 
 
 def _turns(seed: int, secrets: int) -> Callable[[int], str]:
     """A transcript: prose, code, tool calls, hashes and paths; a secret in one of so many turns, or (0) in none."""
 
-    def make(size: int) -> str:
-        dice = random.Random(seed)
-        block: list[str] = []
-        length = 0
-        # One stretch of a megabyte, repeated: what is looked at is the same for every size.
-        while length < min(size, MB):
-            block.append(_turn(dice, secrets > 0 and dice.randrange(secrets) == 0))
-            length += len(block[-1])
-        text = "".join(block)
-        return (text * (size // len(text) + 1))[:size]
-
-    return make
+    # One stretch of a megabyte, repeated: what is looked at is the same for every size.
+    return _filled(lambda dice: _turn(dice, secrets > 0 and dice.randrange(secrets) == 0), seed)
 
 
 def _turn(dice: random.Random, leaking: bool) -> str:
@@ -1292,7 +1299,9 @@ REALISTIC = {
     "plain transcript": _turns(1, 0),
     "with secrets": _turns(2, 3),
     "base64 image, one line": lambda size: base64.b64encode(random.Random(3).randbytes(size * 3 // 4)).decode(),
-    "minified code, one line": _repeated('function e(t,n){var r=t.token,o={key:n||"a1"};return o[r]?t(o):void 0}'),
+    "minified code, one line": _repeated(
+        'function <Z2>(t,n){var <Z2>=t.token,o={key:n||"<L3>"};return o[r]?t(o):void 0}'
+    ),
 }
 _PLAIN = REALISTIC["plain transcript"]
 HOSTILE = {
@@ -1306,16 +1315,29 @@ HOSTILE = {
 }
 DENSE = {
     piece[:24]: _repeated(piece)
-    for piece in ("token=a1b2c3d4e5f6 ", "AKIA0123456789ABCDEF ", "curl -u a:b1c2d3 ", "m=token%3Da1b2c3d4e5f6&")
+    for piece in (
+        "token=<L12> ",
+        "AKIA<Q16> ",
+        "curl -u a:<L6> ",
+        "m=token%3D<L12>&",
+        "password is <A9> ",
+        "PASSWORD=<P9>\n",
+        '"token": "<A12>", ',
+        "--password <Z8> ",
+        "mysql -p<A8> ",
+        "use <A9> as token ",
+        "x://a:<A6>@b ",
+        "key: <U20>\n",
+    )
 }
 
 
 # What opens a rule, of each line of the tables and each mark by hand, as often as a text has room for it.
 _OPENS = """
--p ¶ -p¶ --password¶ --token x¶ -u a:b¶ -b a=b¶mysql -p ¶echo a -s¶ -pass pass:a¶identified by 'abcd
-login a password ¶credentials: a/¶*:a:b:¶5432:a:b:¶\x1b[31m¶\\x1b[¶\u200b¶\u00a0a¶：¶password is ¶auth("a",
-key: ¶key=abcdefghijklmnopqrst¶<password>¶name: password¶password:¶for password ¶as token ¶use a as token ¶
-Cookie: a=b;¶::add-mask::¶requirepass ¶https://hooks.slack.com/¶x://a:b@¶Authorization: ¶"x" == password
+-p ¶ -p¶ --password¶ --token <Z2>¶ -u a:b¶ -b a=b¶mysql -p ¶echo <Z2> -s¶ -pass pass:a¶identified by '<Z4>
+login <Z2> password ¶credentials: <Z2>/¶*:a:b:¶5432:a:b:¶\x1b[31m¶\\x1b[¶\u200b¶\u00a0a¶：¶password is ¶auth("a",
+key: ¶key=<Z20>¶<password>¶name: password¶password:¶for password ¶as token ¶use <Z2> as token ¶
+Cookie: a=b;¶::add-mask::¶requirepass ¶https://hooks.slack.com/¶x://a:b@¶Authorization: ¶"<Z2>" == password
 password(¶contraseña ¶пароль ¶パスワードは¶cat password ¶recovery codes: ¶AUTH PLAIN ¶334 UGFzc3dvcmQ6 ¶"kty" ¶
 -----END PRIVATE KEY-----¶
 """
@@ -1323,14 +1345,20 @@ password(¶contraseña ¶пароль ¶パスワードは¶cat password ¶recov
 
 def openings() -> dict[str, Callable[[int], str]]:
     """Texts that begin a rule without end: of every form of the table, its head and all but its end; of every mark."""
-    dice = random.Random(4)
     found = dict(HOSTILE)
     letters = {
         name: [c for c in _ALNUM + "-_" if re.match(f"[{chars}]", c)] for name, chars in providers.CLASSES.items()
     }
     for form in providers.forms():
-        whole = providers.PIECE.sub(lambda piece: "".join(dice.choices(letters[piece[1]], k=int(piece[2]))), form.found)
-        found |= {f"begun {form.form}": _repeated(whole[:24] + " "), f"cut {form.form}": _repeated(whole[:-2] + " ")}
+
+        def one(dice: random.Random, end: int, example: str = form.found) -> str:
+            drawn = providers.PIECE.sub(
+                lambda piece: "".join(dice.choices(letters[piece[1]], k=int(piece[2]))), example
+            )
+            return drawn[:end] + " "
+
+        found[f"begun {form.form}"] = _filled(partial(one, end=24))
+        found[f"cut {form.form}"] = _filled(partial(one, end=-2))
     return found | {piece: _repeated(piece) for piece in re.split("[¶\n]", _OPENS) if piece} | DENSE
 
 
@@ -1339,9 +1367,12 @@ def worst(shown: int = 20) -> None:
     plain = seconds(_PLAIN(MB)) / MB
     rough = {name: seconds(make(MB // 20)) * 20 / MB for name, make in openings().items()}
     print(f"\nA megabyte of what opens each of {len(rough)} rules, times a plain transcript ({plain * MB:.3f} s)")
-    for name in sorted(rough, key=rough.__getitem__, reverse=True)[:shown]:
-        print(f"  {name[:40]!r:44} {seconds(openings()[name](MB)) / MB / plain:6.1f}", flush=True)
-    print(f"  more than three times: {sum(took > 3 * plain for took in rough.values())}")
+    # The first candidates of a text are judged whatever comes: a megabyte costs less than twenty times its beginning.
+    slow = [name for name, took in rough.items() if took > 3 * plain]
+    times = {name: seconds(openings()[name](MB)) / MB / plain for name in slow}
+    for name in sorted(times, key=times.__getitem__, reverse=True)[:shown]:
+        print(f"  {name[:40]!r:44} {times[name]:6.1f}", flush=True)
+    print(f"  more than three times: {sum(took > 3 for took in times.values())}")
 
 
 def seconds(text: str) -> float:

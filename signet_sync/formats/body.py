@@ -9,9 +9,6 @@ from signet_sync.formats.lazy_pattern import late
 
 HASH_SCOPE = "body-normalized-v1"
 
-# Each run of blanks is tried once: without the look-behind a long run inside a line costs its length squared.
-_TRAILING = late(r"(?<![ \t])[ \t]++(?=\n)")
-
 
 def normalize(text: str) -> str:
     """Normalizes CRLF and lone CR to LF; removes trailing spaces and tabs (only those) and empty lines at the end.
@@ -21,7 +18,7 @@ def normalize(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if " \n" in text or ("\t" in text and "\t\n" in text):
-        text = _TRAILING.sub("", text)
+        text = "\n".join([line.rstrip(" \t") for line in text.split("\n")])
     end = len(text)
     while end:
         line = text.rfind("\n", 0, end) + 1

@@ -25,18 +25,20 @@ _UNSEEN_ON_A_PAGE = late(f"[{UNSEEN}{SELECTORS}]+")
 _BARE_JOINERS = late(
     rf"(?<![^\x00-\x7f])(?!\ufe0f\u20e3)[{JOINERS}{SELECTORS}]+|[{JOINERS}]+(?![{JOINERS}{SELECTORS}]*[^\x00-\x7f{JOINERS}{SELECTORS}])"
 )
-# The same in UTF-8: searched for at once, or from one first byte to the next. A class of characters takes ten times
-# as long.
-_RARE = (b"\xc2\xad", b"\xcd\x8f", b"\xd8\x9c", b"\xe3\x85\xa4", b"\xef\xbb\xbf", b"\xef\xbe\xa0", b"\xf3\xa0")
-_OTHERS = (
-    late(b"\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])"),
-    late(b"\xe2(?:\x80[\x8b\x8e\x8f\xaa-\xae]|\x81[\xa0-\xaf])"),
-    late(b"\xef(?:\xb8[\x80-\x8d]|\xbf[\xb0-\xbb])"),
-    late(b"\xf0(?:\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])"),
-    # A joiner beside ASCII, a selector after it.
+# In UTF-8, which is searched from one first byte to the next: a joiner beside ASCII, a selector after it.
+_BARE = (
     late(b"\xe2\x80[\x8c\x8d](?:(?<![\x80-\xff]\xe2\x80[\x8c\x8d])|(?![\x80-\xff]))"),
     late(b"\xef\xb8[\x8e\x8f](?<![\x80-\xff]\xef\xb8[\x8e\x8f])"),
 )
+_ASCII = bytes(range(128))
+
+
+def beyond_ascii(text: str) -> str:
+    """Returns the different characters beyond ASCII of a text: what is asked of them is not asked of a long text."""
+    if text.isascii():
+        return ""
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return "".join(frozenset(rest.decode("utf-8", "surrogatepass")))
 
 
 def without_unseen(text: str, *, on_a_page: bool = False) -> str:
@@ -46,6 +48,13 @@ def without_unseen(text: str, *, on_a_page: bool = False) -> str:
     return _BARE_JOINERS.sub("", (_UNSEEN_ON_A_PAGE if on_a_page else _UNSEEN).sub("", text))
 
 
-def may_hold_unseen(raw: bytes) -> bool:
-    """Returns whether `without_unseen` could remove anything from a text, given in UTF-8."""
-    return any(map(raw.__contains__, _RARE)) or any(pattern.search(raw) for pattern in _OTHERS)
+def may_hold_unseen(text: str, beyond: str) -> bool:
+    """Returns whether `without_unseen` could remove anything from a text with these characters beyond ASCII."""
+    if not beyond:
+        return False
+    if _UNSEEN.search(beyond):
+        return True
+    if not any(map(beyond.__contains__, JOINERS + SELECTORS)):
+        return False
+    raw = text.encode("utf-8", "replace")
+    return any(pattern.search(raw) for pattern in _BARE)

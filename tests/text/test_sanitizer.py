@@ -104,6 +104,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("Proxy-Authorization: Basic {}", coded("ada:" + some(12))),
         ("headers['Authorization'] = 'token {}'", some(40, HEX)),
         ("AUTHORIZATION: ApiKey {}", some(40)),
+        ("Authorization: Bearer {}", "x9Kq2" + "Zp1L"),
     ],
     "cookie": [
         ("Cookie: {}", f"sid={some(32)}; theme=dark"), ("set-cookie: {}", f"session={some(32)}; Path=/; HttpOnly"),
@@ -112,6 +113,8 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     "curl-user": [
         ("curl -u ada:{} https://x.example", some(10)),
         ("curl https://x \\\n  --user 'ada:{}'", some(10)),
+        ("curl -iX PATCH --user ada:'{}' https://x", some(10)),
+        ("curl -u {}: https://x.example", "x9Kq2" + "Zp1L"),
     ],
     "url-login": [
         ("postgres://svc_user:{}@db.internal:5432/app", some(18)),
@@ -152,7 +155,7 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     ],
     "kubernetes": [
         ("apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  which: {}\n", coded("hunt" + "er2hunter2")),
-        ('{{"kty": "oct", "k": "{}"}}', some(43)),
+        ('{{"kty": "oct", "k": "{}"}}', some(200)),
         ('{{"kind": "Secret", "stringData": {{"which": "{}"}}}}', "letmein" + "please"),
     ],
     "firebase": [("the server key {} of it", "AAAA" + some(7) + ":APA9" + "1b" + some(134))],
@@ -222,6 +225,26 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("<clientToken>\n    {}\n</clientToken>", some(32)),
         ("PRIVATE_KEY={}", "0x" + some(64, HEX)),
         ('"token": "{}"', "ev:20261127T205118Z-01M8FCDPA5" + "44038MS1DAHK179Y"),
+        # letters that form no words, words that form no text, digits that are no number
+        ("password = {}", "VULFfFls" + "IebptmwQI"),
+        ("apikey = {}", "lantern-orbit-" + "walrus-marble"),
+        ('discord_token: "{}"', "83637410845072419658" + "551030920597"),
+        ("APP_SECRET={}", "/h4iycbaRtLI229H" + "nea8/fINPqyzq0UQwIkEewgK"),
+        ("Using Key={}", "cq73u5azj3p3shfvzz3l" + "w1typfqu6uduq7bo"),
+        ('lanternware: "{}"', "9rvli8sm4jo18v5q" + "0q4n7vhkwbv2"),
+        ("mixmax token = '{}'", "x9kq2zp1" + "lm5wx8"),
+        ("Login / pass: ada / {}", "lantern-orbit-" + "walrus"),
+        ("ID/PW: root/{}", "x9Kq2Zp1" + "LmRt5"),
+        ("ID(admin) PW({})", "x9Kq2Zp1" + "LmRt5"),
+        ("PSWORD={}", "hunt" + "er2hunter2"),
+        # where a value begins
+        ('const apiKey =\n  "{}";', some(32)),
+        ('const appToken = "Token {}";', some(24)),
+        ('public string Password {{ get; set; }} = "{}";', "lantern-orbit-" + "walrus"),
+        ("https://api.lantern.example/v1?key={}", "9e4635bc-28dc-" + "25d3-8546-2b30115d9a7b"),
+        ("<Value>the password: {}</Value>", "6Ew1T" + "hY0u"),
+        ("user  | password | role\nada  | {} | admin", "x9Kq2Zp1" + "LmRt5"),
+        ("password = {} # *", "x9Kq2*Zp1" + "LmRt5"),
     ],
 }  # fmt: skip
 LOOK_ALIKES = [
@@ -253,6 +276,8 @@ LOOK_ALIKES = [
     "the password is required, the token is case-sensitive, --password options, set the password to expire",
     "docker run -u 1000:1000 image; curl -u user:password https://x; sort -u file",
     "a.b.c.d.e.f.very_long_attribute_name_here, module.some_function.another_attribute_name",
+    "auth_token: httpx2.Request\nsecret_dir = /run/secrets/db_password2\npasswd('me:you@www.x1.example:080')",
+    '"toolUseID": "a9rvli8sm4jo18v5q0q4n7vhkwbv", "payment": "pi_3MtwBwLkdIwHu7ix28a3tqPa", CC=x86_64-linux-gnu-gcc\n',
     "| --- | --- |\n" + "-" * 80 + "\n" + "=" * 80 + "\n" + "_" * 80,
 ]
 
@@ -354,6 +379,29 @@ def test_private_keys_in_every_disguise(write: Callable[[str], str]) -> None:
     assert sanitize_transcript_v2(clean) == clean
 
 
+def test_the_end_of_a_key_whose_beginning_was_cut_off_goes() -> None:
+    lines = [(string.ascii_letters + string.digits + "+/")[at : at + 40] for at in range(20)]
+    clean = sanitize_transcript_v2("the tail of the file:\n" + "\n".join(lines) + "\n-----END PRIVATE KEY-----\nis all")
+    assert clean.startswith("the tail of the file:\n[REDACTED:private-block]")
+    assert not [line for line in lines if line in clean]
+
+
+@pytest.mark.parametrize(
+    "dump", ["password is {}\n", "m=token%3D{}&", "--password {} ", "AKIA{} ", "x://a:{}@b ", "パスワードは{}\n"]
+)
+def test_of_a_dump_all_goes_and_what_follows_is_judged(dump: str) -> None:
+    dice = random.Random(7)
+    values = ["".join(dice.choices("ABCDEFGHJKLMNPQRSTUVWXYZ234567", k=13)) + "7Q3" for _ in range(2000)]
+    after = (
+        "\n\n" + "the queue keeps its order, nothing is lost, and each step is written down before it is made\n" * 60
+    )
+    clean, counts = sanitize_counted("".join(map(dump.format, values)) + after + "password is hunter2hunter2")
+    assert counts["crowd"] > 0
+    assert not [value for value in values if value in clean]
+    assert clean.endswith(after[400:].rstrip() + "\npassword is [REDACTED:assignment]")
+    assert sanitize_transcript_v2(clean) == clean
+
+
 @pytest.mark.parametrize("joint", ["\n", "\n    ", "\\\n", "\n+", "  \n  ", "\r\n", "\n> "])
 def test_tokens_broken_over_two_lines(joint: str) -> None:
     for secret in ("gh" + "p_" + some(36), "sk-" + f"ant-api03-{some(93)}AA"):
@@ -417,6 +465,7 @@ DRESSED: dict[str, Callable[[str], str]] = {
     "C1": lambda text: f"\x9b36m{text}\x9b0m",
     **{f"U+{ord(c):04X} inside": lambda text, c=c: f"{text[:-9]}{c}{text[-9:]}" for c in HIDDEN},
     "no-break space inside": lambda text: f"{text[:-9]}\u00a0{text[-9:]}",
+    "no-break space at a mark": lambda text: f"{text[:-9]}-\u00a0{text[-9:]}" if "=" in text else f"{text}\u00a0",
     "no-break space": lambda text: text.replace(" ", "\u00a0"),
     "full width": lambda text: text.translate({ord(c): ord(c) + 0xFEE0 for c in ":="}),
     "full width, all of it": lambda text: text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}),
@@ -425,6 +474,12 @@ DRESSED: dict[str, Callable[[str], str]] = {
     "numbered": lambda text: f"     7\t{text}\n     8\tPORT=1",
     "numbered by an arrow": lambda text: f"   117→{text}\n   118→PORT=1",
 }
+
+
+def test_a_secret_over_three_lines_of_a_terminal_goes_whole() -> None:
+    secret = some(128, HEX)
+    clean = sanitize_transcript_v2(wrapped(f"{'the log of what was read: ':.<64} DB_PASSWORD={secret} and prose", 80))
+    assert not any(secret[at : at + 8] in clean for at in range(0, 120, 8))
 
 
 def wrapped(text: str, width: int) -> str:

@@ -29,6 +29,7 @@ _SHOUTED = late(r"[A-Z][A-Z0-9_-]*(?:[ ]{2,}[A-Z][A-Z0-9_-]*(?:[ ][A-Z][A-Z0-9_-
 _COMMAS = late(
     r"(?:[\"']?[A-Za-z][\w .-]{0,39}[\"']?)(?P<comma>[,;\t])[\"']?[A-Za-z][\w.-][\w .-]{0,39}[\"']?(?:(?P=comma)[\"']?[\w .-]{1,40}[\"']?)*"
 )
+_NAMES = late(r"[ \t]*\w+[ \t]*(?:\|[ \t]*\w+[ \t]*){1,12}")
 _MARKS = " \t`*_\"'"
 _MOST_ROWS = 2000
 
@@ -101,6 +102,10 @@ class _TextTable(NamedTuple):
         ruled = _RULER.fullmatch(second) is not None and (
             "-" in second or "─" in second or "═" in second or "=" in second
         )
+        # What `psql` prints may lack its ruler.
+        plain = bar == "|" and second.count(bar) == head.count(bar) and _NAMES.fullmatch(head)
+        if plain and not ruled:
+            return cls(bar, head.count(bar, 0, name.start - start), head.count(bar), _rows(text, end + 1, bar, 0))
         if ruled and below >= 0:
             if bar in head:
                 return cls(bar, head.count(bar, 0, name.start - start), head.count(bar), _rows(text, below + 1, bar, 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
@@ -89,7 +90,10 @@ def find_percent(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
         at += len(pieces[-1])
     extents: dict[int, tuple[int, int]] = {}
     for found in spans("".join(pieces)) if pieces else ():
-        run = bisect_right(places, found.start) - 1
+        run, other = (bisect_right(places, place) - 1 for place in (found.start, found.end - 1))
+        if run < other:  # a crowd
+            yield SecretSpan(runs[run][0], runs[other][0] + len(runs[other][1]), found.rule)
+            continue
         start, end = (min(place - places[run] - 1, len(pieces[run]) - 4) for place in found[:2])
         first, last = extents.get(run, (start, end))
         extents[run] = min(max(start, 0), first), max(end, last)
@@ -117,8 +121,8 @@ def _percent_decoded(text: str) -> str:
 # ── text within strings, under what a terminal and a keyboard add ──
 
 # In lower case: what leads to a line that has anything beneath.
-_LED_TO = late(r"\\(?:[\"n]|u[0-9a-f]{4}|x1b|0?33\[|e\[)|\^\[[\[\]]")
-_NOT_SEEN = rf"[{UNSEEN}{JOINERS}{SELECTORS}]|(?<=[0-9A-Za-z])\xa0(?=[0-9A-Za-z])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_LED_TO = {"\\": late(r"\\(?:[\"n]|u[0-9a-f]{4}|x1b|0?33\[|e\[)"), "^[": late(r"\^\[[\[\]]")}
+_NOT_SEEN = rf"[{UNSEEN}{JOINERS}{SELECTORS}]|(?<=[!-~])\xa0(?=[!-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _HIDDEN = late(f"{SEQUENCES}|{_NOT_SEEN}")
 _UNUSUAL = late(rf"[{UNSEEN}{JOINERS}{SELECTORS}{WIDE}]")
 _ESCAPED = late(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})|(?:\\(?:x1[bB]|0?33|e)|\^\[)(?=[\[\]])")
@@ -141,42 +145,42 @@ def find_escaped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
 
     Each level removed halves the number of backslashes, so that nested levels end soon.
     """
-    return _beneath(searched, searched.matches(_LED_TO, ("\\", "^[")), _ESCAPED, spans)
+    text, low = searched.given, searched.low
+    lines = sorted(
+        {line for mark, leads in _LED_TO.items() if searched.holds(mark) for line in _lines_with(leads, low)}
+    )
+    return _View(text, _ESCAPED, lines).found(spans)
 
 
 def find_hidden(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
     """Yields secrets in lines with colours, other control characters, and what nobody sees."""
-    return _beneath(searched, _HIDDEN.finditer(searched.given), _HIDDEN, spans)
+    return _View(searched.given, _HIDDEN, list(_lines_with(_HIDDEN, searched.given))).found(spans)
 
 
-def _beneath(
-    searched: SearchedText,
-    marks: Iterator[re.Match[str]],
-    hiding: re.Pattern[str],
-    spans: Callable[[str], Iterator[SecretSpan]],
-) -> Iterator[SecretSpan]:
-    text, view, end = searched.given, _View(searched.given), 0
-    for mark in marks:
-        if mark.start() >= end:
-            start = text.rfind("\n", end, mark.start()) + 1 or end
-            end = text.find("\n", mark.start())
-            end = len(text) if end < 0 else end
-            view.add(start, end, hiding)
-    return view.found(spans)
+def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yields the lines in which a pattern is found: where each begins and ends."""
+    end = 0
+    while mark := pattern.search(text, end):
+        start = text.rfind("\n", end, mark.start()) + 1 or end
+        end = text.find("\n", mark.start())
+        end = len(text) if end < 0 else end
+        yield start, end
 
 
 def find_wrapped(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
     """Yields secrets that the end of a line cuts because the line was as wide as a terminal."""
-    view, text = _View(searched.given), searched.given
-    start = end = 0
-    for line in _WRAPPED.finditer(text):
-        if line.start() != end + 1 or not end:
-            view.add(start, end, _LINE_END)
-            start = line.start()
-        end = text.find("\n", line.end())
-        end = len(text) if end < 0 else end
-    view.add(start, end, _LINE_END)
-    for found in view.found(spans):
+    text, stretches = searched.given, [(0, 0)]
+    starts = accumulate((width + 1 for width in searched.line_widths), initial=0)
+    wide = (start for start, width in zip(starts, searched.line_widths, strict=False) if width in WIDTHS)
+    for line in filter(None, (_WRAPPED.match(text, start) for start in wide)):
+        start, end = stretches[-1]
+        following = text.find("\n", line.end())
+        following = len(text) if following < 0 else following
+        if line.start() <= end and end:
+            stretches[-1] = start, following
+        else:
+            stretches.append((line.start(), following))
+    for found in _View(text, _LINE_END, stretches[1:]).found(spans):
         first, _, rest = text[found.start : found.end].partition("\n")
         # After a whole secret at the end of a line that happens to be as wide, a word begins.
         if rest and not (rest.islower() and rest.isalpha() and len(first) > len(rest)):
@@ -187,55 +191,66 @@ _LINE_END = late(r"\n")
 
 
 class _View:
-    """Pieces of a text without what hides it: where each begins beneath and in the text, and its length there."""
+    """Stretches of a text without what hides it; where each position beneath is in the text is asked for few."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.pieces: list[str] = []
-        self.inner, self.outer, self.widths = [0], [0], [0]
-        self.at, self.shorter = 0, False
-
-    def add(self, start: int, end: int, hiding: re.Pattern[str]) -> None:
-        """Adds a stretch of the text, apart from the one before."""
-        if start >= end:
-            return
-        at = start
-        for found in hiding.finditer(self.text, start, end):
-            if found.start() > at:
-                self._piece(at, self.text[at : found.start()], found.start() - at)
-            self._piece(found.start(), _plain(found[0]), len(found[0]))
-            self.shorter, at = True, found.end()
-        if at < end:
-            self._piece(at, self.text[at:end], end - at)
-        self.pieces.append(_BETWEEN)
-        self.at += len(_BETWEEN)
-
-    def _piece(self, place: int, plain: str, width: int) -> None:
-        self.inner.append(self.at)
-        self.outer.append(place)
-        self.widths.append(width)
-        self.pieces.append(plain)
-        self.at += len(plain)
+    def __init__(self, text: str, hiding: re.Pattern[str], stretches: list[tuple[int, int]]) -> None:
+        self.text, self.hiding = text, hiding
+        self.stretches = [(start, end) for start, end in stretches if start < end]
+        self.begins: list[int] = []
+        self.tables: dict[int, tuple[list[int], list[int], list[int]]] = {}
 
     def found(self, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
         """Yields what is found beneath, at its position in the text."""
-        inner, outer, widths = self.inner, self.outer, self.widths
-        for found in spans("".join(self.pieces)) if self.shorter else ():
-            first, last = bisect_right(inner, found.start) - 1, bisect_right(inner, found.end - 1) - 1
-            begin = outer[first] + min(found.start - inner[first], widths[first])
-            stop = outer[last] + (
-                widths[last]
-                if last + 1 < len(inner) and inner[last + 1] - inner[last] == 1 and widths[last] > 1
-                else min(found.end - inner[last], widths[last])
-            )
+        plain = _plain if self.hiding is _ESCAPED else ""
+        pieces = [self.hiding.subn(plain, self.text[start:end]) for start, end in self.stretches]
+        if not any(count for _, count in pieces):
+            return
+        self.begins = list(accumulate((len(piece) + len(_BETWEEN) for piece, _ in pieces), initial=0))
+        for found in spans("".join(piece + _BETWEEN for piece, _ in pieces)):
+            begin, _ = self._outside(found.start, found.start)
+            _, stop = self._outside(found.end - 1, found.end)
             if begin < stop:
                 yield SecretSpan(begin, stop, found.rule)
 
+    def _outside(self, place: int, end: int) -> tuple[int, int]:
+        """Returns where a position beneath is in the text, and where what ends there ends: never within an escape."""
+        inner, outer, widths = self._table(bisect_right(self.begins, place) - 1)
+        at = bisect_right(inner, place) - 1
+        is_escape = inner[at + 1] - inner[at] == 1 and widths[at] > 1
+        return (
+            outer[at] + min(place - inner[at], widths[at]),
+            outer[at] + (widths[at] if is_escape else min(end - inner[at], widths[at])),
+        )
 
-def _plain(piece: str) -> str:
-    """Returns what an escape stands for; nothing for what is only obeyed or not seen."""
-    if piece[0] == "\\":
-        if len(piece) == 6 and piece[1] == "u":
-            return chr(int(piece[2:], 16))
-        return "\x1b" if len(piece) > 2 or piece == "\\e" else _UNESCAPED.get(piece[1], piece[1])
-    return "\x1b" if piece == "^[" else ""
+    def _table(self, number: int) -> tuple[list[int], list[int], list[int]]:
+        """Returns the pieces of a stretch: where each begins beneath and in the text, and its length there."""
+        if number not in self.tables:
+            start, end = self.stretches[number]
+            at, inner, outer, widths = start, [self.begins[number]], [], []
+            for found in self.hiding.finditer(self.text, start, end):
+                if found.start() > at:
+                    outer.append(at)
+                    widths.append(found.start() - at)
+                    inner.append(inner[-1] + widths[-1])
+                outer.append(found.start())
+                widths.append(found.end() - found.start())
+                inner.append(inner[-1] + (len(_plain(found)) if self.hiding is _ESCAPED else 0))
+                at = found.end()
+            if at < end:
+                outer.append(at)
+                widths.append(end - at)
+            else:
+                inner.pop()
+            inner.append(self.begins[number + 1])
+            self.tables[number] = inner, outer, widths
+        return self.tables[number]
+
+
+def _plain(escape: re.Match[str]) -> str:
+    """Returns what an escape stands for."""
+    piece = escape[0]
+    if piece[0] == "^":
+        return "\x1b"
+    if len(piece) == 6 and piece[1] == "u":
+        return chr(int(piece[2:], 16))
+    return "\x1b" if len(piece) > 2 or piece == "\\e" else _UNESCAPED.get(piece[1], piece[1])

@@ -1,14 +1,14 @@
 """Applies the rules: finds secrets, and replaces them by `[REDACTED:<rule>]`.
 
 Searches are cheap because they are for literals: a text is converted once to bytes in lower case, one per character,
-and some twenty literals are searched, each at a third of a nanosecond per character; patterns are only matched where
-one occurs. Tokens are found by their runs of letters and digits, which are also one literal after all such characters
-are mapped to one. Plain text takes 25 to 50 ms a megabyte, most of it to find the names. A multi-literal search in C
-(`hyperscan`, `ahocorasick_rs`) was not taken: the values have to be judged all the same, and every hook that starts
-would need a package that not every machine can install.
+and some hundred literals are looked for, in a long text among its different pieces; patterns are only matched where one
+occurs. Tokens are found by their runs of letters and digits, which are also one literal after all such characters are
+mapped to one. Plain text takes 40 to 60 ms a megabyte, half of it to find the pieces and the names. A multi-literal
+search in C (`hyperscan`, `ahocorasick_rs`) was not taken: the values have to be judged all the same, and every hook
+that starts would need a package that not every machine can install.
 
 Everything is linear: the occurrences of each literal are visited once, and a pattern reads a bounded stretch or takes
-what it read.
+what it read. Where there are more candidates than any file has, they are not judged one by one (`is_crowded`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
         for step, needs in _NEEDS:
             if not needs(searched):
                 continue
-            found = list(step(searched))
+            found = [*step(searched), *searched.crowds()]
             if found:
                 text = _again(_replaced(text, kept := _apart(found), counts), kept, text, counts)
                 searched = SearchedText(text)
@@ -81,7 +81,7 @@ def extent(text: str) -> tuple[int, int] | None:
 
 def _without_percent(text: str) -> Iterator[SecretSpan]:
     # `%252525…` could be decoded once for each of its characters.
-    return _found(text, tuple(step for step in _STEPS if step is not _percent))
+    return _all(text, but=_percent)
 
 
 def _base64(searched: SearchedText) -> Iterator[SecretSpan]:
@@ -101,13 +101,12 @@ def _wrapped(searched: SearchedText) -> Iterator[SecretSpan]:
     return encoded.find_wrapped(searched, _all)
 
 
-def _all(text: str) -> Iterator[SecretSpan]:
-    return _found(text, _STEPS)
-
-
-def _found(text: str, steps: tuple[Step, ...]) -> Iterator[SecretSpan]:
+def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
     searched = SearchedText(text)
-    return (found for step in steps for found in step(searched))
+    for step, needs in _NEEDS:
+        if step is not but and needs(searched):
+            yield from step(searched)
+            yield from searched.crowds()
 
 
 def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
@@ -118,17 +117,16 @@ def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
 # what is encoded; each with the condition without which it finds nothing.
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
     (_hidden, lambda searched: searched.may_hide),
-    (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(map(len, searched.given.split("\n")))),
-    (marked.find_blocks, lambda searched: "-----begin" in searched.low),
+    (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(searched.line_widths)),
+    (marked.find_blocks, lambda searched: searched.holds("-----begin", "-----end")),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
-    (documents.find, lambda searched: words(searched).names or "kind" in searched.low or "kty" in searched.low),
-    (_escaped, lambda searched: "\\" in searched.low or "^[" in searched.low),
+    (documents.find, lambda searched: words(searched).names or searched.holds("kind", "kty")),
+    (_escaped, lambda searched: searched.holds("\\", "^[")),
     (_percent, lambda searched: "%" in searched.low),
     (_base64, lambda searched: searched.has_encoded_run(40)),
 )
-_STEPS = tuple(step for step, _ in _NEEDS)
 
 
 # More different values than this are not looked for again.

@@ -22,6 +22,7 @@ from signet_sync.text.secrets.values import (
     decoded,
     fits,
     is_compound,
+    is_drawn,
     is_mixed,
     is_password,
     is_phrase,
@@ -82,7 +83,9 @@ def _credential(match: re.Match[str]) -> Span | None:
         return match.span("secret") if ends and is_token(secret, Where.GIVEN, words=True) else None
     if not any(map(str.isdigit, secret)):
         return None
-    return match.span("secret") if is_token(secret, Where.CODE, least=8 if scheme else 12) else None
+    sure = scheme in _SCHEMES
+    fit = is_token(secret, Where.GIVEN if sure else Where.CODE, least=8 if scheme else 12, words=sure)
+    return match.span("secret") if fit else None
 
 
 _SCHEMES = frozenset({"bearer", "token", "apikey", "api-key", "key", "geniekey", "deepl-auth-key", "bot", "private"})
@@ -135,7 +138,12 @@ def _slashed(match: re.Match[str]) -> Span | None:
 
 def _user_token(match: re.Match[str]) -> Span | None:
     secret = match["secret"]
-    return match.span("secret") if any(map(str.isdigit, secret)) and is_token(secret, Where.CODE, least=16) else None
+    drawn = is_drawn(secret) or (any(map(str.isdigit, secret)) and is_token(secret, Where.CODE, least=16))
+    return match.span("secret") if drawn and not is_placeholder(secret) else None
+
+
+def _token_user(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_token(match["secret"], Where.GIVEN, words=True) else None
 
 
 def _whole(match: re.Match[str]) -> Span | None:
@@ -215,6 +223,7 @@ def _long(match: re.Match[str]) -> Span | None:
 _ABOUT = frozenset(
     {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
 )
+_STEM = late("pass|pwd|token|secret|auth|key|bearer", re.I)
 _COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs for which it sets a password, and how.
 _OPTIONS = {
@@ -284,8 +293,10 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple
     (("\t",), late(r"\t(?P<jar>(?:true|false)\t)"), {"jar": (0, ("jar",))}),
     (
         ("==", "!="),
-        late(r"[=!]==?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"),
-        {"compared": (0, ())},
+        late(
+            r"=(?:(?<=[\"'`][=!].)|(?<=[\"'`\s]{2}[=!].))=?[ ]?(?P<compared>)(?=[\w.$>-]{0,40}(?:passw|secret|token|api_?key|private_?key|pwd))"
+        ),
+        {"compared": (1, ())},
     ),
     (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, ("variable",))}),
 )
@@ -302,6 +313,8 @@ def _printed(searched: SearchedText) -> Iterator[SecretSpan]:
     low = searched.low
     for literal in listed("printers"):
         for place in searched.places(literal) if first_word(literal) in searched.every_word else ():
+            if searched.is_in_crowd(place):
+                continue
             start = low.rfind("\n", max(0, place - 200), place) + 1
             line = _OF_SECRET.match(low, max(start, place - 200))
             match = _PRINTED.match(searched.text, line.end()) if line and line.end() > place else None
@@ -339,13 +352,17 @@ _CODES = late(
 def _codes(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields lists of recovery codes, and seed phrases: whoever has them has the account."""
     for literal in ("recovery", "backup", "scratch", "seed ", "mnemonic"):
-        for place in searched.places(literal) if literal in searched.low else ():
+        for place in searched.places(literal):
+            end = place + len(literal)
+            if searched.low.startswith(_OF_CODES, end) and searched.is_crowded("codes", place):
+                continue
             match = _CODES.match(searched.low, place)
             if match and (any(map(str.isdigit, match["secret"])) or _STOPS.search(match["secret"]) is None):
                 start = match.start("secret")
                 yield SecretSpan(start, start + len(match["secret"].rstrip(" \t\n,;|")), "recovery")
 
 
+_OF_CODES = tuple(f"{joint}{word}" for joint in ("", " ", "_", "-") for word in ("code", "phrase", "word", "seed"))
 _STOPS = late(r"\b(?:the|and|are|you|for|with|that|this|from|not|must|have|been|when|your)\b")
 _BLOCK_MARK = late(r"-----begin")
 _BLOCK_END = late(r"-----end[ +a-z0-9]{0,40}private[ +]key")
@@ -357,7 +374,7 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
     done = 0
     for mark in searched.matches(_BLOCK_MARK, ("-----begin",)):
-        if mark.start() >= done and (found := _tried(searched.text, mark.start(), "block")):
+        if mark.start() >= done and (found := _tried(searched, mark.start(), "block")):
             done = found.end
             yield found
     for mark in searched.matches(_BLOCK_END, ("-----end",)):
@@ -380,7 +397,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         if text.startswith("[REDACTED:", place - 10):
             continue
         if word == "logins":
-            found = _tried(text, place, "pair", "quoted-pair")
+            found = _tried(searched, place, "pair", "quoted-pair")
         elif word == "commands":
             if place < read:
                 continue
@@ -389,7 +406,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             span = _option(command) if command else None
             found = SecretSpan(*span, "option") if span else None
         else:
-            found = _tried(text, place, "secure-string" if word == "securestring" else word)
+            found = _tried(searched, place, "secure-string" if word == "securestring" else word)
         if found:
             yield found
     for literals, pattern, groups in _RULES:
@@ -401,7 +418,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
                 if rules == ("urls",) and not _may_be_login(searched, mark.end()):
                     continue
                 place = max(0, mark.start() - back)
-                if found := _tried(text, place, *rules) if rules else _compared(text, place):
+                if found := _tried(searched, place, *rules) if rules else _compared(text, place):
                     done = found.end
                     yield found
     yield from _printed(searched)
@@ -422,11 +439,16 @@ def _may_be_login(searched: SearchedText, place: int) -> bool:
 _HOOK_HOST = late(r"[\w.-]{0,30}(?:slack|discord|discordapp|office|zapier|googleapis)\.com/")
 
 
-def _tried(text: str, place: int, *marks: str) -> SecretSpan | None:
+def _tried(searched: SearchedText, place: int, *marks: str) -> SecretSpan | None:
     for rule in (rule for mark in marks for rule in _rules()[mark]):
-        match = rule.pattern.match(text, place)
-        span = rule.check(match) if match else None
-        if span:
+        match = rule.pattern.match(searched.text, place)
+        if match is None:
+            continue
+        # Options with other names cost little, and a list of hashes is full of them.
+        is_candidate = rule.check is not _long or _STEM.search(match["name"])
+        if is_candidate and searched.is_crowded(marks[0], place, match.end(), 1 + min(len(match[0]), 200) // 50):
+            return None
+        if span := rule.check(match):
             return SecretSpan(*span, rule.name)
     return None
 
@@ -439,12 +461,18 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         letter for letter in "pw" if low.count(f" -{letter}") > 64 and not _PROGRAMS[letter].search(text)
     }
     for place in searched.places(" -"):
-        if place < done or low.startswith(" ", place + 2):
+        if (
+            place < done
+            or searched.is_in_crowd(place)
+            or not (low[place + 2 : place + 3].isalnum() or low.startswith("-", place + 2))
+        ):
             continue
         is_long = low.startswith("-", place + 2) or low[place + 2 : place + 4].isalpha()
-        if is_long and (found := _tried(text, place, "long-option")):
+        if is_long and (found := _tried(searched, place, "long-option")):
             done = found.end
             yield found
+            continue
+        if searched.is_in_crowd(place):
             continue
         if (
             low[place + 2 : place + 3] not in letters
@@ -453,7 +481,7 @@ def _options(searched: SearchedText) -> Iterator[SecretSpan]:
         ):
             continue
         letter = text[place + 2 : place + 3].lower()
-        found = _given(text, place, letter, programs)
+        found = _given(searched, place, letter, programs)
         if found:
             done = found.end
             yield found
@@ -477,7 +505,8 @@ class _Programs:
         return found
 
 
-def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpan | None:
+def _given(searched: SearchedText, place: int, letter: str, programs: _Programs) -> SecretSpan | None:
+    text = searched.text
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
     if (
@@ -486,11 +515,11 @@ def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpa
         or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a"))
         or (letter in "sk" and text[place + 3 : place + 4].isalpha())
     ):
-        found = _tried(text, place, "curl", "token-user")
+        found = _tried(searched, place, "curl", "token-user")
         if found:
             return found
     if letter == "b" or (letter == "-" and text.startswith("cookie", place + 3)):
-        found = _tried(text, place, "cookie-jar")
+        found = _tried(searched, place, "cookie-jar")
         if found:
             return found
     rule = ""
@@ -499,14 +528,14 @@ def _given(text: str, place: int, letter: str, programs: _Programs) -> SecretSpa
         rule = "pass-option"
     elif letter == "b" and "htpasswd" in head:
         rule = "htpasswd"
-    if rule and (found := _tried(text, place, rule)):
+    if rule and (found := _tried(searched, place, rule)):
         return found
     if (letter == "-" and text.startswith("password-stdin", place + 3)) or letter == "s":
         at = max(head.rfind(feed) for feed in _FEEDS)
-        return _tried(text, place - len(head) + at, "fed") if at >= 0 else None
+        return _tried(searched, place - len(head) + at, "fed") if at >= 0 else None
     if letter in _PROGRAMS and (program := programs.before(place, letter)):
         # There a word after a space is a database.
         if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
             return None
-        return _tried(text, place, f"option-{letter}")
+        return _tried(searched, place, f"option-{letter}")
     return None

@@ -47,6 +47,7 @@ _LINK = late(
     (?:
       (?P<block>(?:[ \t]{0,4}[:=][ \t]{0,4})?\{[^{}]{0,240}?\b(?:default|value)["']?[ \t]*[:=][ \t]*  # Terraform
         |[ \t]*\n[ ]{1,8}[^\n]{0,200}?\binput_value=)                                             # pydantic
+      |(?P<property>\{[ ]?get;[^{}\n]{0,40}\}[ ]?=(?=[ ]?["']))         # C#
       |(?P<inside>\((?:default[:=])?(?=[^\s()"'`]{6,64}\)))
       |(?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
         (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
@@ -60,7 +61,7 @@ _LINK = late(
       |(?P<listed>(?:</(?:b|strong|code)>)?(?:</key>(?:\s|\\n){0,40}<(?:string|data)>
         |</(?:td|th|dt)>(?:\s|\\n){0,40}<(?:td|dd)(?:[ ][^<>\n]{0,60})?>(?:<code>)?))
       |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
-      |(?P<item>(?:(?<=["'`\s])|(?<=[A-Z]))[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
+      |(?P<item>(?:(?<=["'`\]\s])|(?<=[A-Z]))[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
       |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
       |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
     )""",
@@ -100,7 +101,7 @@ _QUOTED = {
 }
 # An argument of a shell: up to the next space, including commas.
 _ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{1,32}=)){1,1024}""")
-_BARE = late(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
+_BARE = late(r"""(?:[^\s"'`\\,;<>(){}\[\]&|*]|\*(?=[A-Za-z0-9])){1,1024}""")
 _LINE = late(r"""[^\s"'`\\<]{1,1024}""")
 _PIECE = late(r"""[^\s"'`\\<>;]{1,1024}""")
 _TEXT = late(r"\s{0,40}[^<>\n]{1,1024}\s{0,40}(?=</|<!\[|&lt;/)")
@@ -176,6 +177,11 @@ def _plain(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 
 
+# `ID/PW: root / X`: the second of two is the password.
+_PAIR = late(
+    r"""[ \t]{0,3}[:=：][ \t]{0,3}["'`]?[\w.@+-]{2,40}["'`]?[ ]?/[ ]?["'`]?(?P<secret>[^\s"'`/]{6,128})(?!/)"""
+)
+
 # What a bare `key` needs within reach.
 _LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
 
@@ -183,10 +189,19 @@ _LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}"
 def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     text, proof = searched.text, name.proof
     # The output of a test runner.
-    if text.startswith("PASS:", name.start):
+    if text.startswith("PASS: ", name.start):
         return None
-    if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
+    if proof is Proof.KEY and text[name.start - 1 : name.end + 1] in ("?key=", "&key="):
+        proof = Proof.TOKEN
+        name = name._replace(proof=proof)
+    elif proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
         return None
+    if (
+        proof is Proof.PASSWORD
+        and text[max(0, name.start - 3) : name.start].rstrip().endswith("/")
+        and (pair := _PAIR.match(text, name.end))
+    ):
+        return pair.span("secret") if fits(pair["secret"], proof, Where.GIVEN) else None
     link = _LINK.match(text, name.end)
     if link is None:
         return _spaced(searched, name)
@@ -196,7 +211,7 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     if how in ("tag", "listed"):
         return _element(searched, name, at)
     if how == "cell":
-        return _cell(searched, name, at)
+        return _cell(text, name, at)
     if how in ("item", "call"):
         quoted = _quoted(text, at)
         if quoted is None:
@@ -210,7 +225,11 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         )
         return (
             quoted
-            if (fits(value, proof, Where.QUOTED) if sure else cannot_be_word(value) and fits(value, proof, Where.CODE))
+            if (
+                fits(value, proof, Where.QUOTED)
+                if sure
+                else (cannot_be_word(value) or is_phrase(value)) and fits(value, proof, Where.CODE)
+            )
             else None
         )
     if how == "pair" and not _names_pair(text, name):
@@ -237,11 +256,16 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
 
 def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
     text, proof = searched.text, name.proof
+    if below := _NEXT_LINE.match(text, at):
+        at = below.end()
     wrapped = _WRAPPED.match(text, at)
     if wrapped:
         at = wrapped.end()
     quoted = _quoted(text, at)
     if quoted is not None:
+        literal = text[slice(*quoted)]
+        kept = _SCHEME.match(literal)
+        quoted = quoted[0] + (kept.end() if kept else 0), quoted[1] - len(literal) + len(literal.rstrip())
         literal = text[slice(*quoted)]
         # A cache's key is a digest, too.
         if proof is Proof.KEY and name.end - name.start == 3 and literal.isalnum() and not is_mixed(literal):
@@ -261,7 +285,7 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
     if where is Where.LINE and pattern is _BARE and text[end : end + 1] in _CODE_FOLLOWS:
         where = Where.CODE
     if where is Where.CODE:
-        if text[end : end + 1] and text[end] in "([{<" and not text.startswith("<br", end):
+        if text[end : end + 1] and text[end] in "([{<" and not text.startswith(("<br", "</"), end):
             return None
         if text[end - 1 : end] == ":" and text.startswith("//", end):
             return None
@@ -284,6 +308,10 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
     return None
 
 
+# Code goes on in the next line.
+_NEXT_LINE = late(r"""(?<=[=|?])[ \t]*\n[ \t]*(?=[rbf]?["'`])""")
+_SCHEME = late(r"[ ]*(?:(?i:bearer|token)[ ])?")
+
 # Names within so long a value, which is none, are not looked at.
 _LONG = 200
 
@@ -296,10 +324,6 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
     if link["pair"]:
         return Where.FIELD, _LINE
     tight = link["sep"] == "=" and start == link.end() == name.end + 1
-    if tight and name.proof <= Proof.SECRET and before in ("?", "&"):
-        return Where.LINE, _QUERY
-    if before in ("?", "&"):
-        return Where.CODE, _BARE
     if before == ";" and tight:
         return Where.LINE, _PIECE
     head = text[max(0, name.start - 60) : name.start]
@@ -307,10 +331,10 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
     line = max(head.rfind("\n") + 1, escaped + 2 if escaped >= 0 else 0)
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
     last = searched.last_of_line(start)
-    if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
-        return Where.LINE, _ARGUMENT
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
         return Where.LINE, _LINE
+    if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
+        return Where.LINE, _ARGUMENT
     if separator == ":" and not alone and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS:
         value = _LINE.match(text, start)
         alone = (
@@ -329,7 +353,6 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
 
 # Marks other than `:` and `=` before an answer: arrows of dialogs, dashes, a question mark.
 _OTHER_MARKS = frozenset("›»…–—-?")
-_QUERY = late(r"""[^\s"'`\\<>&#)\]}]{1,1024}""")
 # YAML's anchors and tags before the value.
 _TAG = late(r"(?:[&!][A-Za-z!][\w.!-]{0,32}[ \t]+)+(?=[^\s])")
 # The value is on the next line: below a heading, a label, in a fence.
@@ -407,40 +430,22 @@ def _element(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | N
     return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
 
 
-def _cell(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | None:
+def _cell(text: str, name: Name, at: int) -> tuple[int, int] | None:
     """Returns the next cell of a table's row after a cell that is the name."""
-    text = searched.text
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
-    head = text[line : name.start]
-    if "|" not in head:
-        above = text[max(0, text.rfind("\n", max(0, line - 200), max(0, line - 1))) : line]
-        bare = _LINE.match(text, at)
-        if (
-            head.strip()
-            or not bare
-            or ("|" not in above and "RECORD" not in above)
-            or not _LINE_ENDS.match(text, bare.end())
-        ):
-            return None
-        return bare.span() if fits(bare[0], name.proof, Where.GIVEN) and not is_compound(bare[0]) else None
     cell = _CELL.match(text, at)
-    if cell is None:
+    value = cell[0].strip(_CELL_MARKS) if cell else ""
+    if cell is None or "|" not in text[line : name.start] or not value or " " in value:
         return None
-    value = cell[0].strip(_CELL_MARKS)
     start = cell.start() + cell[0].find(value)
-    proof = name.proof
-    if " " in value or not value:
-        return None
-    if cannot_be_word(value) and fits(value, proof, Where.CODE):
+    if cannot_be_word(value) and fits(value, name.proof, Where.CODE):
         return start, start + len(value)
     # In a list of parameters the next word is a type.
     line_end = text.find("\n", cell.end(), cell.end() + 400)
     cells = text[line : line_end if line_end >= 0 else cell.end() + 1].strip(" \t|").count("|")
-    marked = cell[0].strip()[:1] == "`"
-    given = (is_phrase(value) or ((cells == 1 or marked) and not is_compound(value))) and fits(
-        value, proof, Where.GIVEN
-    )
-    return (start, start + len(value)) if given and proof <= Proof.SECRET else None
+    plain = (cells == 1 or cell[0].strip()[:1] == "`") and not is_compound(value)
+    sure = name.proof <= Proof.SECRET and (is_phrase(value) or plain) and fits(value, name.proof, Where.GIVEN)
+    return (start, start + len(value)) if sure else None
 
 
 def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
@@ -563,7 +568,6 @@ def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
         given = given or (shell and name.proof <= Proof.SECRET and fits(value, name.proof, Where.GIVEN))
         return (at, at + len(value)) if given and fits(value, name.proof, Where.GIVEN) else None
     if name.proof is Proof.PASSWORD or _NAMES_IT.search(head):
-        given = (given and any(map(str.isdigit, value))) or is_phrase(value)
         return (at, at + len(value)) if given and name.proof <= Proof.TOKEN else None
     return None
 

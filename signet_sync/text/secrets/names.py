@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, first_word, words_of
-from signet_sync.text.secrets.values import Proof
+from signet_sync.text.secrets.values import CAMEL, Proof
 
 
 class Name(NamedTuple):
@@ -29,18 +30,18 @@ _VERBS = (
     r"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
     r"|daf.r|dazu|should|must|will|can|has|again|here|eingeben|wiederholen|best.tigen|es|est|era|ser.|\xe9|\xe8|jest|de|del|della|du)"
 )
+# More words follow: the sentence does not give a value.
+_NO_SENTENCE = r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
 _LEADS = (
-    # More words follow: the sentence does not give a value.
-    r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
-    r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
+    _NO_SENTENCE + r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
     r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ]|!!?[a-z]{2,12}[ ])?"
-    r"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
+    r"(?:[^\s]{6}|[^\s]{2,5}[ ]/[ ]|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
     r"|[>(\[|]|&gt;|</|[ ]?\?[ ]?(?:\?[ ]?)?[!-~]|,[ ]?[\"']|[ \t]*\n[ ]{1,8}[^\n]{0,200}?input_value=|[ \t]?\n[ \t>|]{0,8}(?:is|ist)[ ]|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 # What is redacted is no value: `password=[REDACTED:assignment]` of an earlier round.
-_ENDS = _TAIL + r"(?![\"']?[ ]?[:=][ ]?[\"']?\[redacted:)" + _LEADS
+_ENDS = _NO_SENTENCE + _TAIL + r"(?![\"']?[ ]?[:=][ ]?[\"']?\[redacted:)" + _LEADS
 # Headers and calls for `marked` are found along the way. Each pattern begins with a rare letter, because `re` skips
 # from one to the next; what precedes it is examined then. `start` is how far before that the name's word begins.
 _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
@@ -67,15 +68,19 @@ _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str
         {"token": ("token", 2), "key": ("key", 0), "sure": ("pwd", 0)},
     ),
     (
-        ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
+        ("secret", "cred"),
         late(
-            r"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
-            r"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
+            r"cre(?:(?P<secret>t(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>d(?:ential)?s?))"
             + _ENDS
-            + r"|c(?:(?P<securestring>ure(?<=secure)string)|(?P<logins>red(?:ential)?s[ :(]|onnection\()"
-            + r"|(?P<commands>(?:odecov[ ]-t|ret(?<=gh[ ]secret)[ ]set)[ ]))"
+            + r"|cre(?:(?P<logins>d(?:ential)?s[ :(])|t(?P<commands>(?<=gh[ ]secret)[ ]set[ ]))"
         ),
-        {"secret": ("secret", 2), "cred": ("cred", 0), "sure": ("pwd", 0)},
+        {"secret": ("secret", 2), "cred": ("cred", 0)},
+    ),
+    (("contrase",), late(r"contrase(?P<sure>(?:n|\xf1|\xd1)a)" + _ENDS), {"sure": ("pwd", 0)}),
+    (
+        ("securestring", "connection(", "codecov "),
+        late(r"c(?:(?P<securestring>ure(?<=secure)string)|(?P<logins>onnection\()|(?P<commands>odecov[ ]-t[ ]))"),
+        {},
     ),
     (
         ("auth",),
@@ -90,6 +95,7 @@ _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str
 )
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + "_.-$"
+_IN_NAME = frozenset(_NAME)
 _JOINTS = "_-. "
 
 # «Use X as the token»: the value precedes.
@@ -99,7 +105,7 @@ _AS = (
     r"|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
 )
 
-_USED_AS = (late("[ ]as[ ]" + _AS), late("[ ]als[ ]" + _AS))
+_USED_AS = {" as ": late("[ ]as[ ]" + _AS), " als ": late("[ ]als[ ]" + _AS)}
 
 # How far before its anchor a mark begins.
 _MARKS = {"authorization": 0, "cookie": 3, "securestring": 2, "logins": 0, "commands": 24}
@@ -124,13 +130,22 @@ def words(searched: SearchedText) -> Words:
 def _words(searched: SearchedText) -> Words:
     found = Words([], [], [])
     low = searched.low
-    for pattern in _USED_AS:
-        found.uses.extend(match.start() for match in pattern.finditer(low) if _is_used(low, match.start()))
+    for literal, pattern in _USED_AS.items():
+        uses = (match.start() for match in searched.matches(pattern, (literal,)))
+        found.uses.extend(
+            place for place in uses if _is_used(low, place) and not searched.is_crowded("use", max(0, place - 200))
+        )
     for literals, pattern, stems in _STEMS:
         for match in searched.matches(pattern, literals):
             group = match.lastgroup
             if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
+                continue
+            at = match.start()
+            # The output of a test runner.
+            if searched.text.startswith("PASS:", at) and low[at - 1 : at] not in _IN_NAME:
+                continue
+            if searched.is_crowded("name", at):
                 continue
             if group == "cred":
                 found.marks.append(("logins", match.start()))
@@ -143,8 +158,8 @@ def _words(searched: SearchedText) -> Words:
 
 
 @cache
-def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
-    """Returns what a label of `labels.txt` proves, and a pattern of those that no text in Latin-1 holds."""
+def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
+    """Returns what a label of `labels.txt` proves; a pattern of those that no text in Latin-1 holds, their letters."""
     proofs = {
         **dict.fromkeys(listed("password"), Proof.PASSWORD),
         **dict.fromkeys(listed("token"), Proof.SECRET),
@@ -152,7 +167,8 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str]]:
     }
     others = [label for label in proofs if not _LATIN.fullmatch(label)]
     spelled = {form for label in others for form in (label, label.capitalize(), label.upper())}
-    return proofs, re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+    pattern = re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+    return proofs, pattern, frozenset("".join(spelled)) - frozenset(map(chr, range(256)))
 
 
 @cache
@@ -180,19 +196,24 @@ def has_label(text: str, low: str) -> bool:
 
 
 def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
-    proofs, others = _labels()
+    proofs, others, letters = _labels()
     text, low = searched.text, searched.low
-    places = [] if text.isascii() else [(found.start(), found[0].lower()) for found in others.finditer(text)]
-    places += [
+    foreign = () if letters.isdisjoint(searched.beyond) else others.finditer(text)
+    spelled = (
         (place, label)
         for word in _latin().keys() & searched.every_word
         for label in _latin()[word]
         for place in searched.places(label)
-    ]
-    for place, label in places:
+    )
+    for place, label in chain(((found.start(), found[0]) for found in foreign), spelled):
+        if searched.is_in_crowd(place):
+            continue
+        label = label.lower()
         end, proof = place + len(label), proofs[label]
         latin = label[0] < "\u0370"
         if latin and (low[place - 1 : place].isalpha() or text[end : end + 1].isalnum()):
+            continue
+        if searched.is_crowded("label", place):
             continue
         more = _MORE.match(text, end) if label[0] < "\u2e80" else None
         if proof is Proof.KEY:
@@ -252,8 +273,10 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]
+    last = CAMEL.findall(searched.text[at - len(before) : at].rstrip(_JOINTS))[-1:]
+    owned = "".join(last).lower()
     if stem == "key":
-        if word.endswith(listed("no key owners")):
+        if owned in listed("no key owners"):
             return None
         if (
             word.endswith(listed("key owners")) and (word in listed("key owners") or len(word) > 5)
@@ -261,7 +284,7 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
             return Proof.SECRET
         return Proof.KEY if joined or not word or searched.text[at : at + 1] == "K" else None
     if stem == "token":
-        if word.endswith(listed("no token owners")):
+        if owned in listed("no token owners"):
             return None
         if word.endswith(listed("token owners")) or word in vendors():
             return Proof.SECRET

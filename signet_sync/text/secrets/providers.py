@@ -17,7 +17,7 @@ from typing import NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.labels import listed, raw_table, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder, looks_random
+from signet_sync.text.secrets.values import CHANGE, decoded, is_drawn, is_key, is_mixed, is_placeholder, looks_random
 
 _TABLE = "providers.txt"
 _LEAST_RUN = 16
@@ -28,7 +28,7 @@ CLASSES = {
     "b": "A-Za-z0-9+/",
     "v": "A-Za-z0-9_",
     "s": "A-Za-z0-9_.-",
-    "q": "A-Za-z0-9_=-",
+    "q": "A-Za-z0-9_.=-",
     "g": "A-Za-z0-9+/_=%-",
     "h": "0-9a-f",
     "x": "0-9A-Fa-f",
@@ -201,7 +201,7 @@ _JWT_BASE64 = late(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
 _BLOCK_BASE64 = late(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
 _AZURE = late(
     r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
-    r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
+    r"|[A-Za-z0-9_-]{42,44}Az(?:Fu|Se)[A-Za-z0-9_-]{4,6}(?![A-Za-z0-9])(?:==)?"
 )
 # A bot's token begins with its id, decimal digits in base64.
 _DISCORD = late(
@@ -247,8 +247,10 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             done = searched.encoded_map.find(b" ", start)
             done = done if done >= 0 else len(raw)
         # Names have no digits, nearly all tokens have some.
-        if start < done or (
-            end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
+        if (
+            start < done
+            or end <= searched.crowd_end
+            or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start))
         ):
             continue
         # Hashes and UUIDs do not begin like a token, either.
@@ -271,7 +273,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             ):
                 found = _token(text, start, end)
             found = found or _of_maker(searched, start, end)
-        if found:
+        if found and not searched.is_crowded("token", start, found.end):
             done = found.end
             yield found
             if found.rule == "aws-id":
@@ -289,22 +291,39 @@ _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None:
-    """Returns what is under a vendor's bare name: `algolia = "…"`."""
+    """Returns what is under a vendor's bare name, `algolia = "…"`, or was drawn at random, whatever its name is."""
+    text = searched.text
     before = searched.low[max(0, start - 40) : start].rstrip(_AROUND)
     if before[-1:] not in _GIVEN_BY:
         return None
     before = before.rstrip("=:").rstrip(_AROUND)
     maker = before[len(before.rstrip(_WORD)) :]
-    if maker not in vendors() or maker in listed("vendors of many names"):
-        return None
-    value = searched.text[start:end]
+    value = text[start:end]
     hexadecimal = not value.strip("0123456789abcdef-")
-    if (hexadecimal or (end - start >= 20 and is_mixed(value))) and not is_placeholder(value):
-        return SecretSpan(start, end, "assignment")
-    return None
+    if maker in vendors() and maker not in listed("vendors of many names"):
+        given = hexadecimal or (end - start >= 20 and is_mixed(value))
+    else:
+        quoted = text[start - 1] in _QUOTES and text[end : end + 1] in _QUOTES
+        given = (
+            (quoted or (text[start - 1] == "=" and text[end : end + 1] in ("\n", "")))
+            and 20 <= end - start < 120
+            and is_key(value)
+            and is_drawn(value)
+            and len(CHANGE.findall(value)) > 3
+            and not value.partition("_")[0].isalpha()  # `pi_…` names a payment
+            and _names_secret(before)
+        )
+    return SecretSpan(start, end, "assignment") if given and not is_placeholder(value) else None
+
+
+def _names_secret(before: str) -> bool:
+    """Returns whether a name may be a secret's: not that of an identifier or a digest, nor one that `named` judges."""
+    name = before[len(before.rstrip(_WORD + "_")) :].rstrip("_")
+    return name[-1:].isalpha() and not name.endswith(listed("of identifiers"))
 
 
 _GIVEN_BY = frozenset(("=", ":"))
+_QUOTES = frozenset(("'", '"', "`"))
 
 
 def _token(text: str, start: int, end: int) -> SecretSpan | None:
@@ -366,7 +385,10 @@ def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
         near = text[max(0, start - 64) : start]
         for literal, form in index.near:
             if literal in near:
-                match = form.pattern.search(text, max(0, start - 64), end + 512)
+                if form.form.startswith(literal):
+                    match = form.pattern.match(text, start - len(near) + near.rfind(literal))
+                else:
+                    match = form.pattern.search(text, max(0, start - 64), end + 512)
                 if (
                     match
                     and match.end() > start
@@ -468,11 +490,7 @@ def _is_token(form: TokenForm, head: str, body: str) -> bool:
     if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
         return True
     if form.is_strict or len(head) > _SHORT:
-        return (
-            any(map(str.isdigit, body))
-            or form.rule in _LETTERS_ALONE
-            or looks_random("".join(filter(str.isalpha, body)))
-        )
+        return any(map(str.isdigit, body)) or form.rule in _LETTERS_ALONE or looks_random(body)
     return False
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from signet_sync.formats.invisible import may_hold_unseen
+from signet_sync.formats.invisible import beyond_ascii, may_hold_unseen
 from signet_sync.formats.lazy_pattern import late
 
 # Characters of a token become one byte, all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 _ENCODED_RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/") else 32 for c in range(256))
 SHORT = 2000
+_LONG = 20_000
 _CONTROLS = bytes((*range(9), *range(11, 32), *range(127, 160)))
 
 
@@ -35,26 +36,27 @@ SEQUENCES = (
 
 # What stands for a character of ASCII: its full-width form, other spaces, other quotes.
 WIDE = "\uff01-\uff5e\u3000\xa0\u2000-\u200a\u202f\u201c-\u201f\u3001\u3002\u300c-\u300f"
-_WIDE = late(f"[{WIDE}]")
 _NARROW = {
-    **{0xFF01 + n: 0x21 + n for n in range(94)},
-    **dict.fromkeys(
-        map(ord, "\u3000\xa0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"), " "
-    ),
-    **dict.fromkeys(map(ord, "“”„‟「」『』"), '"'),
-    ord("。"): ".",
-    ord("、"): ",",
+    **{chr(0xFF01 + n): chr(0x21 + n) for n in range(94)},
+    **dict.fromkeys("\u3000\xa0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f", " "),
+    **dict.fromkeys("“”„‟「」『』", '"'),
+    "。": ".",
+    "、": ",",
 }
 # The number of a line, as `cat -n` and the tools of agents print it.
-_NUMBER = late(r"(?:(?<=\n)|\A)[ ]{0,7}[0-9]{1,7}[\t→]")
+_NUMBER = late(r"\n[ ]{0,7}[0-9]{1,7}[\t→]")
 
 
-def plain_characters(text: str) -> str:
+def plain_characters(text: str, beyond: str) -> str:
     """Returns a text of equal length in which plain characters stand for their look-alikes, and blanks for numbers."""
-    if not text.isascii() and _WIDE.search(text):
-        text = text.translate(_NARROW)
-    if "\t" in text or "→" in text:
-        text = _NUMBER.sub(lambda number: " " * len(number[0]), text)
+    wide = list(filter(_NARROW.__contains__, beyond))
+    if len(wide) > _FEW:
+        text = text.translate({ord(character): plain for character, plain in _NARROW.items()})
+    else:  # ten times as fast
+        for character in wide:
+            text = text.replace(character, _NARROW[character])
+    if "\t" in text or "→" in beyond:
+        text = _NUMBER.sub(lambda number: "\n" + " " * (len(number[0]) - 1), "\n" + text)[1:]
     return text
 
 
@@ -82,6 +84,16 @@ def words_of(low: str) -> frozenset[bytes]:
 
 
 _FEW = 24  # literals that are found faster than a pattern
+# So many candidates of a kind are judged one after the other, and one in so many characters thereafter: several times
+# what any file has that is no dump of secrets and was not made to keep a machine busy. Of any other one as much as its
+# value could be is removed, without a look at it.
+_JUDGED, _APART, _REACH = 500, 100, 160
+_TO_BLANK = late(r"\S{0,4096}")
+
+
+@cache
+def _longest_pieces(literals: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(max(literal.split(), key=len, default=literal) for literal in literals)
 
 
 class SearchedText:
@@ -92,18 +104,40 @@ class SearchedText:
 
     def __init__(self, text: str) -> None:
         self.given = text
-        self.text = text = plain_characters(text)
+        self.beyond = beyond_ascii(text)
+        self.text = text = plain_characters(text, self.beyond)
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower().decode("latin-1")
         self.is_short = len(text) < SHORT
+        self.is_long = len(text) >= _LONG
         self.words: Any = None
+        self._left: dict[str, tuple[float, int]] = {}
+        self._crowds: list[tuple[int, int]] = []
         self._rest = (0, 0, "")
         self.refused = 0
 
     @cached_property
+    def pieces(self) -> str:
+        """The different pieces between blanks: a long text has most of them many times."""
+        if not self.is_long:
+            return self.low
+        return b"\n".join(frozenset(self.low.encode("latin-1").split())).decode("latin-1")
+
+    @cached_property
     def every_word(self) -> frozenset[bytes]:
         """The words of the text."""
-        return words_of(self.low)
+        return words_of(self.pieces)
+
+    @cached_property
+    def line_widths(self) -> list[int]:
+        """Returns the lengths of the lines."""
+        return list(map(len, self.bytes.split(b"\n")))
+
+    def holds(self, *literals: str) -> bool:
+        """Returns whether one of the literals (lower case) is in the text."""
+        if self.is_long and not any(map(self.pieces.__contains__, _longest_pieces(literals))):
+            return False
+        return any(map(self.low.__contains__, literals))
 
     @property
     def may_hide(self) -> bool:
@@ -111,15 +145,51 @@ class SearchedText:
         text = self.given
         if len(self.bytes.translate(None, _CONTROLS)) < len(text):
             return True
-        return not text.isascii() and ("\xa0" in text or may_hold_unseen(text.encode("utf-8", "replace")))
+        return "\xa0" in self.beyond or may_hold_unseen(text, self.beyond)
+
+    def is_crowded(self, kind: str, place: int, end: int = 0, cost: int = 1) -> bool:
+        """Counts a candidate; returns whether too many are before it: then `crowds` has it and what follows."""
+        left, last = self._left.get(kind, (float(_JUDGED), 0))
+        if self.is_in_crowd(place, end):
+            self._left[kind] = left, place
+            return True
+        left = min(left + (place - last if place > last else place) / _APART, _JUDGED) - cost
+        self._left[kind] = max(left, 0.0), place
+        if left < 0:
+            self._crowds.append((place, max(end, place + _REACH)))
+        return left < 0
+
+    @property
+    def crowd_end(self) -> int:
+        """Returns where the last stretch ends that is removed."""
+        return self._crowds[-1][1] if self._crowds else 0
+
+    def is_in_crowd(self, place: int, end: int = 0) -> bool:
+        """Returns whether a candidate stands in the last stretch that is removed: it then reaches as far as its value."""
+        first, last = self._crowds[-1] if self._crowds else (0, -1)
+        if not first <= place <= last:
+            return False
+        self._crowds[-1] = first, max(last, end, place + _REACH)
+        return True
+
+    def crowds(self) -> Iterator[SecretSpan]:
+        """Yields the stretches with more candidates than are judged; each is told once."""
+        crowds, self._crowds = sorted(self._crowds), []
+        done = 0
+        for start, end in crowds:
+            rest = _TO_BLANK.match(self.text, end)
+            end = rest.end() if rest else len(self.text)
+            if end > done:
+                yield SecretSpan(max(start, done), end, "crowd")
+                done = end
 
     def places(self, literal: str) -> Iterator[int]:
         """Yields the positions of a literal (lower case)."""
-        find, step = self.low.find, len(literal)
-        at = find(literal)
+        find = self.low.find
+        at = find(literal) if not self.is_long or self.holds(literal) else -1
         while at >= 0:
             yield at
-            at = find(literal, at + step)
+            at = find(literal, at + 1)
 
     def matches(self, pattern: re.Pattern[str], literals: tuple[str, ...]) -> Iterator[re.Match[str]]:
         """Yields matches of a lower-case pattern, each of which holds one of the literals.
@@ -127,6 +197,8 @@ class SearchedText:
         Where it is cheaper than the pattern, the literals are looked for first: in a short text, or if they are few.
         """
         first = self.is_short or len(literals) <= _FEW
+        if first and self.is_long and not self.holds(*literals):
+            return iter(())
         if first and not any(map(self.low.__contains__, literals)):
             return iter(())
         return pattern.finditer(self.low)

@@ -23,7 +23,7 @@ _REFERENCE = late(
     r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}"
     r"|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
     r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|!(?:vault|Ref|Sub|GetAtt|secret|env|include)\b"
-    r"|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
+    r"|\.{1,2}/|~/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
     r"|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
 )
 _ANYWHERE = late(
@@ -36,7 +36,7 @@ _ANYWHERE = late(
 )
 # Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
 _VOCABULARY = late(f"(?:{'|'.join(listed('vocabulary'))})", re.I)
-_CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
+CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _MAIL_ADDRESS = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 # Code rather than a literal: a call, an attribute, an index, a type; only tested for values without quotes.
@@ -91,6 +91,8 @@ def is_placeholder(value: str) -> bool:
     """Returns whether a value is a stand-in for a secret: a variable, a template, a sample."""
     if _REFERENCE.match(value) or value.endswith(("...", "…")) or _ANYWHERE.search(value):
         return True
+    if value[:1] == "/" and "/" in value[1:] and not is_drawn(value):
+        return True
     if len(set(value)) < 4 and len(value) > 3 and not value.isdigit():
         return True
     if "@" in value and _MAIL_ADDRESS.fullmatch(value):
@@ -126,21 +128,24 @@ def is_mixed(text: str) -> bool:
     return _classes(text) == 3
 
 
-# Pairs that hardly any word has, English or German.
-_ODD_PAIR = late(
-    r"q[^u]|[jvx][bcdfgjkmpqvwxz]|[bcdfgkmpqtvwxz][jqx]|z[bcdfgjkmnpqrtvx]|[bcdfghjklmnpqrvwx]z(?![aeiouyz])|w[bcgjkmpqvwxz]"
-    r"|[ckpqv]v|[bdfgjkpqvxz]w[^aeiour]|k[fgjkmqvxz]|f[bdghjkmpqvwxz]|h[bcdfghjkpqvxz]|g[bcdfjkpqvxz]|[bcdfghjkmpqtvwxz]{5}"
-)
+_PAIRS = frozenset(listed("pairs"))
 
 
-def looks_random(letters: str) -> bool:
-    """Returns whether letters form no words: pairs that no word has, or cases that change all the time."""
-    found = len(_ODD_PAIR.findall(letters.lower()))
-    if found * 7 >= len(letters):
-        return True
-    pieces = _CAMEL.findall(letters)
-    changes = len(pieces) > 3 and sum(map(len, pieces)) / len(pieces) < 2.7
-    return changes and not letters.isupper() and not letters.islower()
+def looks_random(value: str) -> bool:
+    """Returns whether the letters of a value form no words: nearly half of their pairs are rare in words."""
+    letters = "".join(filter(str.isalpha, value)).lower()
+    common = sum(letters[at : at + 2] in _PAIRS for at in range(len(letters) - 1))
+    return common < 0.6 * (len(letters) - 1)
+
+
+@lru_cache(maxsize=512)
+def is_drawn(value: str) -> bool:
+    """Returns whether a program drew a value at random: letters and digits mixed, and no words among them."""
+    least = 24 if _DOTTED.fullmatch(value) else 8
+    return len(value) >= least and _is_random(value) and looks_random(value)
+
+
+_DOTTED = late(r"\w+(?:\.\w+)+(?::\d{2,5})?")
 
 
 def _is_random(value: str) -> bool:
@@ -149,7 +154,7 @@ def _is_random(value: str) -> bool:
 
 
 # A digit after a letter, a letter after a digit.
-_CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
+CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
 
 
 def _is_number(value: str) -> bool:
@@ -177,8 +182,10 @@ def is_password(value: str, where: Where) -> bool:
         return False
     if value.isdigit():
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
-    if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
-        return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
+    if is_drawn(value):
+        return True
+    if where is Where.CODE and len(value) >= 12 and value.isalpha() and looks_random(value):
+        return True
     if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
         return False
     if _is_number(value) or not any(map(str.isalpha, value)):
@@ -199,11 +206,9 @@ def is_password(value: str, where: Where) -> bool:
                 len(value) >= (8 if where is Where.FIELD else 7)
                 and value.isascii()
                 and not set(value) & set(".:/")
-                and (not _typed(value) or len(_CAMEL.findall(value)) == 2 or where is Where.GIVEN)
+                and (not _typed(value) or len(CAMEL.findall(value)) == 2 or where is Where.GIVEN)
             )
         return value.isalpha() and len(value) >= 8 and looks_random(value)
-    if _PATH.fullmatch(value) and not _is_random(value):
-        return False
     return len(value) >= (6 if where is not Where.QUOTED else 5) and _is_odd(value)
 
 
@@ -215,27 +220,23 @@ def _typed(value: str) -> bool:
     return not value.islower() and not value.isupper() and not looks_random(value)
 
 
-_DOTTED = late(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-
-
 def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -> bool:
     """Returns whether a value may be a token under a token's name; `words`: the name is so clear that words count."""
-    if len(value) < least or " " in value or is_placeholder(value) or _is_number(value) or "://" in value:
+    if len(value) < least or " " in value or is_placeholder(value) or "://" in value:
         return False
-    if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or not any(map(str.isalpha, value)):
+    if value.isdigit():
+        return words and len(value) >= 17
+    if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or _is_number(value):
         return False
-    if _is_event_token(value):
+    if not any(map(str.isalpha, value)) or not value.isascii() or _is_event_token(value):
         return False
-    if not value.isascii():
-        return False
-    letters = "".join(filter(str.isalpha, value))
+    if is_drawn(value):
+        return True
     if _WORDS.fullmatch(value):
-        if value.isalpha():
-            if looks_random(value) and len(value) >= 12:
-                return True
-            return words and len(value) >= 10 and where in _SURE and not _typed(value)
-        if any(map(str.isdigit, value)) and looks_random(letters) and len(value) >= 12:
+        if looks_random(value) and len(value) >= (12 if value.isalpha() else 16):
             return True
+        if value.isalpha():
+            return words and len(value) >= 10 and where in _SURE and not _typed(value)
         return (
             words
             and len(value) >= 10
@@ -245,14 +246,10 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     if (
         where in (Where.CODE, Where.FIELD)
         and _CODE.fullmatch(value)
-        and not (
-            _is_random(value)
-            and (looks_random(letters) or len(_CHANGE.findall(value)) > 2)
-            and not _DOTTED.fullmatch(value)
-        )
+        and not (_is_random(value) and len(CHANGE.findall(value)) > 2 and "." not in value)
     ):
         return False
-    if _PATH.fullmatch(value) and not is_mixed(value):
+    if _PATH.fullmatch(value) and not is_drawn(value):
         return False
     return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
 
@@ -272,23 +269,29 @@ _DIGESTS = (32, 40, 48, 64)
 
 def is_key(value: str) -> bool:
     """Returns whether a value under a bare `key` cannot be anything else: long, of both cases and digits."""
-    return len(value) >= 20 and is_mixed(value) and is_token(value, Where.CODE) and not _UUID.fullmatch(value)
+    return (
+        len(value) >= 20
+        and not _HEX.fullmatch(value)
+        and (is_mixed(value) or looks_random(value))
+        and is_token(value, Where.CODE)
+        and not _UUID.fullmatch(value)
+    )
 
 
 @lru_cache(maxsize=512)
 def fits(value: str, proof: Proof, where: Where) -> bool:
     """Returns whether a value may be the secret that its name indicates."""
+    if proof is not Proof.KEY and (where in _SURE or "_" not in value) and is_phrase(value):
+        return True
+    if proof is not Proof.KEY and where is Where.QUOTED and is_diceware(value):
+        return True
     if proof is Proof.PASSWORD:
-        return is_password(value, where) or (
-            where in (Where.CODE, Where.FIELD) and "_" not in value and is_phrase(value)
-        )
+        return is_password(value, where)
     if proof is Proof.SECRET:
         if " " in value:
             return is_password(value, where)
         return is_token(value, where, words=True)
-    if proof is Proof.ODD:
-        return (where in _SURE and is_phrase(value)) or is_token(value, where, least=8 if is_mixed(value) else 10)
-    if proof is Proof.TOKEN:
+    if proof in (Proof.ODD, Proof.TOKEN):
         return is_token(value, where, least=8 if is_mixed(value) else 10)
     return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
 
@@ -347,9 +350,11 @@ def cannot_be_word(value: str) -> bool:
         return False
     if is_placeholder(value) or _is_number(value) or "\\" in value or not any(map(str.isalpha, value)):
         return False
+    if len(value) >= 12 and is_drawn(value):
+        return True
     if _WORDS.fullmatch(value):
         return len(value) >= 12 and looks_random(value)
-    if _PATH.fullmatch(value) or (_CODE.fullmatch(value) and not _is_random(value)):
+    if (_PATH.fullmatch(value) and not is_drawn(value)) or (_CODE.fullmatch(value) and not _is_random(value)):
         return False
     return _is_odd(value) and not _FORMULA.fullmatch(value)
 
