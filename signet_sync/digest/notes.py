@@ -65,6 +65,12 @@ def note_lines(report: str) -> list[NoteLine]:
     return found[:LINES][::-1]
 
 
+def without_note(report: str) -> str:
+    """Returns a report without the hand-over at its end."""
+    noted = note_lines(report)
+    return "\n".join(report.rstrip().split("\n")[: noted[0].line]) if noted else report
+
+
 def is_nothing(text: str) -> bool:
     """Returns whether words of a list say that it is empty: "Blocked: none"."""
     return text.casefold().startswith(("none", "nothing", "n/a", "keine", "aucun", "無し", "无"))

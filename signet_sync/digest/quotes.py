@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import deeds_of
-from signet_sync.digest.notes import turn_notes
+from signet_sync.digest.notes import note_lines, turn_notes, without_note
 from signet_sync.digest.outcome import own_words
 from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.sentences import split
@@ -87,7 +87,7 @@ def _reports(turns: Sequence[Turn], printed: Printed, most: int) -> Iterator[_Fo
 
 def _told(report: str) -> Iterator[str]:
     """Yields the sentences of a report without its marks; headings end in a colon, list items in a semicolon."""
-    for passage in passages(report):
+    for passage in passages(without_note(report)):
         if passage.form == "heading":
             yield f"{passage.text.rstrip(' :：.')}:"
         elif passage.form != "row":
@@ -95,6 +95,7 @@ def _told(report: str) -> Iterator[str]:
             yield from said[:-1]
             if said:
                 yield said[-1] if said[-1].endswith(_STOPS) else f"{said[-1]}{';' if passage.form == 'item' else '.'}"
+    yield from (f"{one.label.capitalize()}: {one.text.rstrip('.')}." for one in note_lines(report))
 
 
 def cut(sentences: Iterable[str], most: int) -> str:

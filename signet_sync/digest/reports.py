@@ -6,7 +6,7 @@ import re
 
 from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.notes import note_lines
+from signet_sync.digest.notes import without_note
 from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
@@ -52,8 +52,7 @@ _DID = late(
 def headline(report: str, asked: str = "", fetched: Printed | None = None) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
-    noted = note_lines(report)
-    report = "\n".join(report.rstrip().split("\n")[: noted[0].line]) if noted else report
+    report = without_note(report)
     ranked: list[tuple[float, int, str]] = []
     found = passages(report)[:_READ]
     for place, passage in enumerate(found):
