@@ -180,12 +180,12 @@ def score(session: Session, propose: Propose | None = None) -> Result:
     owner = matched([[place for place, text in enumerate(texts) if not junk[place] and holds(text, one["keys"])]
                      for one in gold], len(texts))  # fmt: skip
     optional = labels.get("optional_items", ())
-    neutral = sum(
+    neutral = [
         not junk[place] and owner[place] is None and any(holds(text, one["keys"]) for one in optional)
         for place, text in enumerate(texts)
-    )
+    ]
     right = len(texts) - owner.count(None)
-    counts.update(given=len(texts), right=right, neutral=neutral, junk=sum(junk))
+    counts.update(given=len(texts), right=right, neutral=sum(neutral), junk=sum(junk))
     quoted = quotes(session.text)
     there = {one for one in owner if one is not None}
     for place, one in enumerate(gold):
@@ -194,7 +194,7 @@ def score(session: Session, propose: Propose | None = None) -> Result:
     counts["quoted"] = len(quoted)
     shown = [f"{session.name}: {said or '-'} [{found.status}, labelled {labels['status']}]"]
     for place, item in enumerate(found.items):
-        mark = "+" if owner[place] is not None else "!" if junk[place] else "-"
+        mark = "+" if owner[place] is not None else "!" if junk[place] else "~" if neutral[place] else "-"
         shown.append(f"  {mark} {item.kind} ({item.who}, {item.rule}): {item.text[:160]}")
     return Result(counts, shown)
 
