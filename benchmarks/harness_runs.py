@@ -196,6 +196,8 @@ def _claude(home: Path, url: str) -> dict[str, str]:
     (home / ".claude").mkdir()
     asked = {"hasCompletedOnboarding": True, "customApiKeyResponses": {"approved": [KEY], "rejected": []}}
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    allowed = {"permissions": {"allow": ["mcp__signet-sync__memory_note"]}}
+    (home / ".claude" / "settings.json").write_text(json.dumps(allowed))
     (home / ".claude.json").write_text(json.dumps(asked | {"projects": {str(home / "code" / "lantern"): trusted}}))
     off = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
     off |= {"MCP_CONNECTION_NONBLOCKING": "0", "ENABLE_TOOL_SEARCH": "false"}  # our tools are in the first request
@@ -239,8 +241,7 @@ RUNS = {
         ["claude", "-p", "--continue"],
         ["claude"],
         "/exit",
-        ["--allowedTools=mcp__signet-sync__memory_note"],
-        "/compact",
+        compact="/compact",
     ),
     "codex": Run(_codex, _CODEX, [*_CODEX, "resume", "--last"], ["codex", _CODEX[-1]], "/quit", _WAITS),
     "gemini": Run(
@@ -288,12 +289,20 @@ class _Place:
     def ours(self, *words: str, given: str = "") -> str:
         return self.call(sys.executable, "-m", "signet_sync", "--workspace", str(self.vault), *words, given=given)
 
-    def type(self, prompt: str, answer: str) -> list[str]:
+    def type(self, prompt: str, answer: str, *options: str) -> list[str]:
         """Runs the program in a terminal until it shows an answer to a prompt, and quits it; returns its requests."""
         self.model.requests.clear()
         name = f"signet-{os.getpid()}"
         environ = {**self.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
-        words = ["env", "-i", *(f"{key}={value}" for key, value in environ.items()), *self.run.terminal, prompt]
+        words = [
+            "env",
+            "-i",
+            *(f"{key}={value}" for key, value in environ.items()),
+            self.run.terminal[0],
+            *options,
+            *self.run.terminal[1:],
+            prompt,
+        ]
 
         def tmux(*given: str) -> str:
             told = ["tmux", "-L", name, "-f", os.devnull, *given]
@@ -343,7 +352,7 @@ def _show_hand_over(name: str, folder: Path) -> None:
     print(f"  headless: {len(asked)} of {len(model.requests)} requests ask")
     place.ours("hooks", "install", name, "--mcp", "--tools", "all")
     model.note = CALLED
-    place.call(run.first[0], *run.allow, *run.first[1:], "Paint the railing of the gallery, please.")
+    place.type("Paint the railing of the gallery, please.", "Understood.", *run.allow)
     called = not model.note
     place.ours("session", "take-spool")
     context = place.ours("context", "--project", ".")
