@@ -1,8 +1,8 @@
 """Runs a real harness without a terminal against a mock model, and shows what its requests and the vault contain.
 
-The model ends its answers with hand-over lines, which the start of a new session shows; nobody sits before these runs,
-so none of their requests may ask for such lines. The programs are taken from PATH, nothing leaves the machine. `FOLDER`
-gets a home, a workspace and a repository; it must not be in a folder for temporary files, whose projects are not shown.
+The programs are taken from PATH, nothing leaves the machine. `FOLDER` gets a home, a workspace and a repository; it
+must not be in a folder for temporary files, whose projects are not shown. With `--hand-over` it also runs them in a
+terminal (tmux), and shows who is asked for the lines that hand work over, and whether the next session gets them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from signet_sync.capture.notes import REQUEST
 Words = list[str]
 OWN, OTHER = "The retry loop gives up after five tries.", "Plumage photographs go into the bucket named aerie."
 QUESTION = "Which bucket holds the plumage photographs of the kestrel?"
-OUTCOME, NEXT = "the retry loop waits longer between its tries", "measure the restart of the broker under load"
-ANSWER = f"Understood.\n\nOutcome: {OUTCOME}\nNext: {NEXT}"
 KEY = "no-key"
+TASK = "Repair the winch of the lantern, please."
+SAID = "Outcome: the winch of the lantern turns again\nDecided: hemp rope replaces the chain"
+SAID += "\nNext: oil the trapdoor hinges"
+CALLED = "Outcome: the gallery railing is painted\nNext: order two panes for the lens"
 
 
 class MockModel(ThreadingHTTPServer):
@@ -38,7 +40,8 @@ class MockModel(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.requests: list[str] = []
-        self.text, self.tokens = ANSWER, 1_000
+        self.text, self.tokens = "Understood.", 1_000
+        self.note = ""  # what the next answer gives to our tool, if the request offers it
 
     @property
     def url(self) -> str:
@@ -58,17 +61,20 @@ class _Answer(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         text, tokens, path = self.server.text, self.server.tokens, self.path.partition("?")[0]
+        tool = _offered(body) if self.server.note else None
+        call = (*tool, self.server.note) if tool else None
+        self.server.note = "" if call else self.server.note
         if path.endswith(("/messages", "/responses", "/chat/completions", "enerateContent")):
             self.server.requests.append(json.dumps(body, ensure_ascii=False))
             self.server.tokens = 1_000
         if path.endswith("/messages"):
-            self._stream(_anthropic(text, tokens, body), named=True)
+            self._stream(_anthropic(text, tokens, body, call), named=True)
         elif path.endswith("/responses"):
-            self._stream(_responses(text, tokens), named=True)
+            self._stream(_responses(text, tokens, call), named=True)
         elif path.endswith("/chat/completions"):
-            self._stream([*_chat(text, tokens), None])
+            self._stream([*_chat(text, tokens, call), None])
         elif path.endswith("enerateContent"):
-            answer = _gemini(text, tokens, body)
+            answer = _gemini(text, tokens, body, call)
             if "stream" in path:
                 self._stream([answer])
             else:
@@ -92,25 +98,53 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _anthropic(text: str, tokens: int, body: dict[str, Any]) -> list[dict[str, Any]]:
+Call = tuple[str, str, str] | None  # name, namespace and note
+
+
+def _offered(value: object, space: str = "") -> tuple[str, str] | None:
+    """Returns the name that a request gives to our tool, and its namespace."""
+    if isinstance(value, dict):
+        name = value.get("name")
+        if isinstance(name, str) and name.endswith("memory_note"):
+            return name, space
+        space = name if value.get("type") == "namespace" and isinstance(name, str) else space
+        value = [value.get(key) for key in ("tools", "function", "functionDeclarations")]
+    found = (_offered(one, space) for one in value) if isinstance(value, list) else ()
+    return next((one for one in found if one), None)
+
+
+def _anthropic(text: str, tokens: int, body: dict[str, Any], call: Call) -> list[dict[str, Any]]:
     usage = {"input_tokens": tokens, "output_tokens": 9}
     message: dict[str, Any] = {"id": f"msg_{time.time_ns()}", "type": "message", "role": "assistant", "content": []}
     message |= {"model": body.get("model"), "stop_reason": None, "stop_sequence": None, "usage": usage}
-    stop = {"stop_reason": "end_turn", "stop_sequence": None}
+    stop = {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
+    block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+    if call:
+        block = {"type": "tool_use", "id": f"toolu_{time.time_ns()}", "name": call[0], "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps({"note": call[2]})}
     return [
         {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": stop, "usage": usage},
         {"type": "message_stop"},
     ]
 
 
-def _responses(text: str, tokens: int) -> list[dict[str, Any]]:
+def _responses(text: str, tokens: int, call: Call) -> list[dict[str, Any]]:
     name = f"{time.time_ns()}"
     item = {"type": "message", "role": "assistant", "id": f"m{name}", "status": "completed",
             "content": [{"type": "output_text", "text": text, "annotations": []}]}  # fmt: skip
+    if call:
+        item = {
+            "type": "function_call",
+            "id": f"f{name}",
+            "call_id": f"c{name}",
+            "name": call[0],
+            "status": "completed",
+        }
+        item |= {"arguments": json.dumps({"note": call[2]})} | ({"namespace": call[1]} if call[1] else {})
     usage = {"input_tokens": tokens, "output_tokens": 9, "total_tokens": tokens + 9}
     done = {"id": name, "object": "response", "status": "completed", "output": [item], "usage": usage}
     return [
@@ -120,36 +154,53 @@ def _responses(text: str, tokens: int) -> list[dict[str, Any]]:
     ]
 
 
-def _chat(text: str, tokens: int) -> list[dict[str, Any]]:
+def _chat(text: str, tokens: int, call: Call) -> list[dict[str, Any]]:
     shared = {"id": f"c{time.time_ns()}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    said = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
-    end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    delta: dict[str, Any] = {"role": "assistant", "content": text}
+    if call:
+        function = {"name": call[0], "arguments": json.dumps({"note": call[2]})}
+        delta |= {"tool_calls": [{"index": 0, "id": f"t{time.time_ns()}", "type": "function", "function": function}]}
+    said = {"index": 0, "delta": delta, "finish_reason": None}
+    end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}
     usage = {"prompt_tokens": tokens, "completion_tokens": 9, "total_tokens": tokens + 9}
     return [shared | {"choices": [said]}, shared | {"choices": [end]}, shared | {"choices": [], "usage": usage}]
 
 
-def _gemini(text: str, tokens: int, body: dict[str, Any]) -> dict[str, Any]:
+def _gemini(text: str, tokens: int, body: dict[str, Any], call: Call) -> dict[str, Any]:
     if "responseJsonSchema" in body.get("generationConfig", {}):  # Gemini CLI asks which model it should ask
         text = json.dumps(
             {"complexity_reasoning": "-", "complexity_score": 1, "reasoning": "-", "model_choice": "flash"}
         )
-    part = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+    said = {"functionCall": {"name": call[0], "args": {"note": call[2]}}} if call else {"text": text}
+    part = {"content": {"role": "model", "parts": [said]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": tokens, "candidatesTokenCount": 9, "totalTokenCount": tokens + 9}
     return {"candidates": [part], "usageMetadata": usage}
 
 
 class Run(NamedTuple):
-    """How a harness is set up and called; `compact` are the words that make it compact, "" if a full context does."""
+    """How a harness is set up and called; `compact` are the words that make it compact, "" if a full context does.
+
+    `terminal` is called before a prompt in a terminal, `quit` is typed there, `allow` lets our tool run unasked.
+    """
 
     prepare: Callable[[Path, str], dict[str, str]]
     first: Words
     resumed: Words
+    terminal: Words
+    quit: str
+    allow: Words = []  # noqa: RUF012 - never changed
     compact: str = ""
 
 
 def _claude(home: Path, url: str) -> dict[str, str]:
     (home / ".claude").mkdir()
+    asked = {"hasCompletedOnboarding": True, "customApiKeyResponses": {"approved": [KEY], "rejected": []}}
+    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    allowed = {"permissions": {"allow": ["mcp__signet-sync__memory_note"]}}
+    (home / ".claude" / "settings.json").write_text(json.dumps(allowed))
+    (home / ".claude.json").write_text(json.dumps(asked | {"projects": {str(home / "code" / "lantern"): trusted}}))
     off = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    off |= {"MCP_CONNECTION_NONBLOCKING": "0", "ENABLE_TOOL_SEARCH": "false"}  # our tools are in the first request
     return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY, **off}
 
 
@@ -158,6 +209,7 @@ def _codex(home: Path, url: str) -> dict[str, str]:
     (home / ".codex" / "config.toml").write_text(
         'model = "mock"\nmodel_provider = "mock"\nmodel_auto_compact_token_limit = 50000\n'
         f'[model_providers.mock]\nname = "mock"\nbase_url = "{url}/v1"\nenv_key = "MOCK_KEY"\nwire_api = "responses"\n'
+        f'[projects."{home / "code" / "lantern"}"]\ntrust_level = "trusted"\n'
     )
     return {"MOCK_KEY": KEY}
 
@@ -181,15 +233,24 @@ def _opencode(home: Path, url: str) -> dict[str, str]:
 
 
 _CODEX = ["codex", "exec", "--dangerously-bypass-hook-trust"]  # it cannot ask whether hooks may run
+_WAITS = ["-c", "mcp_servers.signet-sync.required=true"]
 RUNS = {
-    "claude-code": Run(_claude, ["claude", "-p"], ["claude", "-p", "--continue"], "/compact"),
-    "codex": Run(_codex, _CODEX, [*_CODEX, "resume", "--last"]),
-    "gemini": Run(_gemini_cli, ["gemini", "-p"], ["gemini", "-r", "latest", "-p"]),
-    "opencode": Run(_opencode, ["opencode", "run"], ["opencode", "run", "--continue"]),
+    "claude-code": Run(
+        _claude,
+        ["claude", "-p"],
+        ["claude", "-p", "--continue"],
+        ["claude"],
+        "/exit",
+        compact="/compact",
+    ),
+    "codex": Run(_codex, _CODEX, [*_CODEX, "resume", "--last"], ["codex", _CODEX[-1]], "/quit", _WAITS),
+    "gemini": Run(
+        _gemini_cli, ["gemini", "-p"], ["gemini", "-r", "latest", "-p"], ["gemini", "-i"], "/quit", ["--yolo"]
+    ),
+    "opencode": Run(
+        _opencode, ["opencode", "run"], ["opencode", "run", "--continue"], ["opencode", "--prompt"], "/exit"
+    ),
 }
-
-
-_LOOKED_FOR = {"of its start": OWN, "of its prompt": OTHER, "handed over": NEXT, "ASKED FOR LINES": REQUEST[:60]}
 
 
 def main() -> None:
@@ -197,35 +258,115 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("harnesses", nargs="+", choices=RUNS, metavar="HARNESS")
+    parser.add_argument("--hand-over", action="store_true", help="in a terminal too: who is asked, and what is kept")
     given = parser.parse_args()
     for name in given.harnesses:
         if shutil.which(RUNS[name].first[0]) is None:
             parser.error(f"{RUNS[name].first[0]} is not on PATH")
-        _show(name, given.folder.resolve() / name)
+        (_show_hand_over if given.hand_over else _show)(name, given.folder.resolve() / name)
+
+
+class _Place:
+    """A home with a repository, a vault and a mock model for one harness."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.run, self.model, self.vault = RUNS[name], MockModel(), folder / "vault"
+        threading.Thread(target=self.model.serve_forever, daemon=True).start()
+        home = folder / "home"
+        self.project = home / "code" / "lantern"
+        self.project.mkdir(parents=True)
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(home), "SIGNET_STATE": str(folder / "state")}
+        self.environ |= {"SIGNET_CONFIG": str(folder / "config.toml"), **self.run.prepare(home, self.model.url)}
+        self.call("git", "init", "-q", ".")
+        self.ours("init", str(self.vault))
+
+    def call(self, *words: str, given: str = "") -> str:
+        done = subprocess.run(
+            words, input=given, capture_output=True, text=True, cwd=self.project, env=self.environ, timeout=300
+        )
+        return done.stdout + done.stderr
+
+    def ours(self, *words: str, given: str = "") -> str:
+        return self.call(sys.executable, "-m", "signet_sync", "--workspace", str(self.vault), *words, given=given)
+
+    def type(self, prompt: str, answer: str, *options: str) -> list[str]:
+        """Runs the program in a terminal until it shows an answer to a prompt, and quits it; returns its requests."""
+        self.model.requests.clear()
+        name = f"signet-{os.getpid()}"
+        environ = {**self.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
+        words = [
+            "env",
+            "-i",
+            *(f"{key}={value}" for key, value in environ.items()),
+            self.run.terminal[0],
+            *options,
+            *self.run.terminal[1:],
+            prompt,
+        ]
+
+        def tmux(*given: str) -> str:
+            told = ["tmux", "-L", name, "-f", os.devnull, *given]
+            return subprocess.run(told, capture_output=True, text=True, check=False).stdout
+
+        tmux("new-session", "-d", "-s", "one", "-x", "160", "-y", "50", "-c", str(self.project), *words)
+        shown, ends = "", time.monotonic() + 60
+        while answer not in " ".join(shown.split()) and time.monotonic() < ends:
+            time.sleep(0.5)
+            shown = tmux("capture-pane", "-p", "-t", "one") or shown
+        if answer not in " ".join(shown.split()):
+            print(f"  the terminal shows no answer:\n{shown.rstrip()}")
+        time.sleep(3)  # its hooks
+        tmux("send-keys", "-t", "one", "-l", self.run.quit)
+        time.sleep(1)
+        tmux("send-keys", "-t", "one", "Enter")
+        ends = time.monotonic() + 20
+        while tmux("list-sessions") and time.monotonic() < ends:
+            time.sleep(0.5)
+        tmux("kill-server")
+        self.ours("session", "take-spool")
+        return [one for one in self.model.requests if prompt in one and json.loads(one).get("tools")]  # no titles
+
+
+def _show_hand_over(name: str, folder: Path) -> None:
+    """Prints who was asked for a hand-over, and where its lines are afterwards."""
+    place = _Place(name, folder)
+    model, run, memory = place.model, place.run, place.vault / "MEMORY.md"
+    place.ours("hooks", "install", name)
+    print(f"{name}: {place.call(run.first[0], '--version').strip()}")
+
+    def kept(note: str, text: str) -> str:
+        lines = [line.partition(": ")[2].casefold() for line in note.split("\n")]
+        return f"{sum(line in text.casefold() for line in lines)} of {len(lines)}"
+
+    model.text = f"The winch was rusty.\n\n{SAID}"
+    requests = place.type(TASK, "oil the trapdoor hinges")
+    print(f"  terminal: {sum(REQUEST in one for one in requests)} of {len(requests)} requests ask")
+    model.text = "Understood."
+    requests = place.type("And what comes now?", "Understood.")
+    shown = "\n".join(requests)
+    print(f"  next start: {kept(SAID, shown)} lines, (agent): {'(agent)' in shown}")
+    print(f"  MEMORY.md: {kept(SAID, memory.read_text())} lines")
+    model.requests.clear()
+    place.call(*run.first, TASK)
+    asked = [one for one in model.requests if REQUEST in one]
+    print(f"  headless: {len(asked)} of {len(model.requests)} requests ask")
+    place.ours("hooks", "install", name, "--mcp", "--tools", "all")
+    model.note = CALLED
+    place.type("Paint the railing of the gallery, please.", "Understood.", *run.allow)
+    called = not model.note
+    place.ours("session", "take-spool")
+    context = place.ours("context", "--project", ".")
+    print(f"  tool: {'called' if called else 'not offered'}; context: {kept(CALLED, context)} lines")
+    model.shutdown()
 
 
 def _show(name: str, folder: Path) -> None:
-    run, model, vault, home = RUNS[name], MockModel(), folder / "vault", folder / "home"
-    threading.Thread(target=model.serve_forever, daemon=True).start()
-    project = home / "code" / "lantern"
-    project.mkdir(parents=True)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "SIGNET_STATE": str(folder / "state")}
-    environ |= {"SIGNET_CONFIG": str(folder / "config.toml"), **run.prepare(home, model.url)}
-
-    def call(*words: str, given: str = "") -> str:
-        done = subprocess.run(words, input=given, capture_output=True, text=True, cwd=project, env=environ, timeout=300)
-        return done.stdout + done.stderr
-
-    def ours(*words: str, given: str = "") -> str:
-        return call(sys.executable, "-m", "signet_sync", "--workspace", str(vault), *words, given=given)
-
-    # What nobody said is not shown otherwise, and these runs stand for sessions of a person.
-    (folder / "config.toml").write_text("[noise]\nheadless = false\n")
-    call("git", "init", "-q", ".")
-    ours("init", str(vault))
-    for number, (place, text) in enumerate(((project, OWN), (home / "kestrel", OTHER))):
+    place = _Place(name, folder)
+    run, model, vault, project = place.run, place.model, place.vault, place.project
+    call, ours, home = place.call, place.ours, folder / "home"
+    for number, (where, text) in enumerate(((project, OWN), (home / "kestrel", OTHER))):
         summary = f"# Part\n\n## Decisions\n\n- {text}\n"
-        document = {"session_id": f"earlier-{number}", "project": str(place), "transcript": "-", "summary": summary}
+        document = {"session_id": f"earlier-{number}", "project": str(where), "transcript": "-", "summary": summary}
         ours("session", "end", "--input", "-", given=json.dumps(document))
     before = set(vault.rglob("*.md"))
     ours("hooks", "install", name)
@@ -233,17 +374,13 @@ def _show(name: str, folder: Path) -> None:
     steps = [("start", [*run.first, QUESTION], 1_000), ("resume", [*run.resumed, "Thank you, and then?"], 99_000)]
     if run.compact:
         steps.append(("compaction", [*run.resumed, run.compact], 1_000))
-    steps.append(("after it", [*run.resumed, "And what is next?"], 1_000))
-    for step, words, tokens in [*steps, ("a new start", [*run.first, "Go on, please."], 1_000)]:
+    for step, words, tokens in [*steps, ("after it", [*run.resumed, "And what is next?"], 1_000)]:
         model.requests.clear()
-        if step == "a new start":
-            ours("session", "take-spool")
-            ours("reindex")
         model.tokens = tokens
         call(*words)
         for one in model.requests:
             blocks = one.count("signet-memory") // 2
-            held = [what for what, text in _LOOKED_FOR.items() if text in one.replace(json.dumps(ANSWER)[1:-1], "")]
+            held = [what for what, text in (("of its start", OWN), ("of its prompt", OTHER)) if text in one]
             print(f"  {step}: {len(one):,} characters, {blocks} blocks: {', '.join(held) or 'nothing'}")
     ours("session", "take-spool")
     new = [path.read_text() for path in set(vault.rglob("memory/*.md")) - before]

@@ -264,7 +264,7 @@ class _HookEvent:
                 known or "",
                 project,
                 is_shared(self.harness, payload),
-                notes_wanted and words is None and self._is_attended(payload),
+                notes_wanted and (words is None or self.harness in STARTS_AT_PROMPTS) and self._is_attended(payload),
             )
             try:
                 return self.context(session, words, _word(payload.get("source")), budget)

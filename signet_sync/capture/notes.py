@@ -21,7 +21,7 @@ IN_COMPACTION = f"End the summary with the newest lines of these labels, word fo
 # What Claude Code calls itself where a person sits before it; `sdk-cli` is `claude -p`.
 _ATTENDED = frozenset(("cli", "claude-vscode", "claude-jetbrains", "claude-desktop"))
 _SOURCES = frozenset(("cli", "vscode"))  # of Codex; `exec` is without a person
-_FIRST_LINE, _TAIL = 256 * 1024, 256 * 1024
+_FIRST_LINE, _TAIL, _LOG = 256 * 1024, 256 * 1024, 4 * 1024 * 1024
 _EDITS = re.compile(
     rb'"name":\s*"(?:Edit|Write|MultiEdit|NotebookEdit|apply_patch)"|\*\*\* (?:Update|Add|Delete) File: '
 )
@@ -36,6 +36,8 @@ def is_attended(harness: str, payload: Mapping[str, object], environ: Mapping[st
         return environ.get("CLAUDE_CODE_ENTRYPOINT") in _ATTENDED
     if harness == "codex":
         return _source(payload.get("transcript_path")) in _SOURCES
+    if harness == "gemini":
+        return _typed(payload)
     return harness == "opencode" and payload.get("attended") is True  # our plug-in sees the program's words
 
 
@@ -60,6 +62,18 @@ def _source(path: object) -> str:
     with suppress(ValueError, TypeError, KeyError):
         return str(json.loads(_read(path, _FIRST_LINE).split(b"\n", 1)[0])["payload"]["source"])
     return ""
+
+
+def _typed(payload: Mapping[str, object]) -> bool:
+    """Returns whether somebody typed a prompt of Gemini CLI: it is the last of those that only its window records."""
+    place, prompt = payload.get("transcript_path"), payload.get("prompt")
+    if not isinstance(place, str) or not isinstance(prompt, str):
+        return False
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        records = json.loads(_read(os.path.join(os.path.dirname(os.path.dirname(place)), "logs.json"), _LOG))
+        said = [one["message"] for one in records if one["sessionId"] == payload.get("session_id")]
+        return bool(said) and prompt.strip().startswith(said[-1])
+    return False
 
 
 def _read(path: object, size: int) -> bytes:

@@ -533,6 +533,32 @@ def test_a_start_asks_for_the_last_lines_where_a_person_sits(
     assert REQUEST not in start(vault, harness, **more)
 
 
+def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(vault: Vault, tmp_path: Path) -> None:
+    """Its window alone records what is typed, before the hook; a prompt of `-p` is not there, of a resume neither."""
+    (tmp_path / "chats").mkdir()
+    log, more = tmp_path / "logs.json", {"transcript_path": str(tmp_path / "chats" / "session-1.jsonl")}
+
+    def first(session: str, text: str) -> str:
+        assert fire(vault, "gemini", "SessionStart", session, source="startup") == ""
+        return prompt(vault, "gemini", text, session, **more)
+
+    assert REQUEST not in first("s-1", QUESTION), "there is no record at all"
+    typed = {
+        "sessionId": "s-2",
+        "messageId": 0,
+        "type": "user",
+        "message": QUESTION,
+        "timestamp": "2026-11-28T04:38:08Z",
+    }
+    log.write_text(json.dumps([typed]))
+    assert REQUEST in first("s-2", QUESTION)
+    assert REQUEST not in prompt(vault, "gemini", QUESTION, "s-2", **more)
+    assert REQUEST not in first("s-2", "Where do the feathers go?"), "that was not typed"
+    assert REQUEST not in first("s-3", QUESTION), "another session"
+    log.write_text('[{"sessionId": "s-4"')
+    assert REQUEST not in first("s-4", QUESTION)
+
+
 @pytest.mark.parametrize(("harness", "entrypoint", "source"), [
     ("claude-code", "sdk-cli", None), ("claude-code", "sdk-py", None), ("claude-code", "", None),
     ("claude-code", "mcp", None), ("codex", "cli", "exec"), ("codex", "cli", {"subagent": "review"}),
