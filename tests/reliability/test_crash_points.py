@@ -146,6 +146,7 @@ NOT_HERE = {
     "fleet index": "tables elsewhere: tests/fleet/test_fleet_tables.py",
     "fleet search": "reads",
     "mcp": "serves the operations of the commands",
+    "note": "writes nothing: the call in the transcript counts",
 }
 
 

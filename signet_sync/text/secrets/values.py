@@ -56,7 +56,7 @@ _NUMBERS = late(
     re.I,
 )
 _WORDS = late(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
-_UUID = late(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
+_UUID = late(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|0[0-9a-hjkmnp-tv-z]{25}", re.I)  # and ULID
 _SESSION_TOKEN = late(r"[a-z2-7]{16}")
 _EVENT_TOKEN = late(r"ev:(\d{8}T\d{6}Z)-([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}")
 _DIGITS = str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")  # Crockford's base 32 as `int` reads it
