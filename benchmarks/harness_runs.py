@@ -118,7 +118,8 @@ def _anthropic(text: str, tokens: int, body: dict[str, Any], call: Call) -> list
     message: dict[str, Any] = {"id": f"msg_{time.time_ns()}", "type": "message", "role": "assistant", "content": []}
     message |= {"model": body.get("model"), "stop_reason": None, "stop_sequence": None, "usage": usage}
     stop = {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
-    block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+    block: dict[str, Any] = {"type": "text", "text": ""}
+    delta = {"type": "text_delta", "text": text}
     if call:
         block = {"type": "tool_use", "id": f"toolu_{time.time_ns()}", "name": call[0], "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps({"note": call[2]})}

@@ -56,6 +56,8 @@ def talk(random: Random) -> str:
         + " ".join(random.choices(WORDS, k=random.choice([5, 40, 900])))
         for number in range(random.randint(1, 5))
     ]
+    # One that changed something is counted as working.
+    turns[1:1] = [f"- `Edit` · 2026-03-01T10:00:30.000Z · `src/{random.choice(WORDS)}.py`"]
     return "\n\n".join(turns) + "\n"
 
 

@@ -53,8 +53,10 @@ def ended(threads: dict[str, int]) -> Count:
         Source(SESSION, j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None
     }
     counts: list[Count] = []
-    with database.transaction(), meter.counting(counts):
-        deriving.follow(database, PIPELINE, moved)
+    with meter.counting(counts):
+        with database.transaction():
+            deriving.queue(database, PIPELINE, moved)
+        deriving.drain(database, PIPELINE)
     return counts[0]
 
 

@@ -24,15 +24,18 @@ def store(database: Database, wanted: Mapping[Session, SessionWords | None]) -> 
     columns = "session, place, turn, speaker, at_us, text"
     rows = sorted(of_values(database, columns, "session_quotes", "session", numbers.values()))
     held = {number: list(some) for number, some in groupby(rows, key=lambda row: row[0])}
+    noted = of_values(database, "session, notes", "session_notes", "session", numbers.values())
+    counted = {row[0]: [tuple(row)] for row in noted}
     for session, number in numbers.items():
         said = wanted[session]
         fresh = [(number, place, *quote) for place, quote in enumerate(said.quotes if said else ())]
         if held.get(number, []) != fresh:
             database.execute("delete from session_quotes where session = ?", (number,))
             database.executemany("insert into session_quotes values(?, ?, ?, ?, ?, ?)", fresh)
-        database.execute("delete from session_notes where session = ?", (number,))
-        if said and (said.worked or said.notes):
-            database.execute("insert into session_notes values(?, ?)", (number, said.notes))
+        notes = [(number, said.notes)] if said and (said.worked or said.notes) else []
+        if notes != counted.get(number, []):
+            database.execute("delete from session_notes where session = ?", (number,))
+            database.executemany("insert into session_notes values(?, ?)", notes)
 
 
 def noted(database: Database) -> dict[str, tuple[int, int]]:
