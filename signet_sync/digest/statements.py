@@ -15,7 +15,7 @@ from signet_sync.digest.labels import label_of
 from signet_sync.digest.notes import checked, is_nothing, note_lines, turn_notes, words_behind
 from signet_sync.digest.printed import Printed, printed_in
 from signet_sync.digest.sentences import is_question, overlap, split, stems
-from signet_sync.digest.status import asks, last_report
+from signet_sync.digest.status import last_report
 from signet_sync.digest.turns import Turn
 from signet_sync.formats.lazy_pattern import late
 
@@ -156,11 +156,6 @@ def _of_report(turns: Sequence[Turn]) -> Iterator[Item]:
             for said in split(text):
                 if _ADMITS.search(said) and not is_question(said) and len(said) <= 300:
                     yield Item("next", said, "agent", line, last.number, "admitted")
-    if asks(turns[-1]) and turns[-1] is last:
-        ending = split([one for one in last.report.text.strip().split("\n") if one.strip()][-1])
-        question = next((one for one in reversed(ending) if is_question(one.rstrip("*_ "))), "")
-        if len(stems(question)) > 3:
-            yield Item("next", question[:_LONGEST], "agent", last.report.line, last.number, "asked")
 
 
 def _is_offer(text: str) -> bool:
