@@ -1,7 +1,7 @@
 """Finds what a session states without a model: only from forms that are right on real sessions.
 
-Options that the person picked, "always", "never", "from now on" in the person's own words; labelled lists and plain
-admissions of the last report, filed issues, open steps of the to-do list. Everything else is a quote.
+Options that the person picked, "always", "never", "from now on" in the person's own words; filed issues, open steps of
+the to-do list; as candidates for a model, labelled lists and plain admissions of the last report. All else is a quote.
 """
 
 from __future__ import annotations

@@ -25,9 +25,7 @@ SESSION = (
     user("From now on never burn whale oil in the lamp.")
     + assistant(call("Bash", "pytest -q", "37 passed in 1.2s") + EDIT + EDIT + DONE)
     + user("and the other one")
-    + assistant(
-        EDIT + "The lamp in `src/wick.py` burns rape oil now.\n\n**Still open**\n- trim the wick of the south pier"
-    )
+    + assistant(EDIT + "The lamp in `src/wick.py` burns rape oil now.\n\nNext: trim the wick of the south pier")
 )
 
 

@@ -165,7 +165,9 @@ def test_a_long_item_is_cut_and_an_artifact_says_only_so_much():
 def test_our_own_digests_are_read():
     talk = "".join(f"## User · 2026-03-28T10:{n:02d}:00.000Z\n\nWe decided on oil number {n}.\n\n" for n in range(40))
     body = digest(
-        talk + "## Assistant · 2026-03-28T11:00:00.000Z\n\nNext steps:\n- trim the wick\n", project=None, harness=None
+        talk + "## Assistant · 2026-03-28T11:00:00.000Z\n\nThe lamp burns.\n\nNext: trim the wick\n",
+        project=None,
+        harness=None,
     )
     found = said(body)
     assert len(body) <= LIMIT and ("next", "trim the wick") in found

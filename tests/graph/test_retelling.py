@@ -33,8 +33,7 @@ Prices in cart.py are Decimal now and rounded with ROUND_HALF_UP, so 2.675 becom
 **Decisions**
 - Use Decimal with ROUND_HALF_UP for prices in cart.py.
 
-**Still open**
-- [ ] Decide how JPY prices are rounded.
+Next: Decide how JPY prices are rounded.
 """
 MORE = """\
 ## User · 2026-03-28T11:00:00.000Z
@@ -225,7 +224,7 @@ def test_what_other_rules_wrote_of_a_recent_session_is_stated_anew(
 
 @pytest.mark.parametrize(("captured_at", "count"), [(OLDER, 0), (RECENT, 1)])
 def test_headings_of_a_transcript_are_no_labels_of_a_summary(vault: Vault, captured_at: str, count: int) -> None:
-    words = WORK + "\n## Decisions\n\n- Show the invoice\n"
+    words = WORK.replace("Next: ", "## Decisions\n\n- Show the invoice\n\nNext: ")
     vault.put(dict([made.transcript(body=words, captured_at=captured_at), made.manifest(captured_at=captured_at)]))
     vault.reindex()
     rows = vault.rows(f"select text from {SOURCES}")

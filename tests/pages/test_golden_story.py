@@ -200,7 +200,7 @@ def test_what_holds_is_shown_as_long_as_it_does(told: list[tuple[str, str]], wor
     assert pages == shown
 
 
-@pytest.mark.parametrize(("words", "first", "last"), [("write a load test", 1, 5), ("convert the", 6, 8)])
+@pytest.mark.parametrize(("words", "first", "last"), [("write a load test", 1, 5), ("convert the", 6, 9)])
 def test_a_next_step_is_shown_until_a_session_lists_others(
     told: list[tuple[str, str]], words: str, first: int, last: int
 ) -> None:
