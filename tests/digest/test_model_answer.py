@@ -100,7 +100,7 @@ def test_a_question_is_bounded(transcript: str) -> None:
 
 
 def test_questions_about_real_sessions_are_short() -> None:
-    folder = Path("/work/shared/real/sessions")
+    folder = Path(__file__).resolve().parents[3] / "shared" / "real" / "sessions"
     if not folder.exists():
         pytest.skip("the real sessions are not here")
     from benchmarks.digest import read_sessions
