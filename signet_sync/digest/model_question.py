@@ -14,6 +14,7 @@ from signet_sync.digest.outcome import own_words
 from signet_sync.digest.sentences import is_question, split
 from signet_sync.digest.statements import Item, Relayed, statements
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
+from signet_sync.digest.summary import fitting
 from signet_sync.digest.turns import Turn, turns_of
 from signet_sync.formats.body import text_sha256
 from signet_sync.text.digest_mark import Status
@@ -217,19 +218,9 @@ def _cut(sentences: Iterable[str], most: int) -> list[str]:
     flat = [_clipped(said) for one in sentences if (said := _flat(one))]
     if sum(len(one) + 1 for one in flat) <= most:
         return flat
-    first = _fitting(flat, int(_HEAD * most))
-    last = _fitting(flat[len(first) :][::-1], most - int(_HEAD * most))[::-1]
+    first = fitting(flat, int(_HEAD * most))
+    last = fitting(flat[len(first) :][::-1], most - int(_HEAD * most))[::-1]
     return [*first, GAP, *last]
-
-
-def _fitting(sentences: Sequence[str], room: int) -> list[str]:
-    kept: list[str] = []
-    for said in sentences:
-        room -= len(said) + 1
-        if room < 0:
-            break
-        kept.append(said)
-    return kept
 
 
 def _clipped(sentence: str) -> str:

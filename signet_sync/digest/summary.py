@@ -110,17 +110,18 @@ def _line(text: str, limit: int) -> str:
 
 def _first(lines: Sequence[str], share: int) -> list[str]:
     """Returns the first lines that fit into a share of characters, and how many are left out."""
-    kept = _fitting(lines, share)
+    kept = fitting(lines, share)
     return [*kept, f"- … {len(lines) - len(kept):,} more …"] if len(kept) < len(lines) else kept
 
 
 def _last(lines: Sequence[str], share: int) -> list[str]:
     """Returns the last lines that fit into a share of characters, and how many precede them."""
-    kept = _fitting(lines[::-1], share)[::-1]
+    kept = fitting(lines[::-1], share)[::-1]
     return [f"- … {len(lines) - len(kept):,} before these …", *kept] if len(kept) < len(lines) else kept
 
 
-def _fitting(lines: Iterable[str], share: int) -> list[str]:
+def fitting(lines: Iterable[str], share: int) -> list[str]:
+    """Returns the first lines that fit into a share of characters."""
     kept: list[str] = []
     for line in lines:
         share -= len(line) + 1
