@@ -353,7 +353,7 @@ def pages_of(vault: Vault) -> str:
 
 
 def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_path):
-    provider(tmp_path, "raise SystemExit('never asked')")
+    provider(tmp_path, f"open({str(tmp_path / 'asked')!r}, 'a').write(prompt)\nraise SystemExit('no answer')")
     talks = headless(home, 4)
     person = TranscriptBuilder(store(home), PARENT)
     person.user("Why does question1word of src/queue.py wait?", 300, entrypoint="cli")
@@ -363,6 +363,8 @@ def test_headless_sessions_are_found_and_have_one_line_a_day(vault, home, tmp_pa
     for _ in range(3):
         import_(vault, "claude-code", "--again")
         assert vault.call("reindex", *now).code == 0
+    asked = (tmp_path / "asked").read_text()
+    assert "question1word" in asked and "headlessword" not in asked, "a model is asked about a person's session only"
     assert len(segments(vault)) == 5 and len(vault.hits("headlessword")) >= 4
     line = "- 4 sessions without a person | p0, p1 [[ledger/2026/03/20.md|day]]"
     page, day = (vault.root / "MEMORY.md").read_text(), (vault.root / "ledger/2026/03/20.md").read_text()

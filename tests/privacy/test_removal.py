@@ -337,11 +337,12 @@ def test_files_that_cannot_be_deleted_leave_the_index_at_once_and_go_later(vault
         }
         assert all("cannot be deleted" in line for line in answer.json["trouble"]) and answer.json["trouble"]
         assert vault.hits("qzxvbodycanary") == []
+        assert vault.call("status", "--json").json["counts"]["tombstoned"] == 3
     finally:
         vault.memory.chmod(0o700)
     document = vault.reindex()
     assert document["counts"]["tombstoned"] == 3 and not (vault / mine("summary")).exists()
-    assert vault.reindex()["problems"] == []
+    assert vault.reindex()["problems"] == [] and vault.call("status", "--json").json["counts"]["tombstoned"] == 0
 
 
 def test_a_tombstone_that_cannot_be_written_removes_nothing(vault):
