@@ -25,8 +25,8 @@ from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.invisible import beyond_ascii, may_hold_unseen, without_unseen
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.engine import extent, redact, suspects
-from signet_sync.text.secrets.providers import table_digest
 from signet_sync.text.secrets.searched_text import SEQUENCES
+from signet_sync.text.secrets.tables import table_digest
 
 __all__ = [
     "SANITIZER_RULES",

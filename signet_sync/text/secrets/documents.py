@@ -6,30 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.names import Name, words
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
+from signet_sync.text.secrets.tables import SHAPES
 from signet_sync.text.secrets.values import Proof, Where, cannot_be_word, fits, is_compound, is_placeholder
 
-_KIND = late(r"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
 _LONGEST = 20_000
-# The private parts of a JSON Web Key.
-_JWK = late(r"(?<=[\"'])kty(?=[\"'])")
-_JWK_PARTS = late(r"[\"'](?:d|k|p|q|dp|dq|qi)[\"'][ ]?:[ ]?[\"'](?P<secret>[\w-]{16,2000})[\"']")
-_DATA = late(
-    r"(?m)^(?P<indent>[+>|]?[ \t]*)(?:data|stringData):[ \t]*\n(?P<lines>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z))+)"
-)
-_LINE = late(r"(?m)^[+>|]?[ \t]*[\w.-]{1,128}:[ \t]+[\"']?(?P<secret>[^\s\"'#|>][^\n\"']*?)[\"']?[ \t]*$")
-_JSON_DATA = late(r"\"(?:data|stringData)\"[ \t]*:\s*\{(?P<pairs>[^{}]{1,8000})\}")
-_JSON_PAIR = late(r"\"[\w.-]{1,128}\"[ \t]*:\s*\"(?P<secret>[^\"\n]{1,4000})\"")
 
-# Below a row of names: the row of dashes that makes it the header of a table.
-_RULER = late(r"[+> \t]{0,8}[-|:+=─━│┼├┤╪╞╡═ \t]{3,400}")
-_SHOUTED = late(r"[A-Z][A-Z0-9_-]*(?:[ ]{2,}[A-Z][A-Z0-9_-]*(?:[ ][A-Z][A-Z0-9_-]*)*)+[ ]*")
-_COMMAS = late(
-    r"(?:[\"']?[A-Za-z][\w .-]{0,39}[\"']?)(?P<comma>[,;\t])[\"']?[A-Za-z][\w.-][\w .-]{0,39}[\"']?(?:(?P=comma)[\"']?[\w .-]{1,40}[\"']?)*"
-)
-_NAMES = late(r"[ \t]*\w+[ \t]*(?:\|[ \t]*\w+[ \t]*){1,12}")
 _MARKS = " \t`*_\"'"
 _MOST_ROWS = 2000
 
@@ -38,17 +21,17 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the secrets that the structure of the text reveals."""
     yield from _kubernetes(searched)
     done = 0
-    for kind in searched.matches(_JWK, ('"kty', "'kty")):
+    for kind in searched.matches(SHAPES.jwk, ('"kty', "'kty")):
         if kind.start() < done:
             continue
         start = max(searched.text.rfind("{", max(0, kind.start() - 4000), kind.start()), 0)
         end = searched.text.find("}", kind.end(), kind.end() + 4000)
         done = end if end >= 0 else kind.end() + 4000
-        yield from _given(searched.text, _JWK_PARTS, start, done)
+        yield from _given(searched.text, SHAPES.jwk_parts, start, done)
     text, read = searched.text, (0, 0)
     for name in sorted(words(searched).names):
         # The rows of a table are read with its header.
-        if read[0] <= name.start < read[1] or not _ENDS_CELL.match(text, name.end):
+        if read[0] <= name.start < read[1] or not SHAPES.ends_cell.match(text, name.end):
             continue
         table = _TextTable.of(text, name)
         if table is not None:
@@ -56,28 +39,28 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             yield from _column(text, name, table)
 
 
-# What follows a name that is a cell.
-_ENDS_CELL = late(r"[ \t`*_\"']{0,40}(?:[|│\n]|\Z)|[\"']?[,;\t]|[ ]{2,}")
-
-
 def _kubernetes(searched: SearchedText) -> Iterator[SecretSpan]:
     text, end = searched.text, 0
-    for kind in searched.matches(_KIND, ("kind",)):
+    for kind in searched.matches(SHAPES.secret_kind, ("kind",)):
         if kind.start() < end:
             continue
         start = max(text.rfind("\n---", end, kind.start()) + 1, end, kind.start() - _LONGEST)
         end = text.find("\n---", kind.end(), kind.end() + _LONGEST)
         end = min(kind.end() + _LONGEST, len(text)) if end < 0 else end
-        for data in _DATA.finditer(text, start, end):
-            yield from _given(text, _LINE, *data.span("lines"))
-        for data in _JSON_DATA.finditer(text, start, end):
-            yield from _given(text, _JSON_PAIR, *data.span("pairs"))
+        for data in SHAPES.data_block.finditer(text, start, end):
+            yield from _given(text, SHAPES.data_line, *data.span("lines"))
+        for data in SHAPES.json_data.finditer(text, start, end):
+            yield from _given(text, SHAPES.json_pair, *data.span("pairs"))
 
 
 def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[SecretSpan]:
     for match in pattern.finditer(text, start, end):
         secret = match["secret"]
-        if len(secret) > 3 and "[REDACTED:" not in secret and (pattern is _JWK_PARTS or not is_placeholder(secret)):
+        if (
+            len(secret) > 3
+            and "[REDACTED:" not in secret
+            and (pattern is SHAPES.jwk_parts or not is_placeholder(secret))
+        ):
             yield SecretSpan(*match.span("secret"), "kubernetes")
 
 
@@ -99,11 +82,11 @@ class _TextTable(NamedTuple):
         head, below = text[start:end], text.find("\n", end + 1, end + 2000)
         second = text[end + 1 : below if below >= 0 else len(text)][:2000]
         bar = "│" if "│" in head else "|"
-        ruled = _RULER.fullmatch(second) is not None and (
+        ruled = SHAPES.ruler.fullmatch(second) is not None and (
             "-" in second or "─" in second or "═" in second or "=" in second
         )
         # What `psql` prints may lack its ruler.
-        plain = bar == "|" and second.count(bar) == head.count(bar) and _NAMES.fullmatch(head)
+        plain = bar == "|" and second.count(bar) == head.count(bar) and SHAPES.plain_header.fullmatch(head)
         if plain and not ruled:
             return cls(bar, head.count(bar, 0, name.start - start), head.count(bar), _rows(text, end + 1, bar, 0))
         if ruled and below >= 0:
@@ -112,9 +95,9 @@ class _TextTable(NamedTuple):
             if "  " in head.strip() and " " in second.strip():
                 return cls("", name.start - start, 0, _rows(text, below + 1, "", 0))
             return None
-        if _SHOUTED.fullmatch(head):
+        if SHAPES.shouted.fullmatch(head):
             return cls("", name.start - start, 0, _rows(text, end + 1, "", 0))
-        commas = _COMMAS.fullmatch(head)
+        commas = SHAPES.commas.fullmatch(head)
         if commas is None:
             return None
         comma = commas["comma"]
@@ -132,7 +115,7 @@ def _rows(text: str, start: int, cut: str, cells: int) -> tuple[int, int]:
         line = text[at : end if end >= 0 else min(len(text), at + 2000)]
         if (
             not line.strip()
-            or (cut and (cut not in line and not _RULER.fullmatch(line)))
+            or (cut and (cut not in line and not SHAPES.ruler.fullmatch(line)))
             or (cells and line.count(cut) != cells)
         ):
             break

@@ -10,24 +10,12 @@ from itertools import accumulate
 from signet_sync.formats.invisible import JOINERS, SELECTORS, UNSEEN
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.searched_text import SEQUENCES, WIDE, SearchedText, SecretSpan
+from signet_sync.text.secrets.tables import SHAPES
 from signet_sync.text.secrets.values import decoded
 
 Extent = Callable[[str], tuple[int, int] | None]
 
-# One line, or lines of at least forty characters.
-_BASE64 = late(
-    r"[A-Za-z0-9/][A-Za-z0-9+/]{39,}(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{40,})*"
-    r"(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{4,39}(?![A-Za-z0-9+/ ]))?={0,2}"
-)
-# Keys of Azure contain a mark of their service.
-_AZURE = late(r"[A-Za-z0-9/+]{76}(?:\+ASt|ACDb|\+ARm)[A-Za-z0-9/+]{6}==")
 _NOT_TEXT = late(rb"[^\t\n\r -~]")
-_BETWEEN_LINES = late(r"[^A-Za-z0-9+/]")
-_PERCENT_RUN = late(r"[A-Za-z0-9._~+*!%-]+")
-_PERCENT = late("%[0-9A-Fa-f]{2}")
-_PERCENT_OR_PLUS = late("%[0-9A-Fa-f]{2}|[+]")
-# Marks that other rules search for, escaped: `:` `=` `@` `+` `/` `"`.
-_ESCAPED_MARK = late(r"%(?:3[ad]|40|2[bf2])")
 _LEAST = 40
 
 
@@ -38,10 +26,10 @@ def find_base64(searched: SearchedText, extent: Extent) -> Iterator[SecretSpan]:
         # Base64 of text has capitals: a hash has none.
         if start < done or searched.bytes[start:end].islower():
             continue
-        match = _BASE64.match(searched.text, start) or _BASE64.match(searched.text, start + 1)
+        match = SHAPES.encoded_lines.match(searched.text, start) or SHAPES.encoded_lines.match(searched.text, start + 1)
         if match is None:
             continue
-        if len(match[0]) > 80 and _AZURE.fullmatch(match[0]):
+        if len(match[0]) > 80 and SHAPES.azure_key.fullmatch(match[0]):
             done = match.end()
             yield SecretSpan(*match.span(), "azure-marked")
             continue
@@ -60,7 +48,7 @@ def decoded_text(run: str) -> str:
     for delay in range(4):
         head = decoded(run[delay : delay + 20])
         if head and not _NOT_TEXT.search(head):
-            return decoded(_BETWEEN_LINES.sub("", run[delay:])).decode("utf-8", "replace")
+            return decoded(SHAPES.between_lines.sub("", run[delay:])).decode("utf-8", "replace")
     return ""
 
 
@@ -74,12 +62,12 @@ def find_percent(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
     places: list[int] = []
     pieces: list[str] = []
     at = 0
-    for mark in searched.matches(_ESCAPED_MARK, ("%",)):
+    for mark in searched.matches(SHAPES.escaped_mark, ("%",)):
         place = mark.start()
         if place < done:
             continue
         start = _begin(text, place, done)
-        match = _PERCENT_RUN.match(text, start)
+        match = SHAPES.percent_run.match(text, start)
         if match is None or len(match[0]) < 12:
             continue
         done = match.end()
@@ -99,7 +87,7 @@ def find_percent(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
         extents[run] = min(max(start, 0), first), max(end, last)
     for run, (first, last) in extents.items():
         start, encoded = runs[run]
-        escapes = [escape.start() - 2 * number for number, escape in enumerate(_PERCENT.finditer(encoded))]
+        escapes = [escape.start() - 2 * number for number, escape in enumerate(SHAPES.percent.finditer(encoded))]
         first, last = (place + 2 * bisect_left(escapes, place) for place in (first, last))
         yield SecretSpan(start + first, start + last, "percent-encoded")
 
@@ -115,7 +103,7 @@ def _begin(text: str, place: int, done: int) -> int:
 
 def _percent_decoded(text: str) -> str:
     """Decodes to one character for each escape, so that positions can be mapped; no secret has bytes beyond ASCII."""
-    return _PERCENT_OR_PLUS.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
+    return SHAPES.percent_or_plus.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
 
 
 # ── text within strings, under what a terminal and a keyboard add ──
@@ -125,18 +113,15 @@ _LED_TO = {"\\": late(r"\\(?:[\"n]|u[0-9a-f]{4}|x1b|0?33\[|e\[)"), "^[": late(r"
 _NOT_SEEN = rf"[{UNSEEN}{JOINERS}{SELECTORS}]|(?<=[!-~])\xa0(?=[!-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _HIDDEN = late(f"{SEQUENCES}|{_NOT_SEEN}")
 _UNUSUAL = late(rf"[{UNSEEN}{JOINERS}{SELECTORS}{WIDE}]")
-_ESCAPED = late(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})|(?:\\(?:x1[bB]|0?33|e)|\^\[)(?=[\[\]])")
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
 WIDTHS = frozenset((80, 100, 120))
-# A line as wide as a terminal goes on in the next one.
-_WRAPPED = late(r"(?m)^[^\n]{79}[^\s](?:[^\n]{19}[^\s]){0,2}(?P<end>\n)(?=[^\s])")
 
 
 def may_hide(text: str) -> bool:
     """Returns whether a short text is written in a way that hides a secret's name or run."""
     return (not text.isascii() and _UNUSUAL.search(text) is not None) or (
-        len(text) > 80 and _WRAPPED.search(text) is not None
+        len(text) > 80 and SHAPES.wrapped_line.search(text) is not None
     )
 
 
@@ -149,7 +134,7 @@ def find_escaped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
     lines = sorted(
         {line for mark, leads in _LED_TO.items() if searched.holds(mark) for line in _lines_with(leads, low)}
     )
-    return _View(text, _ESCAPED, lines).found(spans)
+    return _View(text, SHAPES.escaped, lines).found(spans)
 
 
 def find_hidden(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
@@ -172,7 +157,7 @@ def find_wrapped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
     text, stretches = searched.given, [(0, 0)]
     starts = accumulate((width + 1 for width in searched.line_widths), initial=0)
     wide = (start for start, width in zip(starts, searched.line_widths, strict=False) if width in WIDTHS)
-    for line in filter(None, (_WRAPPED.match(text, start) for start in wide)):
+    for line in filter(None, (SHAPES.wrapped_line.match(text, start) for start in wide)):
         start, end = stretches[-1]
         following = text.find("\n", line.end())
         following = len(text) if following < 0 else following
@@ -180,14 +165,11 @@ def find_wrapped(searched: SearchedText, spans: Callable[[str], Iterator[SecretS
             stretches[-1] = start, following
         else:
             stretches.append((line.start(), following))
-    for found in _View(text, _LINE_END, stretches[1:]).found(spans):
+    for found in _View(text, SHAPES.line_end, stretches[1:]).found(spans):
         first, _, rest = text[found.start : found.end].partition("\n")
         # After a whole secret at the end of a line that happens to be as wide, a word begins.
         if rest and not (rest.islower() and rest.isalpha() and len(first) > len(rest)):
             yield found
-
-
-_LINE_END = late(r"\n")
 
 
 class _View:
@@ -201,7 +183,7 @@ class _View:
 
     def found(self, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
         """Yields what is found beneath, at its position in the text."""
-        plain = _plain if self.hiding is _ESCAPED else ""
+        plain = _plain if self.hiding is SHAPES.escaped else ""
         pieces = [self.hiding.subn(plain, self.text[start:end]) for start, end in self.stretches]
         if not any(count for _, count in pieces):
             return
@@ -234,7 +216,7 @@ class _View:
                     inner.append(inner[-1] + widths[-1])
                 outer.append(found.start())
                 widths.append(found.end() - found.start())
-                inner.append(inner[-1] + (len(_plain(found)) if self.hiding is _ESCAPED else 0))
+                inner.append(inner[-1] + (len(_plain(found)) if self.hiding is SHAPES.escaped else 0))
                 at = found.end()
             if at < end:
                 outer.append(at)

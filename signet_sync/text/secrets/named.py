@@ -1,6 +1,6 @@
 """Finds values under a secret's name, in any notation of a language, a file or a person.
 
-At each name three questions are answered in turn: what joins it to a value (`_LINK`), where that value begins and ends,
+At each name three questions are answered in turn: what joins it to a value (`SHAPES.link`), where that value begins and ends,
 and whether it can be a secret there (`values.fits`). Every pattern here is matched at a position, none is searched for,
 and each reads a bounded stretch, so that the time grows with the number of names only.
 """
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.labels import listed
 from signet_sync.text.secrets.names import Name, words
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
+from signet_sync.text.secrets.tables import SHAPES
 from signet_sync.text.secrets.values import (
     Proof,
     Where,
@@ -30,104 +30,11 @@ from signet_sync.text.secrets.values import (
 
 RULE = "assignment"
 # Nothing longer is read as one value.
-_UP_TO = "{0,1024}"
 _LONGEST = 1024
-
-_SETS = late(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
-
-# What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's asterisks), comments, and what assigns a
-# value.
-_LINK = late(
-    r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
-    (?:\[\d{0,4}\])?                                             # char password[32] =
-    [ \t]{0,40}
-    (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|again|here|wiederholen|eingeben|bestätigen
-      |(?:for|fürs?|von|vom|of|der|des)[ ](?:["'][^"'\n]{1,120}["']|[^\n:=]{1,80}+(?=[:=]|\Z)))?
-    [ \t]{0,8}
-    (?:
-      (?P<block>(?:[ \t]{0,4}[:=][ \t]{0,4})?\{[^{}]{0,240}?\b(?:default|value)["']?[ \t]*[:=][ \t]*  # Terraform
-        |[ \t]*\n[ ]{1,8}[^\n]{0,200}?\binput_value=)                                             # pydantic
-      |(?P<property>\{[ ]?get;[^{}\n]{0,40}\}[ ]?=(?=[ ]?["']))         # C#
-      |(?P<inside>\((?:default[:=])?(?=[^\s()"'`]{6,64}\)))
-      |(?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
-        (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
-        |(?:str|string|String)[ \t]{0,4}:?=(?!=))
-      |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?      # name: PASSWORD, value:
-        (?i:(?:parameter)?(?:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
-      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→|›|»|…|[–—-](?=[ ])|[?](?=[ ])|:{2,3}=|::(?=\S+[ \t]*(?:\n|\Z))|\.=)
-        (?:[*_]{1,2}(?=[\s`]))?(?:[ ][…›](?=[ ]))?)
-      |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
-      |(?P<default>,[^()\n]{0,120}?\bdefault[ \t]*=[ \t]*)
-      |(?P<listed>(?:</(?:b|strong|code)>)?(?:</key>(?:\s|\\n){0,40}<(?:string|data)>
-        |</(?:td|th|dt)>(?:\s|\\n){0,40}<(?:td|dd)(?:[ ][^<>\n]{0,60})?>(?:<code>)?))
-      |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
-      |(?P<item>(?:(?<=["'`\]\s])|(?<=[A-Z]))[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
-      |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
-      |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
-    )""",
-    re.X,
-)
-_IS, _FOR, _PARTICLES = ("|".join(listed(section)) for section in ("is", "for", "particle"))
-_SAID = late(
-    rf"""["'`*_]{{0,3}}(?:[ \t]{{0,3}}(?P<particle>{_PARTICLES})[ \t]{{0,3}}:?[ \t]{{0,3}}
-    |(?:[ \t]{{1,4}}|[ \t]?\n[ \t>|]{{0,8}})(?:\([^()\n]{{1,40}}\)[ \t]
-      |(?:{_FOR}|dem|you|we|dafür|dazu|here|hier)\b
-      [ \t](?:(?!(?:is|was|ist|war|lautet|hei(?:ß|ss)t|{_IS})\b)[^\s.,:;]{{1,32}}[ \t]){{0,5}})?
-    (?:(?P<names>lautet|hei(?:ß|ss)t|hieß|reads)|(?P<sets>to|auf)
-      |(?:is|was|are|ist|war|wird|=|equals|{_IS}|(?:(?:should|must|will|can|would|has|could)[ ])?be(?:en)?))
-    (?:[ \t](?:now|jetzt|nun|still|just|simply|früher|once|currently|aktuell|always|been|called))?
-    (?P<reset>[ \t](?:re)?set[ \t]to|[ \t]changed[ \t]to)?(?P<colon>:)?(?:[ \t]{{1,4}}|[ \t]?\n[ \t>|]{{0,8}}))(?:«[ ]?)?""",
-    re.X,
-)
-_SPACED = late(r"""["'`]?[ \t]{1,8}""")
-# What may be between `=` and a literal: a call, a default, a conversion.
-_WRAPPED = late(
-    r"""[ \t]*(?:
-      (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)
-        |[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
-        [ \t]*["'][\w.:-]{1,60}["'][ \t]*,[ \t]*(?:default[ \t]*=|fallback[ \t]*=)?))
-      |\s{0,8}string\(\d{1,5}\)                                # var_dump of PHP
-      |(?P<made>(?:new[ ])?(?i:[\w.:&]{0,24}
-        (?:secretstr|secret|string|str|bytes|bytearray|from|of|valueof|tochararray|literal|some|b64decode|cstr)!?)\()
-    )[ \t]*(?=[rbfuRBFU@]?["'`])""",
-    re.X,
-)
-_OPEN = late(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=\\{0,7}["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
-_BLANKS = late(r"[ \t]{0,40}")
-_QUOTED = {
-    '"': late(r'(?:[^"\\\n]|\\[^\n])' + _UP_TO + r'(?=")'),
-    "'": late(r"(?:[^'\\\n]|\\[^\n])" + _UP_TO + r"(?=')"),
-    "`": late(r"(?:[^`\\\n]|\\[^\n])" + _UP_TO + r"(?=`)"),
-}
-# An argument of a shell: up to the next space, including commas.
-_ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{1,32}=)){1,1024}""")
-_BARE = late(r"""(?:[^\s"'`\\,;<>(){}\[\]&|*]|\*(?=[A-Za-z0-9])){1,1024}""")
-_LINE = late(r"""[^\s"'`\\<]{1,1024}""")
-_PIECE = late(r"""[^\s"'`\\<>;]{1,1024}""")
-_TEXT = late(r"\s{0,40}[^<>\n]{1,1024}\s{0,40}(?=</|<!\[|&lt;/)")
-_CDATA = late(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,1024})\]\]>")
-_LINE_ENDS = late(
-    r"[ \t]*(?:,?[ \t]*(?:[#;][^\n]*|//[^\n]*|\\n.*)?(?:\n|\\r|\\n|\Z))|[ \t]+[A-Za-z][\w.-]{1,40}(?:=|[ ]?:[ ])"
-)
-_CELL = late(r"[^|\n]{1,200}(?=\|)")
+_QUOTED = {quote: late(rf"(?:[^{quote}\\\n]|\\[^\n]){{0,{_LONGEST}}}(?={quote})") for quote in "\"'`"}
 _CELL_MARKS = " \t`*_\"'"
 
-# A YAML block: the indented lines below.
-_BLOCK = late(
-    r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n(?:[ \t]*\n)?"
-    r"((?P<indent>[+>|]?[ \t]+)[^\n]{0,1024}(?:\n(?P=indent)[^\n]{0,1024}|\n(?=\n(?P=indent))){0,40})"
-)
 
-# Beginnings of lines that consist of one `name=value`.
-_LINE_HEADS = late(
-    r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}"
-    r"(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
-)
-# What precedes a name in a prompt or a log; no statement, no field of a docstring.
-_SAYS = late(
-    r"[ \t]*(?!(?:if|elif|while|for|else|case|lambda|def|return|assert|not|and|or|in|with|try|except)\b|[:@]|\*\s*@|//)"
-    r"[^\n\"`(){};<]{0,100}(?<=[ \t@\]|])\Z"
-)
 _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", "print"})
 
 
@@ -177,15 +84,6 @@ def _plain(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 
 
-# `ID/PW: root / X`: the second of two is the password.
-_PAIR = late(
-    r"""[ \t]{0,3}[:=：][ \t]{0,3}["'`]?[\w.@+-]{2,40}["'`]?[ ]?/[ ]?["'`]?(?P<secret>[^\s"'`/]{6,128})(?!/)"""
-)
-
-# What a bare `key` needs within reach.
-_LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
-
-
 def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     text, proof = searched.text, name.proof
     # The output of a test runner.
@@ -194,15 +92,15 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     if proof is Proof.KEY and text[name.start - 1 : name.end + 1] in ("?key=", "&key="):
         proof = Proof.TOKEN
         name = name._replace(proof=proof)
-    elif proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
+    elif proof is Proof.KEY and not SHAPES.long_value.match(text, name.end):
         return None
     if (
         proof is Proof.PASSWORD
         and text[max(0, name.start - 3) : name.start].rstrip().endswith("/")
-        and (pair := _PAIR.match(text, name.end))
+        and (pair := SHAPES.pair.match(text, name.end))
     ):
         return pair.span("secret") if fits(pair["secret"], proof, Where.GIVEN) else None
-    link = _LINK.match(text, name.end)
+    link = SHAPES.link.match(text, name.end)
     if link is None:
         return _spaced(searched, name)
     if text.startswith("[REDACTED:", name.start - 10):
@@ -221,7 +119,7 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         is_constant = how == "item" and text[name.start : name.end].isupper() and not value.isupper()
         is_argument = before.endswith("(") or name.start < 4 or (is_constant and text[name.end] in ", ")
         sure = proof in (Proof.PASSWORD, Proof.SECRET) and (
-            is_argument if how == "item" else _SETS.match(text, name.start)
+            is_argument if how == "item" else SHAPES.sets.match(text, name.start)
         )
         return (
             quoted
@@ -236,7 +134,7 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         if not link[0].rstrip().endswith("="):
             return None
         how = "default"
-    if how == "pair" and (block := _BLOCK.match(text, at)):
+    if how == "pair" and (block := SHAPES.yaml_block.match(text, at)):
         return _block(text, proof, block)
     if how == "inside":
         end = text.find(")", at)
@@ -247,24 +145,24 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         quoted = _quoted(text, at)
         return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
     if how == "sep" and link["sep"] == ":":
-        if block := _BLOCK.match(text, at):
+        if block := SHAPES.yaml_block.match(text, at):
             return _block(text, proof, block)
-        if below := _BELOW.match(text, at):
+        if below := SHAPES.below.match(text, at):
             return _below(text, name, below)
     return _given(searched, name, link, at)
 
 
 def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
     text, proof = searched.text, name.proof
-    if below := _NEXT_LINE.match(text, at):
+    if below := SHAPES.next_line.match(text, at):
         at = below.end()
-    wrapped = _WRAPPED.match(text, at)
+    wrapped = SHAPES.wrapping.match(text, at)
     if wrapped:
         at = wrapped.end()
     quoted = _quoted(text, at)
     if quoted is not None:
         literal = text[slice(*quoted)]
-        kept = _SCHEME.match(literal)
+        kept = SHAPES.scheme.match(literal)
         quoted = quoted[0] + (kept.end() if kept else 0), quoted[1] - len(literal) + len(literal.rstrip())
         literal = text[slice(*quoted)]
         # A cache's key is a digest, too.
@@ -273,23 +171,23 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
         return quoted if fits(literal, proof, Where.QUOTED) else None
     if wrapped:
         return None
-    blanks = _BLANKS.match(text, at)
+    blanks = SHAPES.blanks.match(text, at)
     start = blanks.end() if blanks else at
-    if marked := _TAG.match(text, start):
+    if marked := SHAPES.tag.match(text, start):
         start = marked.end()
     where, pattern = _where(searched, name, link, start)
     value = pattern.match(text, start)
     if value is None:
         return None
     end = value.end()
-    if where is Where.LINE and pattern is _BARE and text[end : end + 1] in _CODE_FOLLOWS:
+    if where is Where.LINE and pattern is SHAPES.bare and text[end : end + 1] in _CODE_FOLLOWS:
         where = Where.CODE
     if where is Where.CODE:
         if text[end : end + 1] and text[end] in "([{<" and not text.startswith(("<br", "</"), end):
             return None
         if text[end - 1 : end] == ":" and text.startswith("//", end):
             return None
-    elif not _LINE_ENDS.match(text, end) and where is Where.FIELD:
+    elif not SHAPES.line_ends.match(text, end) and where is Where.FIELD:
         # Words follow: a sentence.
         where = Where.CODE
     trimmed = text[start:end]
@@ -299,7 +197,7 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
         return None
     if trimmed[0] == "{" and "}" not in trimmed:
         return None
-    if pattern is _ARGUMENT and (text[end : end + 1] in ("(", "[", "}") or "[" in trimmed):
+    if pattern is SHAPES.argument and (text[end : end + 1] in ("(", "[", "}") or "[" in trimmed):
         return None
     if fits(trimmed, proof, where):
         return start, start + len(trimmed)
@@ -307,10 +205,6 @@ def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> 
         searched.refused = end
     return None
 
-
-# Code goes on in the next line.
-_NEXT_LINE = late(r"""(?<=[=|?])[ \t]*\n[ \t]*(?=[rbf]?["'`])""")
-_SCHEME = late(r"[ ]*(?:(?i:bearer|token)[ ])?")
 
 # Names within so long a value, which is none, are not looked at.
 _LONG = 200
@@ -322,43 +216,37 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
     before = text[max(0, name.start - 1) : name.start]
     separator = (link["sep"] or "").strip()[:1]
     if link["pair"]:
-        return Where.FIELD, _LINE
+        return Where.FIELD, SHAPES.to_blank
     tight = link["sep"] == "=" and start == link.end() == name.end + 1
     if before == ";" and tight:
-        return Where.LINE, _PIECE
+        return Where.LINE, SHAPES.piece
     head = text[max(0, name.start - 60) : name.start]
     escaped = head.rfind("\\n")
     line = max(head.rfind("\n") + 1, escaped + 2 if escaped >= 0 else 0)
-    alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
+    alone = (line > 0 or name.start < 60) and SHAPES.line_heads.match(head, line) is not None
     last = searched.last_of_line(start)
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
-        return Where.LINE, _LINE
+        return Where.LINE, SHAPES.to_blank
     if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
-        return Where.LINE, _ARGUMENT
+        return Where.LINE, SHAPES.argument
     if separator == ":" and not alone and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS:
-        value = _LINE.match(text, start)
+        value = SHAPES.to_blank.match(text, start)
         alone = (
             value is not None
             and value[0] not in _KEYWORDS
-            and _LINE_ENDS.match(text, value.end()) is not None
-            and _SAYS.match(text, max(line, name.start - 60), name.start) is not None
+            and SHAPES.line_ends.match(text, value.end()) is not None
+            and SHAPES.says.match(text, max(line, name.start - 60), name.start) is not None
         )
     if separator in _OTHER_MARKS:
-        ends = (value := _LINE.match(text, start)) is not None and _LINE_ENDS.match(text, value.end())
-        return (Where.FIELD if ends and separator not in "-–—?" else Where.CODE), _ARGUMENT
+        ends = (value := SHAPES.to_blank.match(text, start)) is not None and SHAPES.line_ends.match(text, value.end())
+        return (Where.FIELD if ends and separator not in "-–—?" else Where.CODE), SHAPES.argument
     if separator == ":" and (alone or before in "*_`"):
-        return Where.FIELD, _LINE if last not in (",", ")", "}", "]", ";", "{", "[", "(") else _BARE
-    return Where.CODE, _BARE
+        return Where.FIELD, SHAPES.to_blank if last not in (",", ")", "}", "]", ";", "{", "[", "(") else SHAPES.bare
+    return Where.CODE, SHAPES.bare
 
 
 # Marks other than `:` and `=` before an answer: arrows of dialogs, dashes, a question mark.
 _OTHER_MARKS = frozenset("›»…–—-?")
-# YAML's anchors and tags before the value.
-_TAG = late(r"(?:[&!][A-Za-z!][\w.!-]{0,32}[ \t]+)+(?=[^\s])")
-# The value is on the next line: below a heading, a label, in a fence.
-_BELOW = late(
-    r"\*{0,2}[ \t]*\n(?:[ \t]*\n)?(?P<fence>[ \t]*```\w*[ \t]*\n)?[ \t>|+]{0,40}(?P<mark>`?)(?P<secret>[^\s`\"'\\<>]{6,200})(?P=mark)[ \t]*(?:\n|\Z)"
-)
 
 
 def _below(text: str, name: Name, below: re.Match[str]) -> tuple[int, int] | None:
@@ -389,7 +277,7 @@ def _is_argument(text: str, name: Name, before: str) -> bool:
 
 def _quoted(text: str, at: int) -> tuple[int, int] | None:
     """Returns what is in the quotes that open here, of whichever kind; None if none open, or do not close."""
-    opened = _OPEN.match(text, at)
+    opened = SHAPES.open.match(text, at)
     if opened is None:
         return None
     quote, slashes = opened["quote"], opened["slashes"]
@@ -406,7 +294,7 @@ def _quoted(text: str, at: int) -> tuple[int, int] | None:
         start += 2
     inside = _QUOTED[quote].match(text, start)
     if inside is None or inside.end() == start:
-        bare = _LINE.match(text, start) if inside is None else None
+        bare = SHAPES.to_blank.match(text, start) if inside is None else None
         return (start, bare.end()) if bare else None
     return inside.span()
 
@@ -417,8 +305,8 @@ def _element(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | N
     opens = text[max(0, name.start - 80) : name.start]
     if ("<" not in opens and "&lt;" not in opens) or opens.endswith("</"):
         return None
-    data = _CDATA.match(text, at)
-    inside = data or _TEXT.match(text, at)
+    data = SHAPES.cdata.match(text, at)
+    inside = data or SHAPES.text.match(text, at)
     if inside is None:
         return None
     start, end = data.span(1) if data else inside.span()
@@ -433,7 +321,7 @@ def _element(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | N
 def _cell(text: str, name: Name, at: int) -> tuple[int, int] | None:
     """Returns the next cell of a table's row after a cell that is the name."""
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
-    cell = _CELL.match(text, at)
+    cell = SHAPES.cell.match(text, at)
     value = cell[0].strip(_CELL_MARKS) if cell else ""
     if cell is None or "|" not in text[line : name.start] or not value or " " in value:
         return None
@@ -470,22 +358,13 @@ def _names_pair(text: str, name: Name) -> bool:
 _CODE_FOLLOWS = frozenset("([{<),;]}")
 _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
-_SET_BEFORE = late(
-    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}"
-    r"|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+|\bmysqladmin\b[^\n;|]{0,60})$",
-    re.I,
-)
-_SQL_BEFORE = late(
-    r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I
-)
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
-_LAST_WORD = late(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
 
 def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     """Finds a value after a space: an option's value, SQL, a sentence; or before the name: «use X as token»."""
     text, proof = searched.text, name.proof
-    verb = _SAID.match(text, name.end) if not _is_bare_pass(text, name) else None
+    verb = SHAPES.said.match(text, name.end) if not _is_bare_pass(text, name) else None
     if verb is not None:
         at = verb.end()
         quoted = _quoted(text, at)
@@ -504,7 +383,7 @@ def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
                 return quoted
             return None
         return _sentence(text, at, proof, verb)
-    spaced = _SPACED.match(text, name.end)
+    spaced = SHAPES.spaced.match(text, name.end)
     if spaced is None:
         return None
     at = spaced.end()
@@ -513,7 +392,7 @@ def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
             quoted = _quoted(text, at)
             if quoted is not None:
                 return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
-            bare = _LINE.match(text, at)
+            bare = SHAPES.to_blank.match(text, at)
             if bare is None or bare[0].startswith("-") or "[REDACTED:" in bare[0]:
                 return None
             trimmed = bare[0].rstrip(".,:;)]}|")
@@ -525,29 +404,22 @@ def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         quoted = _quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
-            if proof is Proof.PASSWORD and _SQL_BEFORE.search(head):
+            if proof is Proof.PASSWORD and SHAPES.sql_before.search(head):
                 return quoted if fits(value, proof, Where.QUOTED) else None
-            if _SET_BEFORE.search(head) and proof is not Proof.KEY:
+            if SHAPES.set_before.search(head) and proof is not Proof.KEY:
                 return quoted if fits(value, proof, Where.QUOTED) else None
             said = cannot_be_word(value) and fits(value, proof, Where.CODE)
             named = proof <= Proof.SECRET and not is_compound(value) and fits(value, proof, Where.QUOTED)
             joined = proof <= Proof.TOKEN and is_phrase(value)
-            return quoted if said or joined or (named and _NAMES_IT.search(head)) else None
+            return quoted if said or joined or (named and SHAPES.names_it.search(head)) else None
     elif proof is not Proof.KEY:
         return _after_space(text, name, at)
     return None
 
 
-# «with the password 'X'», «using password "X"»: the value follows.
-_NAMES_IT = late(
-    r"(?:with|using|use|try|trying|tried|mit|per|benutze|nutze|nimm|verwende|and|und|/)[ ](?:[\w-]+[ ]){0,2}$", re.I
-)
-_SHELL_NAME = late(r"[A-Z][A-Z0-9_]{3,}")
-
-
 def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
     """Finds a value after nothing but a space: `ENV DB_PASSWORD X`, «log in with admin and password X»."""
-    bare = _LINE.match(text, at)
+    bare = SHAPES.to_blank.match(text, at)
     if bare is None or "[REDACTED:" in bare[0]:
         return None
     value = bare[0].rstrip(".,:;!?)]}")
@@ -563,11 +435,11 @@ def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
     if not given and not text[name.start : name.end].isupper():
         return None
     head = text[max(0, name.start - 96) : name.start]
-    if _SET_BEFORE.search(head):
-        shell = _SHELL_NAME.fullmatch(text, name.start, name.end) is not None
+    if SHAPES.set_before.search(head):
+        shell = SHAPES.shell_name.fullmatch(text, name.start, name.end) is not None
         given = given or (shell and name.proof <= Proof.SECRET and fits(value, name.proof, Where.GIVEN))
         return (at, at + len(value)) if given and fits(value, name.proof, Where.GIVEN) else None
-    if name.proof is Proof.PASSWORD or _NAMES_IT.search(head):
+    if name.proof is Proof.PASSWORD or SHAPES.names_it.search(head):
         return (at, at + len(value)) if given and name.proof <= Proof.TOKEN else None
     return None
 
@@ -577,24 +449,15 @@ def _is_bare_pass(text: str, name: Name) -> bool:
     return text[name.start : name.end].lower() == "pass"
 
 
-# The end of a sentence, or the start of another clause.
-_CLAUSE_ENDS = late(r"[.,;:!?)\]}”“«]*(?:[ \t]*(?:\n|\Z)|(?<=[.,;!?])[ ]|[ ](?:and|und|but|aber|for|für)[ ])")
 _OPEN_QUOTES = "(„“”»«‚‘›"
-_WORD_AND_NUMBER = late(r"[A-Za-z]{3,}[0-9]{1,4}")
-_ASKED_TO_SET = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
-# Endings of words that describe a password rather than being one.
-_SAYS_OF_IT = late(rf".*(?:{'|'.join(listed('describing endings'))})", re.I)
-
-
-_ASCII_RUN = late(r"[!-~]{4,128}(?=[\u2e80-\ud7ff])")
 
 
 def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[int, int] | None:
-    value = _LINE.match(text, at, at + _LONG)
+    value = SHAPES.to_blank.match(text, at, at + _LONG)
     if value is None:
         return None
     # Where no blanks are between words, a word of another script ends it.
-    run = _ASCII_RUN.match(text, at)
+    run = SHAPES.ascii_run.match(text, at)
     said = run[0] if run else value[0].rstrip(".,:;)!?]}“”»«‘‹")
     quoted = said[:1] in "„“”»«‚›" and len(value[0]) > len(said)
     while said[:1] and said[0] in _OPEN_QUOTES:
@@ -604,39 +467,34 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
     if said[:1] in ("{", "["):
         return None
     if cannot_be_word(said) or (
-        is_phrase(said) and (not verb["sets"] or _ASKED_TO_SET.search(text[max(0, at - 96) : at]))
+        is_phrase(said) and (not verb["sets"] or SHAPES.asked_to_set.search(text[max(0, at - 96) : at]))
     ):
         return at, end
     if proof > Proof.SECRET or is_placeholder(said):
         return None
     named = verb["names"] or verb["colon"] or (verb["particle"] and run)
-    if named and not run and not _LINE_ENDS.match(text, end) and not _CLAUSE_ENDS.match(text, end):
+    if named and not run and not SHAPES.line_ends.match(text, end) and not SHAPES.clause_ends.match(text, end):
         named = None
-    if quoted or named or (verb["reset"] and _CLAUSE_ENDS.match(text, end)):
+    if quoted or named or (verb["reset"] and SHAPES.clause_ends.match(text, end)):
         return (at, end) if not is_compound(said) and fits(said, proof, Where.GIVEN) else None
-    if proof is not Proof.PASSWORD or not said.isascii() or not _CLAUSE_ENDS.match(text, end):
+    if proof is not Proof.PASSWORD or not said.isascii() or not SHAPES.clause_ends.match(text, end):
         return None
-    if verb["sets"] and not _ASKED_TO_SET.search(text[max(0, at - 96) : at]):
+    if verb["sets"] and not SHAPES.asked_to_set.search(text[max(0, at - 96) : at]):
         return None
-    if _WORD_AND_NUMBER.fullmatch(said):
+    if SHAPES.word_and_number.fullmatch(said):
         return (at, end) if not is_vocabulary(said.rstrip("0123456789")) else None
     if said.isalpha():
         random = len(said) >= 8 and looks_random(said)
-        return (at, end) if random or (len(said) >= 10 and not _SAYS_OF_IT.fullmatch(said)) else None
+        return (at, end) if random or (len(said) >= 10 and not SHAPES.says_of_it.fullmatch(said)) else None
     parts = said.replace("_", "-").split("-")
     plain = len(said) >= 9 and len(parts) > 1 and all(len(part) > 3 and part.isalnum() for part in parts)
     return (at, end) if plain and not is_compound(said) else None
 
 
-_USES = late(
-    r"\b(?:use|try|take|set|nimm|nutze|benutze|verwende|probiere?|setze?)(?:[ ](?:mal|bitte|einfach|just))?[ ]\Z", re.I
-)
-
-
 def _used(text: str, place: int) -> tuple[int, int] | None:
     """Returns the word before «as the token»."""
     start = max(0, place - 200)
-    used = _LAST_WORD.search(text[start:place])
+    used = SHAPES.last_word.search(text[start:place])
     if used is None or text.endswith(_HASHES, 0, start + used.start()):
         return None
     value = used["secret"]
@@ -644,7 +502,7 @@ def _used(text: str, place: int) -> tuple[int, int] | None:
     if (
         not cannot_be_word(value)
         and not is_phrase(value)
-        and not (fitting and _USES.search(text, start, start + used.start()))
+        and not (fitting and SHAPES.uses.search(text, start, start + used.start()))
     ):
         return None
     return start + used.start("secret"), start + used.end("secret")

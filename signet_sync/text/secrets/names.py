@@ -8,10 +8,9 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.labels import listed, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, first_word, words_of
-from signet_sync.text.secrets.values import CAMEL, Proof
+from signet_sync.text.secrets.tables import SHAPES, listed, set_of
+from signet_sync.text.secrets.values import Proof
 
 
 class Name(NamedTuple):
@@ -22,101 +21,29 @@ class Name(NamedTuple):
     proof: Proof
 
 
-# What may follow: `PASSWORD_PROD`, `apiKey2`; `_tail_of` says which words make it another name.
-_TAIL = r"(?:[_.-]?(?:\d{1,3}|val(?:ue)?|text|str(?:ing)?|plain(?:text)?|raw|base|test|new|old|b64|env|data)|[_-][a-z0-9]{2,16}){0,2}(?![a-z0-9_]|-[a-z])"
-# What must follow, roughly, so that hardly any word of a text is examined twice: what joins a name to a value that is
-# long enough, `is`, or after a space something with a digit or a mark in it.
-_VERBS = (
-    r"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
-    r"|daf.r|dazu|should|must|will|can|has|again|here|eingeben|wiederholen|best.tigen|es|est|era|ser.|\xe9|\xe8|jest|de|del|della|du)"
-)
-# More words follow: the sentence does not give a value.
-_NO_SENTENCE = r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
-_LEADS = (
-    _NO_SENTENCE + r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
-    r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ]|!!?[a-z]{2,12}[ ])?"
-    r"(?:[^\s]{6}|[^\s]{2,5}[ ]/[ ]|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
-    r"|[>(\[|]|&gt;|</|[ ]?\?[ ]?(?:\?[ ]?)?[!-~]|,[ ]?[\"']|[ \t]*\n[ ]{1,8}[^\n]{0,200}?input_value=|[ \t]?\n[ \t>|]{0,8}(?:is|ist)[ ]|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
-    r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
-    r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
-)
-# What is redacted is no value: `password=[REDACTED:assignment]` of an earlier round.
-_ENDS = _NO_SENTENCE + _TAIL + r"(?![\"']?[ ]?[:=][ ]?[\"']?\[redacted:)" + _LEADS
-# Headers and calls for `marked` are found along the way. Each pattern begins with a rare letter, because `re` skips
-# from one to the next; what precedes it is examined then. `start` is how far before that the name's word begins.
-_STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
-    (
-        ("pass",),
-        late(
-            r"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?"
-            + _ENDS
-        ),
-        {"sure": ("pass", 0), None: ("pass", 0)},
-    ),
-    (
-        ("pw",),
-        late(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"),
-        {"sure": ("pwd", 0)},
-    ),
-    (
-        ("key", "token", "kennwort", "cookie"),
-        late(
-            r"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))"
-            + _ENDS
-            + r"|k(?P<cookie>ie(?<=cookie))"
-        ),
-        {"token": ("token", 2), "key": ("key", 0), "sure": ("pwd", 0)},
-    ),
-    (
-        ("secret", "cred"),
-        late(
-            r"cre(?:(?P<secret>t(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>d(?:ential)?s?))"
-            + _ENDS
-            + r"|cre(?:(?P<logins>d(?:ential)?s[ :(])|t(?P<commands>(?<=gh[ ]secret)[ ]set[ ]))"
-        ),
-        {"secret": ("secret", 2), "cred": ("cred", 0)},
-    ),
-    (("contrase",), late(r"contrase(?P<sure>(?:n|\xf1|\xd1)a)" + _ENDS), {"sure": ("pwd", 0)}),
-    (
-        ("securestring", "connection(", "codecov "),
-        late(r"c(?:(?P<securestring>ure(?<=secure)string)|(?P<logins>onnection\()|(?P<commands>odecov[ ]-t[ ]))"),
-        {},
-    ),
-    (
-        ("auth",),
-        late(
-            r"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
-            r"|auth(?P<logins>(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\])"
-            r"|auth(?P<commands>(?:(?<=snyk[ ]auth)|token(?<=ngrok[ ]authtoken)|(?<=masterauth))[ ])"
-            r"|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS
-        ),
-        {None: ("auth", 0)},
-    ),
-)
+# The literals of which a text with names of each pattern holds one. A group of the pattern tells the stem of the name;
+# each begins with a rare letter, because `re` skips from one to the next: what precedes it is examined then.
+_STEMS = {
+    "names_pass": ("pass",),
+    "names_pw": ("pw",),
+    "names_key": ("key", "token", "kennwort"),
+    "names_secret": ("secret", "cred"),
+    "names_contrasena": ("contrase",),
+    "names_auth": ("auth",),
+}
+# How far before its match a stem begins.
+_BACK = {"token": 2, "secret": 2}
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + "_.-$"
 _IN_NAME = frozenset(_NAME)
 _JOINTS = "_-. "
 
-# «Use X as the token»: the value precedes.
-_AS = (
-    r"(?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
-    r"(?:pass(?:word|wd|wort|phrase)|token|secret"
-    r"|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
-)
-
-_USED_AS = {" as ": late("[ ]as[ ]" + _AS), " als ": late("[ ]als[ ]" + _AS)}
-
-# How far before its anchor a mark begins.
-_MARKS = {"authorization": 0, "cookie": 3, "securestring": 2, "logins": 0, "commands": 24}
-
 
 class Words(NamedTuple):
-    """What a text's words lead to: secrets' names, and the positions of words that are marks of other rules."""
+    """The secrets' names in a text, and the positions where a value may be said to be used «as the token»."""
 
     names: list[Name]
     uses: list[int]
-    marks: list[tuple[str, int]]
 
 
 def words(searched: SearchedText) -> Words:
@@ -128,29 +55,24 @@ def words(searched: SearchedText) -> Words:
 
 
 def _words(searched: SearchedText) -> Words:
-    found = Words([], [], [])
-    low = searched.low
-    for literal, pattern in _USED_AS.items():
+    found = Words([], [])
+    for literal, pattern in ((" as ", SHAPES.used_as), (" als ", SHAPES.used_als)):
         uses = (match.start() for match in searched.matches(pattern, (literal,)))
         found.uses.extend(
-            place for place in uses if _is_used(low, place) and not searched.is_crowded("use", max(0, place - 200))
+            place
+            for place in uses
+            if _is_used(searched.low, place) and not searched.is_crowded("use", max(0, place - 200))
         )
-    for literals, pattern, stems in _STEMS:
-        for match in searched.matches(pattern, literals):
-            group = match.lastgroup
-            if group is not None and group in _MARKS:
-                found.marks.append((group, match.start() - _MARKS[group]))
-                continue
+    for pattern_name, literals in _STEMS.items():
+        for match in searched.matches(getattr(SHAPES, pattern_name), literals):
             at = match.start()
             # The output of a test runner.
-            if searched.text.startswith("PASS:", at) and low[at - 1 : at] not in _IN_NAME:
+            if searched.text.startswith("PASS:", at) and searched.low[at - 1 : at] not in _IN_NAME:
                 continue
             if searched.is_crowded("name", at):
                 continue
-            if group == "cred":
-                found.marks.append(("logins", match.start()))
-            stem, back = stems[group] if group in stems else stems[None]
-            name = _named(searched, stem, match, match.start() - back)
+            stem = match.lastgroup or ""
+            name = _named(searched, stem, match, at - _BACK.get(stem, 0))
             if name is not None:
                 found.names.append(name)
     found.names.extend(_in_other_languages(searched))
@@ -165,7 +87,7 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
         **dict.fromkeys(listed("token"), Proof.SECRET),
         **dict.fromkeys(listed("key"), Proof.KEY),
     }
-    others = [label for label in proofs if not _LATIN.fullmatch(label)]
+    others = [label for label in proofs if not SHAPES.latin.fullmatch(label)]
     spelled = {form for label in others for form in (label, label.capitalize(), label.upper())}
     pattern = re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
     return proofs, pattern, frozenset("".join(spelled)) - frozenset(map(chr, range(256)))
@@ -175,19 +97,9 @@ def _labels() -> tuple[dict[str, Proof], re.Pattern[str], frozenset[str]]:
 def _latin() -> dict[bytes, tuple[str, ...]]:
     """Returns the labels that a text in Latin-1 may hold, by their first word."""
     found: dict[bytes, tuple[str, ...]] = {}
-    for label in filter(_LATIN.fullmatch, _labels()[0]):
+    for label in filter(SHAPES.latin.fullmatch, _labels()[0]):
         found[first_word(label)] = (*found.get(first_word(label), ()), label)
     return found
-
-
-_LATIN = late(r"[\x00-\xff]+")
-# Qualifying words, and what the secret is for: «contraseña maestra actual», «mot de passe de la base».
-_MORE = late(
-    r"(?:[ ’'-]{{1,2}}[^\W\d_]{{1,16}}){{1,5}}?(?=[ \t]{{0,4}}(?:[:=(]|[–—-][ ])|[ ](?:{})[ :])".format(
-        "|".join(listed("is"))
-    ),
-    re.I,
-)
 
 
 def has_label(text: str, low: str) -> bool:
@@ -215,7 +127,7 @@ def _in_other_languages(searched: SearchedText) -> Iterator[Name]:
             continue
         if searched.is_crowded("label", place):
             continue
-        more = _MORE.match(text, end) if label[0] < "\u2e80" else None
+        more = SHAPES.more.match(text, end) if label[0] < "\u2e80" else None
         if proof is Proof.KEY:
             near = text[max(0, place - 16) : more.end() if more else end + 4].lower()
             if not any(word in near for word in listed("qualifying")):
@@ -239,7 +151,7 @@ def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> 
     if start and low[start - 1 : start] == "\\" and low[start : start + 1] in ("n", "r", "t"):
         start += 1
     # A map of types: `"AWS::IAM::AccessKey": "…"`.
-    if low[start - 2 : start] == "::" and low[match.end() : match.end() + 1] in (b'"', "'"):
+    if low[start - 2 : start] == "::" and low[match.end() : match.end() + 1] == "'":
         return None
     proof = _proof(stem, before, match, searched, start, at)
     if proof is not None:
@@ -250,52 +162,34 @@ def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> 
 @lru_cache(maxsize=512)
 def _of_tail(proof: Proof, word: str) -> Proof | None:
     """Returns what a value has to prove if the name goes on: `password_secure`; None for `password_url`."""
-    more = [part for part in _PARTS.findall(word) if not part.isdigit() and part not in listed("tails")]
+    more = [part for part in SHAPES.parts.findall(word) if not part.isdigit() and part not in listed("tails")]
     if not more:
         return proof
     return None if any(part in listed("no tails") for part in more) else max(proof, Proof.ODD)
 
 
-_PARTS = late(r"(?<=[a-z0-9][_-])[a-z0-9]+")
-
-
 def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText, start: int, at: int) -> Proof | None:
-    if stem == "pwd" or (stem == "pass" and match["sure"]):
+    text = searched.text
+    if stem == "pass":
+        is_word = text[at : at + 1] == "P" and text[at - 1 : at].islower()
+        owned = not before[-1:].isalpha() or is_word or before.endswith(listed("pass owners"))
+        return Proof.PASSWORD if match["sure"] or owned else None
+    if stem == "pwd":
         return Proof.PASSWORD
+    if stem == "secret":
+        after_number = match.end() - at <= 6 and before.endswith(":") and before[-2:-1].isdigit()
+        return None if after_number else Proof.SECRET
+    if stem in ("cred", "auth"):
+        return None if before[-1:].isalpha() else Proof.TOKEN
     owner = before.rstrip(_JOINTS)
     joined = len(owner) < len(before)
-    if stem == "pass":
-        if (
-            not before[-1:].isalpha()
-            or before.endswith(listed("pass owners"))
-            or (searched.text[at : at + 1] == "P" and searched.text[at - 1 : at].islower())
-        ):
-            return Proof.PASSWORD
+    last = SHAPES.camel.findall(text[at - len(before) : at].rstrip(_JOINTS))[-1:]
+    if "".join(last).lower() in set_of(f"no {stem} owners"):
         return None
-    word = owner[len(owner.rstrip(_WORD)) :]
-    last = CAMEL.findall(searched.text[at - len(before) : at].rstrip(_JOINTS))[-1:]
-    owned = "".join(last).lower()
-    if stem == "key":
-        if owned in listed("no key owners"):
-            return None
-        if (
-            word.endswith(listed("key owners")) and (word in listed("key owners") or len(word) > 5)
-        ) or word in vendors():
-            return Proof.SECRET
-        return Proof.KEY if joined or not word or searched.text[at : at + 1] == "K" else None
-    if stem == "token":
-        if owned in listed("no token owners"):
-            return None
-        if word.endswith(listed("token owners")) or word in vendors():
-            return Proof.SECRET
-        upper = searched.text[start : at + 5]
-        return Proof.SECRET if joined and upper.isupper() and "_" in upper else Proof.TOKEN
-    if stem == "secret":
-        if match.end() - at > 6:
-            return Proof.SECRET
-        if before.endswith(":") and before[-2:-1].isdigit():
-            return None
+    word, owners = owner[len(owner.rstrip(_WORD)) :], listed(f"{stem} owners")
+    if (word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5)) or word in set_of("vendors"):
         return Proof.SECRET
-    if stem in ("cred", "auth"):
-        return None if before[-1:].isalpha() and before[-1:] not in _JOINTS else Proof.TOKEN
-    return Proof.SECRET
+    if stem == "key":
+        return Proof.KEY if joined or not word or text[at : at + 1] == "K" else None
+    name = text[start : at + 5]
+    return Proof.SECRET if joined and name.isupper() and "_" in name else Proof.TOKEN

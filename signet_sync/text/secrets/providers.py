@@ -10,18 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, cached_property
-from hashlib import sha256
 from itertools import product
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.labels import listed, raw_table, vendors
 from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
-from signet_sync.text.secrets.values import CHANGE, decoded, is_drawn, is_key, is_mixed, is_placeholder, looks_random
+from signet_sync.text.secrets.tables import SHAPES, lines, listed, pattern_text, set_of
+from signet_sync.text.secrets.values import decoded, is_drawn, is_key, is_mixed, is_placeholder, looks_random
 
-_TABLE = "providers.txt"
 _LEAST_RUN = 16
 
+# The classes of characters of the table's pieces.
 CLASSES = {
     "w": "A-Za-z0-9",
     "u": "A-Za-z0-9_-",
@@ -40,12 +39,6 @@ PIECE = late(r"\{([a-zA-Z])(\d+)(?:-(\d+))?([!+]?)\}")
 _ROW = late(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +left: (?P<left>.+)")
 _CHOICE = late(r"\(([^()]*)\)")
 _IN_RUN = late(r"[A-Za-z0-9_-]*\Z")
-
-# A token may be broken over lines, but not within its first 16 characters: by a wrapped terminal, a continued line of a
-# shell, a quoted mail, a diff. Its end is known only by its published length.
-BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
-# The `n` of `\n` and the digits of `%20` in escaped text belong to no word.
-ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
 
 
 class TokenForm:
@@ -85,26 +78,14 @@ class TokenForm:
     def least_run(self, head: str) -> int:
         """Returns the least length of the run, from the last character of the head that is in no run."""
         length = len(_tail(head))
-        for literal, letter, count, _, _ in _steps(self.form):
-            if literal is not None:
-                inside = _IN_RUN.match(literal)
-                if not inside:
-                    break
-                length += len(literal)
-                continue
-            length += int(count)
-            if letter in "bsqg":
+        # In turn: what is literal, a class, how many, the most, a mark.
+        parts = PIECE.split("{" + self.form.partition("{")[2])[1:]
+        for letter, least, following in zip(parts[0::5], parts[1::5], parts[4::5], strict=True):
+            length += int(least)
+            if letter in "bsqg" or not _IN_RUN.fullmatch(following):
                 break
+            length += len(following)
         return length
-
-
-def _steps(form: str) -> Iterator[tuple[str | None, str, str, str, str]]:
-    last = None
-    for piece in PIECE.finditer(form):
-        if last is not None and piece.start() > last:
-            yield form[last : piece.start()], "", "", "", ""
-        yield None, piece[1], piece[2], piece[3] or "", piece[4]
-        last = piece.end()
 
 
 def _tail(head: str) -> str:
@@ -132,7 +113,7 @@ def _piece(piece: re.Match[str], *, at_end: bool) -> str:
     if not at_end:
         return f"[{letters}]{{{least}}}" if most == least else f"[{letters}]{{{least},{most}}}"
     begins = min(16, most - 6)
-    wrapped = f"(?=[{letters}]{{{begins}}})(?:[{letters}]{BREAK}){{{most - 1}}}" if most > 15 else ""
+    wrapped = f"(?=[{letters}]{{{begins}}})(?:[{letters}]{pattern_text('break')}){{{most - 1}}}" if most > 15 else ""
     if mark == "!":
         wrapped = f"(?:{wrapped}|[{letters}]{{{least - 1}}})" if wrapped else f"[{letters}]{{{least - 1}}}"
         return wrapped + f"[{letters}](?![A-Za-z0-9])"
@@ -151,20 +132,13 @@ class _FormIndex(NamedTuple):
 @cache
 def forms() -> tuple[TokenForm, ...]:
     """Returns every line of the table."""
-    lines = (line for line in raw_table(_TABLE).decode("utf-8").splitlines() if line and not line.startswith("#"))
-    return tuple(TokenForm(*row.group("rule", "form", "found", "left")) for row in map(_row, lines))
+    return tuple(TokenForm(*row.group("rule", "form", "found", "left")) for row in map(_row, lines("providers.txt")))
 
 
 def _row(line: str) -> re.Match[str]:
     row = _ROW.fullmatch(line)
     assert row is not None, line
     return row
-
-
-@cache
-def table_digest() -> str:
-    """Returns sixteen hex digits that change with any byte of the tables."""
-    return sha256(raw_table(_TABLE) + raw_table("labels.txt")).hexdigest()[:16]
 
 
 @cache
@@ -184,48 +158,14 @@ def _index() -> _FormIndex:
     return index
 
 
-_BOUNDARY = late(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
-# A short head counts only if nothing is joined to it; a diff's mark is.
-_WHOLE = late(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
 _SHORT = 4
-# Heads that count even if something is joined to them.
-_JOINED = late(
-    r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)"
-)
-
-# What the notation of the table cannot express.
-_JWT = late(
-    r"eyJ[A-Za-z0-9_-]{8,}[.](?:eyJ[A-Za-z0-9_-]{4,}|[A-Za-z0-9_-]{4,}[.][A-Za-z0-9_-]{8,})(?:[.][A-Za-z0-9_-]+)*"
-)
-_JWT_BASE64 = late(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
-_BLOCK_BASE64 = late(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
-_AZURE = late(
-    r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
-    r"|[A-Za-z0-9_-]{42,44}Az(?:Fu|Se)[A-Za-z0-9_-]{4,6}(?![A-Za-z0-9])(?:==)?"
-)
-# A bot's token begins with its id, decimal digits in base64.
-_DISCORD = late(
-    rf"([MNO][A-Za-z0-9_-]{{22,27}})[.][A-Za-z0-9_-]{{6,7}}[.](?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{37}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{27,}})"
-)
-_HEADLESS = late(
-    r"(?P<mailchimp>[0-9a-f]{32}-us\d{1,2})|(?P<new_relic>[0-9a-f]{36}NRAL)|(?P<maxmind>\w{6}_\w{29}_mmk)"
-    r"|(?P<rapidapi>[0-9a-z]{10}msh[0-9a-z]{15}p1[0-9a-z]{6}jsn[0-9a-z]{12})"
-)
-_AZURE_MARKS = ("JQQJ99", "AZDO", "AzFu", "AzSe")
-_TELEGRAM = late(
-    rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})"
-)
-# The secret half of a pair is within a line of its key id.
-_AWS_PAIR = late(
-    r"[^A-Za-z0-9/+\n][^\n]{0,60}?(?:\n[^\n]{0,40}?)?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
-)
 
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
 # How a token without a head may begin, or what may precede a run that is a token's end.
 _FIRSTS = frozenset("eZLMNO-_")
-_CLOSE = frozenset("\\%.:!")
+_CLOSE = frozenset("\\%.:!|")
 _BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
 _MAY_BE_LETTERS = late(
     rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_|[sr]k_(?:live|test)_|rzp_|gh[pousr]_|npm_|pat[A-Za-z]{14}(?=\.))"
@@ -277,7 +217,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             done = found.end
             yield found
             if found.rule == "aws-id":
-                pair = _AWS_PAIR.match(text, done)
+                pair = SHAPES.aws_pair.match(text, done)
                 if pair and is_mixed(pair[1]) and not is_placeholder(pair[1]):
                     yield SecretSpan(*pair.span(1), "aws-pair")
 
@@ -300,7 +240,7 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
     maker = before[len(before.rstrip(_WORD)) :]
     value = text[start:end]
     hexadecimal = not value.strip("0123456789abcdef-")
-    if maker in vendors() and maker not in listed("vendors of many names"):
+    if maker in set_of("vendors") - set_of("vendors of many names"):
         given = hexadecimal or (end - start >= 20 and is_mixed(value))
     else:
         quoted = text[start - 1] in _QUOTES and text[end : end + 1] in _QUOTES
@@ -309,7 +249,7 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
             and 20 <= end - start < 120
             and is_key(value)
             and is_drawn(value)
-            and len(CHANGE.findall(value)) > 3
+            and len(SHAPES.change.findall(value)) > 3
             and not value.partition("_")[0].isalpha()  # `pi_…` names a payment
             and _names_secret(before)
         )
@@ -347,11 +287,11 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
             return best
     first = text[at : at + 1]
     if first == "e" or first == "Z" or first == "L" or (end - start >= 36) or first in "MNO":
-        found = _special(text, at, end)
+        found = _special(text, at)
         if found:
             return found
     if end - at >= 40:
-        joined = _JOINED.search(text, at, end)
+        joined = SHAPES.joined.search(text, at, end)
         if joined:
             place = joined.end()
             heads = within.get(text[place : place + 3], [])
@@ -371,16 +311,10 @@ def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
                 best = found
     if best:
         return best
-    if before == ":" and text[start] == "A":
-        match = _TELEGRAM.match(text, start)
-        return SecretSpan(_begin(text, start, _BOT), match.end(), "telegram") if match else None
-    if before == ":" and end - start == 64 and (begin := _begin(text, start, _GHOST)) < start:
-        return SecretSpan(begin, end, "ghost") if not text[start:end].strip("0123456789abcdef") else None
-    if before == ":" and end - start >= 40 and (begin := _begin(text, start, _ABLY)) < start:
-        return SecretSpan(begin, end, "ably") if is_mixed(text[start:end]) else None
-    if before == "!" and (begin := _begin(text, start, _SALESFORCE)) < start:
-        match = _SALESFORCE_REST.match(text, start)
-        return SecretSpan(begin, match.end(), "salesforce") if match else None
+    # What precedes the run of a token that a mark splits tells what the rest looks like.
+    if before in ":!|" and (head := SHAPES.split_heads.search(text, max(0, start - 32), start)):
+        rest = getattr(SHAPES, f"{head.lastgroup}_rest").match(text, start)
+        return SecretSpan(head.start(), rest.end(), head.lastgroup or "") if rest else None
     if before in ".:" and end - start >= 20:
         near = text[max(0, start - 64) : start]
         for literal, form in index.near:
@@ -392,65 +326,37 @@ def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
                 if (
                     match
                     and match.end() > start
-                    and _BOUNDARY.match(text, match.start())
+                    and SHAPES.boundary.match(text, match.start())
                     and _is_token(form, literal, match[0])
                 ):
                     return SecretSpan(*match.span(), form.rule)
     return None
 
 
-_PARTS = frozenset((".", ":", "!"))
-# What precedes the run of a token that a mark splits.
-_BOT = late(r"(?<![0-9])[0-9]{8,10}:\Z")
-_GHOST = late(r"(?<![0-9a-zA-Z])[0-9a-f]{24}:\Z")
-_ABLY = late(r"(?<![\w.-])[\w-]{6}\.[\w-]{6}:\Z")
-_SALESFORCE = late(r"(?<![0-9a-zA-Z])00D[0-9A-Za-z]{12,15}!\Z")
-_SALESFORCE_REST = late(r"[A-Za-z0-9_.]{60,}")
+_PARTS = frozenset((".", ":", "!", "|"))
 
 
-def _begin(text: str, start: int, parts: re.Pattern[str]) -> int:
-    before = parts.search(text, max(0, start - 32), start)
-    return before.start() if before else start
-
-
-def _special(text: str, at: int, end: int) -> SecretSpan | None:
+def _special(text: str, at: int) -> SecretSpan | None:
     """Finds signed tokens, key blocks in base64, bots' tokens, and tokens with a mark inside or at the end."""
-    match: re.Match[str] | None = None
-    first = text[at : at + 4]
-    if first.startswith("eyJ"):
-        match = _JWT.match(text, at)
-        return (
-            SecretSpan(*match.span(), "jwt")
-            if match and len(set(match[0])) > 12 and _BOUNDARY.match(text, at)
-            else None
-        )
-    if first == "ZXlK":
-        match = _JWT_BASE64.match(text, at)
-        return SecretSpan(*match.span(), "jwt-base64") if match else None
-    if first == "LS0t":
-        match = _BLOCK_BASE64.match(text, at)
-        return (
-            SecretSpan(*match.span(), "private-block-base64")
-            if match and b"PRIVATE" in decoded(match[0][:64])
-            else None
-        )
-    if first[:1] in "MNO" and text[end : end + 1] == "." and (match := _DISCORD.match(text, at)):
-        return (
-            SecretSpan(*match.span(), "discord")
-            if decoded(match[1]).isdigit() or (is_mixed(match[1]) and is_mixed(match[0][-27:]))
-            else None
-        )
-    if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
-        return SecretSpan(*match.span(), (match.lastgroup or "").replace("_", "-"))
-    if end - at >= 48 and any(mark in text[at:end] for mark in _AZURE_MARKS) and (match := _AZURE.match(text, at)):
-        return SecretSpan(*match.span(), "azure-marked")
-    return None
+    match = SHAPES.special.match(text, at)
+    if match is None:
+        return None
+    rule, token = (match.lastgroup or "").replace("_", "-"), match[0]
+    if rule == "jwt" and not (len(set(token)) > 12 and SHAPES.boundary.match(text, at)):
+        return None
+    if rule == "private-block-base64" and b"PRIVATE" not in decoded(token[:64]):
+        return None
+    # A bot's token begins with its id, decimal digits in base64.
+    bot = token.partition(".")[0]
+    if rule == "discord" and not (decoded(bot).isdigit() or (is_mixed(bot) and is_mixed(token[-27:]))):
+        return None
+    return SecretSpan(*match.span(), rule)
 
 
 def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole: bool = True) -> SecretSpan | None:
     best: SecretSpan | None = None
     for head, form in heads:
-        if whole and not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
+        if whole and not (SHAPES.whole if len(head) <= _SHORT else SHAPES.boundary).match(text, place):
             continue
         match = form.pattern.match(text, place)
         if match is None or (best is not None and match.end() <= best.end):
@@ -464,7 +370,7 @@ def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole
 
 def _is_in_base64(text: str, start: int, end: int) -> bool:
     """Returns whether a piece stands within a run of base64; a path has no `+` in it, but a diff one before it."""
-    after = _BASE64.match(text, end, end + 60)
+    after = SHAPES.joined_base64.match(text, end, end + 60)
     begin = start
     while begin > max(start - 60, 0) and (text[begin - 1].isalnum() or text[begin - 1] in "+/"):
         begin -= 1
@@ -474,20 +380,13 @@ def _is_in_base64(text: str, start: int, end: int) -> bool:
 
 # Heads of so many characters are in base64 by chance; a longer one is a token wherever it stands.
 _OF_BASE64 = 2
-_BASE64 = late(r"[+/][A-Za-z0-9+/]{12,}")
-# Four letters are in a generated token by chance: with others they are a word.
-_STAND_IN = late(
-    r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:example|placeholder|redacted"
-    r"|your(?:[^a-z0-9]|$|_?(?:own|new|real|key|token|access|api|secret|account|app|user|org|name|id|pass|here|project)))"
-)
-_PIECES = late(r"[-_.\n/:]")
 
 
 def _is_token(form: TokenForm, head: str, body: str) -> bool:
     """Returns whether it was generated, not written: no placeholder, and no words where words could fit."""
-    if _STAND_IN.search(body):
+    if SHAPES.stand_in.search(body):
         return False
-    if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
+    if is_mixed(body) or max(map(len, SHAPES.pieces.split(body))) >= 20:
         return True
     if form.is_strict or len(head) > _SHORT:
         return any(map(str.isdigit, body)) or form.rule in _LETTERS_ALONE or looks_random(body)

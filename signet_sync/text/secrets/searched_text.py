@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from signet_sync.formats.invisible import beyond_ascii, may_hold_unseen
-from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.tables import SHAPES
 
 # Characters of a token become one byte, all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
@@ -43,8 +43,6 @@ _NARROW = {
     "。": ".",
     "、": ",",
 }
-# The number of a line, as `cat -n` and the tools of agents print it.
-_NUMBER = late(r"\n[ ]{0,7}[0-9]{1,7}[\t→]")
 
 
 def plain_characters(text: str, beyond: str) -> str:
@@ -56,7 +54,7 @@ def plain_characters(text: str, beyond: str) -> str:
         for character in wide:
             text = text.replace(character, _NARROW[character])
     if "\t" in text or "→" in beyond:
-        text = _NUMBER.sub(lambda number: "\n" + " " * (len(number[0]) - 1), "\n" + text)[1:]
+        text = SHAPES.number.sub(lambda number: "\n" + " " * (len(number[0]) - 1), "\n" + text)[1:]
     return text
 
 
@@ -88,7 +86,6 @@ _FEW = 24  # literals that are found faster than a pattern
 # what any file has that is no dump of secrets and was not made to keep a machine busy. Of any other one as much as its
 # value could be is removed, without a look at it.
 _JUDGED, _APART, _REACH = 500, 100, 160
-_TO_BLANK = late(r"\S{0,4096}")
 
 
 @cache
@@ -177,7 +174,7 @@ class SearchedText:
         crowds, self._crowds = sorted(self._crowds), []
         done = 0
         for start, end in crowds:
-            rest = _TO_BLANK.match(self.text, end)
+            rest = SHAPES.rest_of_word.match(self.text, end)
             end = rest.end() if rest else len(self.text)
             if end > done:
                 yield SecretSpan(max(start, done), end, "crowd")
@@ -202,6 +199,10 @@ class SearchedText:
         if first and not any(map(self.low.__contains__, literals)):
             return iter(())
         return pattern.finditer(self.low)
+
+    def line_start(self, at: int, within: int) -> int:
+        """Returns where the line of a position begins, or as far before it as is looked."""
+        return self.text.rfind("\n", max(0, at - within), at) + 1 or max(0, at - within)
 
     def last_of_line(self, at: int) -> str:
         """Returns the last character, no blank, of what is left of a line (or up to a backslash); read once a line."""

@@ -14,56 +14,14 @@ from functools import lru_cache
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
-from signet_sync.text.secrets.labels import listed
+from signet_sync.text.secrets.tables import SHAPES, set_of
 
 # ── stand-ins for a secret ──
 
-# Beginnings of values that are variables, templates, options, references; `{` and `<` alone do not make a template.
-_REFERENCE = late(
-    r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}"
-    r"|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
-    r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|!(?:vault|Ref|Sub|GetAtt|secret|env|include)\b"
-    r"|\.{1,2}/|~/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
-    r"|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
-)
-_ANYWHERE = late(
-    r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env"
-    r"|environ|getenv|\$\{[\w.:-]*\}"
-    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|(?<!\w)\{[a-z_.]+\}|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
-    r"|fake|sample|mock|[-_]here\b|<your|<my|\bENV\["
-    r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|[-_]goes[-_]|\[REDACTED",
-    re.I,
-)
-# Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
-_VOCABULARY = late(f"(?:{'|'.join(listed('vocabulary'))})", re.I)
-CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
-_MAIL_ADDRESS = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-
-# Code rather than a literal: a call, an attribute, an index, a type; only tested for values without quotes.
-_CODE = late(
-    r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)*(?:[(\[{<].*|[)\]},;:?!]*)"
-    r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+[(\[{<].*"
-    r"|(?:await|new|not|lambda|typeof|function|func|async|return|if|else|none|null|nil|true|false|undefined)\b.*",
-    re.S,
-)
 
 # ── what a value is made of ──
 
-# Numbers, dates, versions, hosts with ports, digests that name their algorithm, sizes.
-_NUMBERS = late(
-    r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:=].*"
-    r"|0x[0-9a-f]{1,40}|\d+(?:px|em|ms|kb|mb|gb)",
-    re.I,
-)
-_WORDS = late(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
-_UUID = late(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}|0[0-9a-hjkmnp-tv-z]{25}", re.I)  # and ULID
-_SESSION_TOKEN = late(r"[a-z2-7]{16}")
-_EVENT_TOKEN = late(r"ev:(\d{8}T\d{6}Z)-([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}")
 _DIGITS = str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")  # Crockford's base 32 as `int` reads it
-_HEX = late(r"(?:[0-9a-f]+|[0-9A-F]+)")
-_PATH = late(
-    r"/?(?:[A-Za-z_][\w.-]*/)+[\w.-]*|[\w-]+\.(?:py|js|ts|json|ya?ml|toml|txt|pem|key|crt|cer|pub|html?|md|cfg|conf|ini|env|sh|go|rs|java|xml|p12|pfx|jks)"
-)
 
 
 class Proof(IntEnum):
@@ -89,13 +47,13 @@ class Where(IntEnum):
 @lru_cache(maxsize=512)
 def is_placeholder(value: str) -> bool:
     """Returns whether a value is a stand-in for a secret: a variable, a template, a sample."""
-    if _REFERENCE.match(value) or value.endswith(("...", "…")) or _ANYWHERE.search(value):
+    if SHAPES.reference.match(value) or value.endswith(("...", "…")) or SHAPES.anywhere.search(value):
         return True
     if value[:1] == "/" and "/" in value[1:] and not is_drawn(value):
         return True
     if len(set(value)) < 4 and len(value) > 3 and not value.isdigit():
         return True
-    if "@" in value and _MAIL_ADDRESS.fullmatch(value):
+    if "@" in value and SHAPES.mail_address.fullmatch(value):
         return True
     return is_vocabulary(value)
 
@@ -104,7 +62,7 @@ def is_vocabulary(value: str) -> bool:
     """Returns whether a value has only words of labels and documentation."""
     if len(value) > 80:
         return False
-    return not _VOCABULARY.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
+    return not SHAPES.vocabulary.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
 
 
 def decoded(text: str) -> bytes:
@@ -128,24 +86,19 @@ def is_mixed(text: str) -> bool:
     return _classes(text) == 3
 
 
-_PAIRS = frozenset(listed("pairs"))
-
-
 def looks_random(value: str) -> bool:
     """Returns whether the letters of a value form no words: nearly half of their pairs are rare in words."""
     letters = "".join(filter(str.isalpha, value)).lower()
-    common = sum(letters[at : at + 2] in _PAIRS for at in range(len(letters) - 1))
+    pairs = set_of("pairs")
+    common = sum(letters[at : at + 2] in pairs for at in range(len(letters) - 1))
     return common < 0.6 * (len(letters) - 1)
 
 
 @lru_cache(maxsize=512)
 def is_drawn(value: str) -> bool:
     """Returns whether a program drew a value at random: letters and digits mixed, and no words among them."""
-    least = 24 if _DOTTED.fullmatch(value) else 8
+    least = 24 if SHAPES.dotted.fullmatch(value) else 8
     return len(value) >= least and _is_random(value) and looks_random(value)
-
-
-_DOTTED = late(r"\w+(?:\.\w+)+(?::\d{2,5})?")
 
 
 def _is_random(value: str) -> bool:
@@ -153,20 +106,13 @@ def _is_random(value: str) -> bool:
     return len(set(value)) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
-# A digit after a letter, a letter after a digit.
-CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
-
-
 def _is_number(value: str) -> bool:
-    return _NUMBERS.fullmatch(value) is not None
+    return SHAPES.numbers.fullmatch(value) is not None
 
 
 def _is_odd(value: str) -> bool:
     """Returns whether there is a digit or a strong mark within."""
-    return _ODD.search(value, 0, len(value) - 1) is not None
-
-
-_ODD = late(r"[\d\xb2\xb3\xb9\u2070-\u2089\u2460-\u249b!#$^~@&*%+=<>{}|?]")
+    return SHAPES.odd.search(value, 0, len(value) - 1) is not None
 
 
 def is_password(value: str, where: Where) -> bool:
@@ -178,7 +124,7 @@ def is_password(value: str, where: Where) -> bool:
         return where is Where.QUOTED and (
             any(len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")) or is_diceware(value)
         )
-    if value.isalpha() and _typed(value) and _OWN_WORD.search(value):
+    if value.isalpha() and _typed(value) and SHAPES.own_word.search(value):
         return False
     if value.isdigit():
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
@@ -186,16 +132,16 @@ def is_password(value: str, where: Where) -> bool:
         return True
     if where is Where.CODE and len(value) >= 12 and value.isalpha() and looks_random(value):
         return True
-    if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
+    if where is Where.CODE and SHAPES.code.fullmatch(value) and not _is_random(value):
         return False
     if _is_number(value) or not any(map(str.isalpha, value)):
         return where is Where.QUOTED and len(value) >= 6 and not _is_number(value) and len(set(value)) > 5
     if not value.isascii() and all(c.isalpha() or c in "-_ :" for c in value):
         return False
-    if _WORDS.fullmatch(value):
+    if SHAPES.words.fullmatch(value):
         if value.isalnum() and value[-1].isdigit():
             return len(value) >= 6
-        if _PATH.fullmatch(value):
+        if SHAPES.path.fullmatch(value):
             return False
         if value[-1] == "!" and where is not Where.CODE:
             return len(value) >= 6
@@ -206,13 +152,10 @@ def is_password(value: str, where: Where) -> bool:
                 len(value) >= (8 if where is Where.FIELD else 7)
                 and value.isascii()
                 and not set(value) & set(".:/")
-                and (not _typed(value) or len(CAMEL.findall(value)) == 2 or where is Where.GIVEN)
+                and (not _typed(value) or len(SHAPES.camel.findall(value)) == 2 or where is Where.GIVEN)
             )
         return value.isalpha() and len(value) >= 8 and looks_random(value)
     return len(value) >= (6 if where is not Where.QUOTED else 5) and _is_odd(value)
-
-
-_OWN_WORD = late(r"pass|pwd|secret|token|key|cred|auth", re.I)
 
 
 def _typed(value: str) -> bool:
@@ -226,13 +169,13 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         return False
     if value.isdigit():
         return words and len(value) >= 17
-    if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or _is_number(value):
+    if len(set(value)) < 5 or SHAPES.session_token.fullmatch(value) or _is_number(value):
         return False
     if not any(map(str.isalpha, value)) or not value.isascii() or _is_event_token(value):
         return False
     if is_drawn(value):
         return True
-    if _WORDS.fullmatch(value):
+    if SHAPES.words.fullmatch(value):
         if looks_random(value) and len(value) >= (12 if value.isalpha() else 16):
             return True
         if value.isalpha():
@@ -245,18 +188,18 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         )
     if (
         where in (Where.CODE, Where.FIELD)
-        and _CODE.fullmatch(value)
-        and not (_is_random(value) and len(CHANGE.findall(value)) > 2 and "." not in value)
+        and SHAPES.code.fullmatch(value)
+        and not (_is_random(value) and len(SHAPES.change.findall(value)) > 2 and "." not in value)
     ):
         return False
-    if _PATH.fullmatch(value) and not is_drawn(value):
+    if SHAPES.path.fullmatch(value) and not is_drawn(value):
         return False
     return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
 
 
 def _is_event_token(value: str) -> bool:
     """Returns whether a value is the name of an event of ours: the time in its ULID is the one before it."""
-    match = _EVENT_TOKEN.fullmatch(value)
+    match = SHAPES.event_token.fullmatch(value)
     if match is None:
         return False
     milliseconds = int(match[2].translate(_DIGITS), 32)
@@ -271,10 +214,10 @@ def is_key(value: str) -> bool:
     """Returns whether a value under a bare `key` cannot be anything else: long, of both cases and digits."""
     return (
         len(value) >= 20
-        and not _HEX.fullmatch(value)
+        and not SHAPES.hex.fullmatch(value)
         and (is_mixed(value) or looks_random(value))
         and is_token(value, Where.CODE)
-        and not _UUID.fullmatch(value)
+        and not SHAPES.uuid.fullmatch(value)
     )
 
 
@@ -293,21 +236,9 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
         return is_token(value, where, words=True)
     if proof in (Proof.ODD, Proof.TOKEN):
         return is_token(value, where, least=8 if is_mixed(value) else 10)
-    return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
-
-
-# Words that join others to one, and the endings of such words: `case-sensitive`, `out-of-date`, `auto-generated`.
-_COMPOUND = late(
-    rf"(?:^|[-_])(?:{'|'.join(listed('joining words'))})(?=$|[-_])|(?:{'|'.join(listed('endings'))})$", re.I
-)
-
-
-# What stands in a sentence or a message rather than in a list of words to choose from.
-_SENTENCE_WORD = late(
-    r"\b(?:[a-z]{1,3}|this|that|with|from|your|must|have|been|will|does|when|what|were|they|them|then|than|into|only|also|more"
-    r"|least|most|each|here|there|where|which|please|should|would|could|cannot|between|before|after|again|about|least|already"
-    r"|[a-z]+(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ers|ors))\b"
-)
+    return is_key(value) or (
+        where is Where.QUOTED and len(value) in _DIGESTS and SHAPES.hex.fullmatch(value) is not None
+    )
 
 
 def is_diceware(value: str) -> bool:
@@ -319,14 +250,14 @@ def is_diceware(value: str) -> bool:
         and value.islower()
         and value.isascii()
         and all(3 < len(part) < 10 and not is_vocabulary(part) for part in parts)
-        and _SENTENCE_WORD.search(value) is None
+        and SHAPES.sentence_word.search(value) is None
     )
 
 
 @lru_cache(maxsize=512)
 def is_compound(value: str) -> bool:
     """Returns whether a value is a compound word of natural language."""
-    return _COMPOUND.search(value) is not None and not any(map(str.isdigit, value))
+    return SHAPES.compound.search(value) is not None and not any(map(str.isdigit, value))
 
 
 @lru_cache(maxsize=512)
@@ -336,7 +267,7 @@ def is_phrase(value: str) -> bool:
         len(value) >= 12
         and value.count("-") + value.count("_") > 1
         and all(part.isalnum() and part.isascii() for part in re.split("[-_]", value))
-        and not _COMPOUND.search(value)
+        and not SHAPES.compound.search(value)
         and not (value.isupper() and "_" in value)
         and not is_placeholder(value)
     )
@@ -352,12 +283,10 @@ def cannot_be_word(value: str) -> bool:
         return False
     if len(value) >= 12 and is_drawn(value):
         return True
-    if _WORDS.fullmatch(value):
+    if SHAPES.words.fullmatch(value):
         return len(value) >= 12 and looks_random(value)
-    if (_PATH.fullmatch(value) and not is_drawn(value)) or (_CODE.fullmatch(value) and not _is_random(value)):
+    if (SHAPES.path.fullmatch(value) and not is_drawn(value)) or (
+        SHAPES.code.fullmatch(value) and not _is_random(value)
+    ):
         return False
-    return _is_odd(value) and not _FORMULA.fullmatch(value)
-
-
-# `x=1`, `f(x)`, `<tag>`: code in a sentence.
-_FORMULA = late(r"[\w.-]+=.*|[\w.]+\(.*\)|<.*>|--?[a-z].*")
+    return _is_odd(value) and not SHAPES.formula.fullmatch(value)
