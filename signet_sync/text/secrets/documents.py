@@ -24,7 +24,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
     for kind in searched.matches(SHAPES.jwk, ('"kty', "'kty")):
         if kind.start() < done:
             continue
-        start = max(searched.text.rfind("{", max(0, kind.start() - 4000), kind.start()), 0)
+        start = max(searched.text.rfind("{", max(0, kind.start() - 4000), kind.start()), done)
         end = searched.text.find("}", kind.end(), kind.end() + 4000)
         done = end if end >= 0 else kind.end() + 4000
         yield from _given(searched.text, SHAPES.jwk_parts, start, done)

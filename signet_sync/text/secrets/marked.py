@@ -209,15 +209,18 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
 def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
     for lead in leads():
-        done = 0
+        done, last = 0, -1
         for place in searched.places(lead.literal):
             # What a rule has taken is not read again; the names in our own marks lead to no rule.
-            if place < done or searched.text.startswith("[REDACTED:", place - 10):
+            if place < done or searched.is_amid_crowd(place) or searched.text.startswith("[REDACTED:", place - 10):
                 continue
             if lead.literal == "://" and not _may_be_login(searched, place + 3):
                 continue
-            back = int(lead.back) if lead.back != "line" else place - searched.line_start(place, 200)
-            if found := _tried(searched, max(0, place - back), *lead.rules):
+            start = searched.line_start(place, 200) if lead.back == "line" else max(0, place - int(lead.back))
+            if start == last or (lead.back == "line" and start == place - 200):
+                continue  # this line was read, or it is too long for a command
+            last = start
+            if found := _tried(searched, start, *lead.rules):
                 done = found.end
                 yield found
     for mark in searched.matches(SHAPES.compared, ("==", "!=")):

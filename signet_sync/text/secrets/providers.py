@@ -164,7 +164,8 @@ _SHORT = 4
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
 # How a token without a head may begin, or what may precede a run that is a token's end.
-_FIRSTS = frozenset("eZLMNO-_")
+_SPECIAL_FIRSTS = frozenset("eZLMNO")
+_FIRSTS = _SPECIAL_FIRSTS | {"-", "_"}
 _CLOSE = frozenset("\\%.:!|")
 _BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
 _MAY_BE_LETTERS = late(
@@ -279,42 +280,37 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
         at += 2
     while text[at : at + 1] in ("-", "_"):
         at += 1
-    within = index.within
-    heads = within.get(text[at : at + 3]) or within.get(text[at : at + 2])
-    if heads:
-        best = _matched(text, at, [(head, form) for head, form in heads if text.startswith(head, at)])
-        if best:
-            return best
-    first = text[at : at + 1]
-    if first == "e" or first == "Z" or first == "L" or (end - start >= 36) or first in "MNO":
-        found = _special(text, at)
-        if found:
-            return found
-    if end - at >= 40:
-        joined = SHAPES.joined.search(text, at, end)
-        if joined:
-            place = joined.end()
-            heads = within.get(text[place : place + 3], [])
-            return _matched(
-                text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False
-            )
+    for length in (3, 2):
+        if (key := text[at : at + length]) in index.within:
+            if _any_of(key).match(text, at) and (found := _matched(text, at, index.within[key])):
+                return found
+            break
+    if (end - start >= 36 or text[at : at + 1] in _SPECIAL_FIRSTS) and (found := _special(text, at)):
+        return found
+    if end - at >= 40 and (joined := SHAPES.joined.search(text, at, end)):
+        place = joined.end()
+        return _matched(text, place, index.within.get(text[place : place + 3], []), whole=False)
     return None
+
+
+@cache
+def _any_of(key: str) -> re.Pattern[str]:
+    """Returns a pattern of all forms with a head that begins so: most runs are like none of them."""
+    return re.compile("|".join(dict.fromkeys(form.pattern.pattern for _, form in _index().within[key])))
 
 
 def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
     """Finds tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
     index, best = _index(), None
     for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
-        if text.startswith(head, start - inside):
-            found = _matched(text, start - inside, [(head, form)])
-            if found and (best is None or found.end > best.end):
-                best = found
+        found = _matched(text, start - inside, [(head, form)])
+        if found and (best is None or found.end > best.end):
+            best = found
     if best:
         return best
-    # What precedes the run of a token that a mark splits tells what the rest looks like.
-    if before in ":!|" and (head := SHAPES.split_heads.search(text, max(0, start - 32), start)):
-        rest = getattr(SHAPES, f"{head.lastgroup}_rest").match(text, start)
-        return SecretSpan(head.start(), rest.end(), head.lastgroup or "") if rest else None
+    if before in ":!|" and (match := SHAPES.split.match(text, start)):
+        head = getattr(SHAPES, f"{match.lastgroup}_head").search(text, max(0, start - 32), start)
+        return SecretSpan(head.start(), match.end(), match.lastgroup or "") if head else None
     if before in ".:" and end - start >= 20:
         near = text[max(0, start - 64) : start]
         for literal, form in index.near:
@@ -356,6 +352,8 @@ def _special(text: str, at: int) -> SecretSpan | None:
 def _matched(text: str, place: int, heads: list[tuple[str, TokenForm]], *, whole: bool = True) -> SecretSpan | None:
     best: SecretSpan | None = None
     for head, form in heads:
+        if not text.startswith(head, place):
+            continue
         if whole and not (SHAPES.whole if len(head) <= _SHORT else SHAPES.boundary).match(text, place):
             continue
         match = form.pattern.match(text, place)

@@ -86,6 +86,8 @@ _FEW = 24  # literals that are found faster than a pattern
 # what any file has that is no dump of secrets and was not made to keep a machine busy. Of any other one as much as its
 # value could be is removed, without a look at it.
 _JUDGED, _APART, _REACH = 500, 100, 160
+# After a crowd so many are missing: where they stand hardly less near, the next round would find another.
+_RESTS = 10.0
 
 
 @cache
@@ -151,9 +153,10 @@ class SearchedText:
             self._left[kind] = left, place
             return True
         left = min(left + (place - last if place > last else place) / _APART, _JUDGED) - cost
-        self._left[kind] = max(left, 0.0), place
         if left < 0:
             self._crowds.append((place, max(end, place + _REACH)))
+            left = -_RESTS
+        self._left[kind] = left, place
         return left < 0
 
     @property
@@ -168,6 +171,11 @@ class SearchedText:
             return False
         self._crowds[-1] = first, max(last, end, place + _REACH)
         return True
+
+    def is_amid_crowd(self, place: int) -> bool:
+        """Returns whether the last stretch that is removed goes on for longer than a value."""
+        first, last = self._crowds[-1] if self._crowds else (0, -1)
+        return first <= place <= last - _REACH // 2
 
     def crowds(self) -> Iterator[SecretSpan]:
         """Yields the stretches with more candidates than are judged; each is told once."""
