@@ -40,11 +40,13 @@ class SecretRule(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """A line of `marks.txt`: how far before a literal rules are tried, and which."""
+    """A line of `marks.txt`: how far before a literal, where its condition holds, which rules are tried."""
 
     literal: str
+    condition: re.Pattern[str] | None
     back: str
-    rules: list[str]
+    kind: str
+    rules: list[SecretRule]
 
 
 @cache
@@ -64,10 +66,12 @@ def leads() -> list[Lead]:
     found = []
     for line in lines("marks.txt"):
         if line.startswith("lead "):
-            _, literals, back, *rules = line.split()
-            found += [
-                Lead(literal.replace("_", " ").replace("\\t", "\t"), back, rules) for literal in literals.split("¦")
-            ]
+            _, literals, back, *marks = line.split()
+            rules = [rule for mark in marks for rule in _rules()[mark]]
+            for written in literals.split("¦"):
+                literal, ahead, rest = written.replace("_", " ").replace("\\t", "\t").partition("(?=")
+                condition = late(re.escape(literal) + ahead + rest) if ahead else None
+                found.append(Lead(literal, condition, back, marks[0], rules))
     return found
 
 
@@ -194,7 +198,7 @@ def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
     text, done = searched.text, 0
     for place in searched.places("-----begin"):
-        if place >= done and (found := _tried(searched, place, "block")):
+        if place >= done and (found := _tried(searched, place, "block", _rules()["block"])):
             done = found.end
             yield found
     for place in searched.places("-----end"):
@@ -210,7 +214,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
     for lead in leads():
         done, last = 0, -1
-        for place in searched.places(lead.literal):
+        for place in searched.places(lead.literal, lead.condition):
             # What a rule has taken is not read again; the names in our own marks lead to no rule.
             if place < done or searched.is_amid_crowd(place) or searched.text.startswith("[REDACTED:", place - 10):
                 continue
@@ -220,7 +224,7 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
             if start == last or (lead.back == "line" and start == place - 200):
                 continue  # this line was read, or it is too long for a command
             last = start
-            if found := _tried(searched, start, *lead.rules):
+            if found := _tried(searched, start, lead.kind, lead.rules):
                 done = found.end
                 yield found
     for mark in searched.matches(SHAPES.compared, ("==", "!=")):
@@ -237,14 +241,16 @@ def _may_be_login(searched: SearchedText, place: int) -> bool:
     return SHAPES.hook_host.match(searched.low, place) is not None
 
 
-def _tried(searched: SearchedText, place: int, *marks: str) -> SecretSpan | None:
-    for rule in (rule for mark in marks for rule in _rules()[mark]):
+def _tried(searched: SearchedText, place: int, kind: str, rules: list[SecretRule]) -> SecretSpan | None:
+    for rule in rules:
+        if rule.check is _codes and SHAPES.of_codes.match(searched.low, place) and searched.is_crowded(kind, place):
+            return None
         match = rule.pattern.match(searched.text, place)
         if match is None:
             continue
         # Options with other names cost little, and a list of hashes is full of them.
         is_candidate = rule.check is not _long or SHAPES.stem.search(match["name"])
-        if is_candidate and searched.is_crowded(marks[0], place, match.end(), 1 + min(len(match[0]), 200) // 50):
+        if is_candidate and searched.is_crowded(kind, place, match.end(), 1 + min(len(match[0]), 200) // 50):
             return None
         start, end = match.span("secret" if "secret" in rule.pattern.groupindex else 0)
         value = searched.text[start:end].rstrip(" \t\n")

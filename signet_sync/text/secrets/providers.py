@@ -75,6 +75,12 @@ class TokenForm:
         """Returns the longest literal in it."""
         return max((text for text in PIECE.split(_CHOICE.sub("{w0}", self.form))[::5] if text), key=len)
 
+    @cached_property
+    def before_literal(self) -> int | None:
+        """Returns how many characters precede the literal, None if that differs."""
+        before = self.form.partition(self.literal)[0]
+        return None if set(before) & set("+(") else sum(int(piece[2]) for piece in PIECE.finditer(before))
+
     def least_run(self, head: str) -> int:
         """Returns the least length of the run, from the last character of the head that is in no run."""
         length = len(_tail(head))
@@ -315,10 +321,11 @@ def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
         near = text[max(0, start - 64) : start]
         for literal, form in index.near:
             if literal in near:
-                if form.form.startswith(literal):
-                    match = form.pattern.match(text, start - len(near) + near.rfind(literal))
+                place = start - len(near) + near.rfind(literal)
+                if form.before_literal is None:
+                    match = form.pattern.search(text, place - 24, end)
                 else:
-                    match = form.pattern.search(text, max(0, start - 64), end + 512)
+                    match = form.pattern.match(text, place - form.before_literal)
                 if (
                     match
                     and match.end() > start

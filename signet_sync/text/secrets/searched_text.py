@@ -188,8 +188,11 @@ class SearchedText:
                 yield SecretSpan(max(start, done), end, "crowd")
                 done = end
 
-    def places(self, literal: str) -> Iterator[int]:
-        """Yields the positions of a literal (lower case)."""
+    def places(self, literal: str, condition: re.Pattern[str] | None = None) -> Iterator[int]:
+        """Yields the positions of a literal (lower case), or those where a pattern that begins so matches."""
+        if condition is not None:
+            yield from (match.start() for match in self.matches(condition, (literal,)))
+            return
         find = self.low.find
         at = find(literal) if not self.is_long or self.holds(literal) else -1
         while at >= 0:
