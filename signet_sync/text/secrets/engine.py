@@ -14,6 +14,7 @@ what it read. Where there are more candidates than any file has, they are not ju
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from signet_sync.text.secrets import documents, encoded, marked, named, names, providers
 from signet_sync.text.secrets.names import words
@@ -89,28 +90,6 @@ def extent(text: str) -> tuple[int, int] | None:
     return (min(one.start for one in found), max(one.end for one in found)) if found else None
 
 
-def _without_percent(text: str) -> Iterator[SecretSpan]:
-    # `%252525…` could be decoded once for each of its characters.
-    return _all(text, but=_percent)
-
-
-def _base64(searched: SearchedText) -> Iterator[SecretSpan]:
-    # Rules within a rule: each decoding removes a quarter of the text, so that this is neither deep nor long.
-    return encoded.find_base64(searched, extent)
-
-
-def _escaped(searched: SearchedText) -> Iterator[SecretSpan]:
-    return encoded.find_escaped(searched, _all)
-
-
-def _hidden(searched: SearchedText) -> Iterator[SecretSpan]:
-    return encoded.find_hidden(searched, _all)
-
-
-def _wrapped(searched: SearchedText) -> Iterator[SecretSpan]:
-    return encoded.find_wrapped(searched, _all)
-
-
 def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
     searched = SearchedText(text)
     for step, needs in _NEEDS:
@@ -120,22 +99,24 @@ def _all(text: str, but: Step | None = None) -> Iterator[SecretSpan]:
 
 
 def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
-    return encoded.find_percent(searched, _without_percent)
+    # `%252525…` could be decoded once for each of its characters.
+    return encoded.find_percent(searched, partial(_all, but=_percent))
 
 
+# Rules within a rule: each decoding removes a quarter of the text, so that this is neither deep nor long.
 # In this order: first what something cuts in two, then what is known by its whole form, what is known by a name, at last
 # what is encoded; each with the condition without which it finds nothing.
 _NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
-    (_hidden, lambda searched: searched.may_hide),
-    (_wrapped, lambda searched: not encoded.WIDTHS.isdisjoint(searched.line_widths)),
+    (partial(encoded.find_hidden, spans=_all), lambda searched: searched.may_hide),
+    (partial(encoded.find_wrapped, spans=_all), lambda searched: not encoded.WIDTHS.isdisjoint(searched.line_widths)),
     (marked.find_blocks, lambda searched: searched.holds("-----begin", "-----end")),
     (providers.find, lambda searched: searched.has_run(16)),
     (marked.find, lambda searched: True),
     (named.find, lambda searched: words(searched).names or words(searched).uses),
     (documents.find, lambda searched: words(searched).names or searched.holds("kind", "kty")),
-    (_escaped, lambda searched: searched.holds("\\", "^[")),
+    (partial(encoded.find_escaped, spans=_all), lambda searched: searched.holds("\\", "^[")),
     (_percent, lambda searched: "%" in searched.low),
-    (_base64, lambda searched: searched.has_encoded_run(40)),
+    (partial(encoded.find_base64, extent=extent), lambda searched: searched.has_encoded_run(40)),
 )
 
 

@@ -23,8 +23,8 @@ from signet_sync.text.secrets.values import (
     is_compound,
     is_drawn,
     is_mixed,
+    is_no_word,
     is_password,
-    is_phrase,
     is_placeholder,
     is_token,
     is_vocabulary,
@@ -169,7 +169,7 @@ def _printed(value: str, match: re.Match[str]) -> bool:
 
 
 def _is_said(value: str) -> bool:
-    return cannot_be_word(value) or is_phrase(value) or SHAPES.numbered.fullmatch(value) is not None
+    return is_no_word(value) or SHAPES.numbered.fullmatch(value) is not None
 
 
 def _codes(value: str, match: re.Match[str]) -> bool:
@@ -188,7 +188,7 @@ def _long(value: str, match: re.Match[str]) -> bool:
     # A word in upper case is to be replaced by the reader.
     plain = value.isupper() and all(c.isalpha() or c in "_-" for c in value)
     given = match["after"] is not None and not plain and not is_compound(value)
-    return (cannot_be_word(value) or is_phrase(value) or given) and fits(value, proof, Where.GIVEN)
+    return (is_no_word(value) or given) and fits(value, proof, Where.GIVEN)
 
 
 # ── where rules are tried ──

@@ -22,6 +22,7 @@ from signet_sync.text.secrets.values import (
     fits,
     is_compound,
     is_mixed,
+    is_no_word,
     is_phrase,
     is_placeholder,
     is_vocabulary,
@@ -29,6 +30,7 @@ from signet_sync.text.secrets.values import (
 )
 
 RULE = "assignment"
+Span = tuple[int, int]
 # Nothing longer is read as one value.
 _LONGEST = 1024
 _QUOTED = {quote: late(rf"(?:[^{quote}\\\n]|\\[^\n]){{0,{_LONGEST}}}(?={quote})") for quote in "\"'`"}
@@ -67,24 +69,21 @@ def _is_before(text: str, name: Name, following: Name) -> bool:
     )
 
 
-def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
+def _repeats(text: str, name: Name, span: Span) -> bool:
     """Returns whether the value repeats the name: `CHALLENGE_PASSWORD = "challengePassword"`."""
-    if span[1] - span[0] > _LONGEST_NAME:
-        return False
-    value = _plain(text[slice(*span)])
-    return _plain(text[name.start : name.end]).endswith(value) or (
-        value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
-    )
-
-
-_LONGEST_NAME = 80
+    value, plain = _plain(text[slice(*span)]), _plain(text[name.start : name.end])
+    return plain.endswith(value) or (value.isalpha() and value.endswith(plain))
 
 
 def _plain(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 
 
-def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
+def _if_fits(text: str, span: Span | None, proof: Proof, where: Where) -> Span | None:
+    return span if span and fits(text[slice(*span)], proof, where) else None
+
+
+def _value_of(searched: SearchedText, name: Name) -> Span | None:
     text, proof = searched.text, name.proof
     # The output of a test runner.
     if text.startswith("PASS: ", name.start):
@@ -112,24 +111,15 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         return _cell(text, name, at)
     if how in ("item", "call"):
         quoted = _quoted(text, at)
-        if quoted is None:
-            return None
-        value = text[slice(*quoted)]
+        value = text[slice(*quoted)] if quoted else ""
         before = text[max(0, name.start - 4) : name.start].rstrip("\"'`\\#.").rstrip(" ")
         is_constant = how == "item" and text[name.start : name.end].isupper() and not value.isupper()
         is_argument = before.endswith("(") or name.start < 4 or (is_constant and text[name.end] in ", ")
         sure = proof in (Proof.PASSWORD, Proof.SECRET) and (
             is_argument if how == "item" else SHAPES.sets.match(text, name.start)
         )
-        return (
-            quoted
-            if (
-                fits(value, proof, Where.QUOTED)
-                if sure
-                else (cannot_be_word(value) or is_phrase(value)) and fits(value, proof, Where.CODE)
-            )
-            else None
-        )
+        said = is_no_word(value) and fits(value, proof, Where.CODE)
+        return quoted if (fits(value, proof, Where.QUOTED) if sure else said) else None
     if how == "pair" and not _names_pair(text, name):
         if not link[0].rstrip().endswith("="):
             return None
@@ -142,8 +132,7 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         sure = proof is Proof.PASSWORD and (is_mixed(value) or not value.isalnum()) and cannot_be_word(value)
         return (at, end) if sure and fits(value, proof, Where.CODE) else None
     if how in ("set", "default", "block"):
-        quoted = _quoted(text, at)
-        return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+        return _if_fits(text, _quoted(text, at), proof, Where.QUOTED)
     if how == "sep" and link["sep"] == ":":
         if block := SHAPES.yaml_block.match(text, at):
             return _block(text, proof, block)
@@ -152,7 +141,7 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     return _given(searched, name, link, at)
 
 
-def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
+def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> Span | None:
     text, proof = searched.text, name.proof
     if below := SHAPES.next_line.match(text, at):
         at = below.end()
@@ -249,18 +238,13 @@ def _where(searched: SearchedText, name: Name, link: re.Match[str], start: int) 
 _OTHER_MARKS = frozenset("›»…–—-?")
 
 
-def _below(text: str, name: Name, below: re.Match[str]) -> tuple[int, int] | None:
+def _below(text: str, name: Name, below: re.Match[str]) -> Span | None:
     value = below["secret"]
     if value[-1] in ":,;{[(" or name.proof > Proof.SECRET:
         return None
     sure = below["fence"] or below["mark"]
-    if (
-        (fits(value, name.proof, Where.LINE) and not is_compound(value))
-        if sure
-        else (cannot_be_word(value) or is_phrase(value))
-    ):
-        return below.span("secret")
-    return None
+    named = fits(value, name.proof, Where.LINE) and not is_compound(value)
+    return below.span("secret") if (named if sure else is_no_word(value)) else None
 
 
 def _is_argument(text: str, name: Name, before: str) -> bool:
@@ -275,7 +259,7 @@ def _is_argument(text: str, name: Name, before: str) -> bool:
     return "(" not in head
 
 
-def _quoted(text: str, at: int) -> tuple[int, int] | None:
+def _quoted(text: str, at: int) -> Span | None:
     """Returns what is in the quotes that open here, of whichever kind; None if none open, or do not close."""
     opened = SHAPES.open.match(text, at)
     if opened is None:
@@ -299,7 +283,7 @@ def _quoted(text: str, at: int) -> tuple[int, int] | None:
     return inside.span()
 
 
-def _element(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | None:
+def _element(searched: SearchedText, name: Name, at: int) -> Span | None:
     """Returns the content of an XML or HTML element with a secret's name, or under a key in a property list."""
     text = searched.text
     opens = text[max(0, name.start - 80) : name.start]
@@ -318,7 +302,7 @@ def _element(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | N
     return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
 
 
-def _cell(text: str, name: Name, at: int) -> tuple[int, int] | None:
+def _cell(text: str, name: Name, at: int) -> Span | None:
     """Returns the next cell of a table's row after a cell that is the name."""
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
     cell = SHAPES.cell.match(text, at)
@@ -336,7 +320,7 @@ def _cell(text: str, name: Name, at: int) -> tuple[int, int] | None:
     return (start, start + len(value)) if sure else None
 
 
-def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
+def _block(text: str, proof: Proof, block: re.Match[str]) -> Span | None:
     start, end = block.span(1)
     start += len(block["indent"])
     lines = text[start:end].split(maxsplit=_WORDS_OF_BLOCK)[:_WORDS_OF_BLOCK]
@@ -361,7 +345,7 @@ _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", "
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
 
 
-def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
+def _spaced(searched: SearchedText, name: Name) -> Span | None:
     """Finds a value after a space: an option's value, SQL, a sentence; or before the name: «use X as token»."""
     text, proof = searched.text, name.proof
     verb = SHAPES.said.match(text, name.end) if not _is_bare_pass(text, name) else None
@@ -370,18 +354,9 @@ def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         quoted = _quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
-            plain = value.isalpha() and is_vocabulary(value)
-            if (
-                not plain
-                and " " not in value
-                and (
-                    cannot_be_word(value)
-                    or is_phrase(value)
-                    or (proof <= Proof.SECRET and fits(value, proof, Where.LINE))
-                )
-            ):
-                return quoted
-            return None
+            sure = proof <= Proof.SECRET and fits(value, proof, Where.LINE)
+            plain = " " in value or (value.isalpha() and is_vocabulary(value))
+            return quoted if not plain and (is_no_word(value) or sure) else None
         return _sentence(text, at, proof, verb)
     spaced = SHAPES.spaced.match(text, name.end)
     if spaced is None:
@@ -391,7 +366,7 @@ def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         if text[name.start - 1 : name.start] in _BEFORE_OPTION:
             quoted = _quoted(text, at)
             if quoted is not None:
-                return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+                return _if_fits(text, quoted, proof, Where.QUOTED)
             bare = SHAPES.to_blank.match(text, at)
             if bare is None or bare[0].startswith("-") or "[REDACTED:" in bare[0]:
                 return None
@@ -404,10 +379,9 @@ def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         quoted = _quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
-            if proof is Proof.PASSWORD and SHAPES.sql_before.search(head):
-                return quoted if fits(value, proof, Where.QUOTED) else None
-            if SHAPES.set_before.search(head) and proof is not Proof.KEY:
-                return quoted if fits(value, proof, Where.QUOTED) else None
+            is_sql = proof is Proof.PASSWORD and SHAPES.sql_before.search(head)
+            if is_sql or (proof is not Proof.KEY and SHAPES.set_before.search(head)):
+                return _if_fits(text, quoted, proof, Where.QUOTED)
             said = cannot_be_word(value) and fits(value, proof, Where.CODE)
             named = proof <= Proof.SECRET and not is_compound(value) and fits(value, proof, Where.QUOTED)
             joined = proof <= Proof.TOKEN and is_phrase(value)
@@ -417,7 +391,7 @@ def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     return None
 
 
-def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
+def _after_space(text: str, name: Name, at: int) -> Span | None:
     """Finds a value after nothing but a space: `ENV DB_PASSWORD X`, «log in with admin and password X»."""
     bare = SHAPES.to_blank.match(text, at)
     if bare is None or "[REDACTED:" in bare[0]:
@@ -431,7 +405,7 @@ def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
         or "(" in value
     ):
         return None
-    given = cannot_be_word(value) or is_phrase(value)
+    given = is_no_word(value)
     if not given and not text[name.start : name.end].isupper():
         return None
     head = text[max(0, name.start - 96) : name.start]
@@ -452,7 +426,7 @@ def _is_bare_pass(text: str, name: Name) -> bool:
 _OPEN_QUOTES = "(„“”»«‚‘›"
 
 
-def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[int, int] | None:
+def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> Span | None:
     value = SHAPES.to_blank.match(text, at, at + _LONG)
     if value is None:
         return None
@@ -491,7 +465,7 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
     return (at, end) if plain and not is_compound(said) else None
 
 
-def _used(text: str, place: int) -> tuple[int, int] | None:
+def _used(text: str, place: int) -> Span | None:
     """Returns the word before «as the token»."""
     start = max(0, place - 200)
     used = SHAPES.last_word.search(text[start:place])
@@ -499,10 +473,5 @@ def _used(text: str, place: int) -> tuple[int, int] | None:
         return None
     value = used["secret"]
     fitting = not is_compound(value) and fits(value, Proof.PASSWORD, Where.GIVEN)
-    if (
-        not cannot_be_word(value)
-        and not is_phrase(value)
-        and not (fitting and SHAPES.uses.search(text, start, start + used.start()))
-    ):
-        return None
-    return start + used.start("secret"), start + used.end("secret")
+    said = is_no_word(value) or (fitting and SHAPES.uses.search(text, start, start + used.start()))
+    return (start + used.start("secret"), start + used.end("secret")) if said else None

@@ -138,13 +138,7 @@ class _FormIndex(NamedTuple):
 @cache
 def forms() -> tuple[TokenForm, ...]:
     """Returns every line of the table."""
-    return tuple(TokenForm(*row.group("rule", "form", "found", "left")) for row in map(_row, lines("providers.txt")))
-
-
-def _row(line: str) -> re.Match[str]:
-    row = _ROW.fullmatch(line)
-    assert row is not None, line
-    return row
+    return tuple(TokenForm(*row.groups()) for row in map(_ROW.fullmatch, lines("providers.txt")) if row)
 
 
 @cache
@@ -307,12 +301,10 @@ def _any_of(key: str) -> re.Pattern[str]:
 
 def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
     """Finds tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
-    index, best = _index(), None
-    for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
-        found = _matched(text, start - inside, [(head, form)])
-        if found and (best is None or found.end > best.end):
-            best = found
-    if best:
+    index = _index()
+    heads = index.before.get(text[max(0, start - 2) : start], ())
+    found = filter(None, (_matched(text, start - inside, [(head, form)]) for head, inside, form in heads))
+    if best := max(found, key=lambda one: one.end, default=None):
         return best
     if before in ":!|" and (match := SHAPES.split.match(text, start)):
         head = getattr(SHAPES, f"{match.lastgroup}_head").search(text, max(0, start - 32), start)

@@ -200,14 +200,8 @@ class SearchedText:
             at = find(literal, at + 1)
 
     def matches(self, pattern: re.Pattern[str], literals: tuple[str, ...]) -> Iterator[re.Match[str]]:
-        """Yields matches of a lower-case pattern, each of which holds one of the literals.
-
-        Where it is cheaper than the pattern, the literals are looked for first: in a short text, or if they are few.
-        """
-        first = self.is_short or len(literals) <= _FEW
-        if first and self.is_long and not self.holds(*literals):
-            return iter(())
-        if first and not any(map(self.low.__contains__, literals)):
+        """Yields matches of a lower-case pattern, each of which holds one of the literals: they are found faster."""
+        if not self.holds(*literals):
             return iter(())
         return pattern.finditer(self.low)
 

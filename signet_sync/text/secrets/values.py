@@ -290,3 +290,8 @@ def cannot_be_word(value: str) -> bool:
     ):
         return False
     return _is_odd(value) and not SHAPES.formula.fullmatch(value)
+
+
+def is_no_word(value: str) -> bool:
+    """Returns whether a value in a sentence is no word, and no words that a language joins."""
+    return cannot_be_word(value) or is_phrase(value)
