@@ -168,6 +168,11 @@ def _of_tail(proof: Proof, word: str) -> Proof | None:
     return None if any(part in listed("no tails") for part in more) else max(proof, Proof.ODD)
 
 
+@cache
+def _makers() -> frozenset[str]:
+    return set_of("vendors") | set_of("vendors of many names")
+
+
 def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText, start: int, at: int) -> Proof | None:
     text = searched.text
     if stem == "pass":
@@ -187,9 +192,11 @@ def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText,
     if "".join(last).lower() in set_of(f"no {stem} owners"):
         return None
     word, owners = owner[len(owner.rstrip(_WORD)) :], listed(f"{stem} owners")
-    if (word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5)) or word in set_of("vendors"):
+    if (word.endswith(owners) and (stem == "token" or word in owners or len(word) > 5)) or word in _makers():
         return Proof.SECRET
     if stem == "key":
-        return Proof.KEY if joined or not word or text[at : at + 1] == "K" else None
+        # What a vendor is named for is the vendor's: «Sending to the geocode API, key=…».
+        proof = Proof.KEY if set_of("vendors").isdisjoint(SHAPES.plain_words.findall(before)) else Proof.TOKEN
+        return proof if joined or not word or text[at : at + 1] == "K" else None
     name = text[start : at + 5]
     return Proof.SECRET if joined and name.isupper() and "_" in name else Proof.TOKEN

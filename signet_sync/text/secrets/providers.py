@@ -233,20 +233,20 @@ _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None:
     """Returns what is under a vendor's bare name, `algolia = "…"`, or was drawn at random, whatever its name is."""
-    text = searched.text
-    before = searched.low[max(0, start - 40) : start].rstrip(_AROUND)
-    if before[-1:] not in _GIVEN_BY:
+    text, around = searched.text, searched.low[max(0, start - 40) : start]
+    before = around.rstrip(_AROUND)
+    quoted = around[-1:] in _QUOTES and text[end : end + 1] in _QUOTES
+    assigned = before[-1:] in _GIVEN_BY
+    if not assigned and not (quoted and around[-2:-1] == " "):
         return None
     before = before.rstrip("=:").rstrip(_AROUND)
-    maker = before[len(before.rstrip(_WORD)) :]
     value = text[start:end]
-    hexadecimal = not value.strip("0123456789abcdef-")
-    if maker in set_of("vendors") - set_of("vendors of many names"):
-        given = hexadecimal or (end - start >= 20 and is_mixed(value))
+    if before[len(before.rstrip(_WORD)) :] in set_of("vendors"):
+        given = not value.strip("0123456789abcdef-") or is_drawn(value)
     else:
-        quoted = text[start - 1] in _QUOTES and text[end : end + 1] in _QUOTES
         given = (
             (quoted or (text[start - 1] == "=" and text[end : end + 1] in ("\n", "")))
+            and assigned
             and 20 <= end - start < 120
             and is_key(value)
             and is_drawn(value)
