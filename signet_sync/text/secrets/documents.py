@@ -12,7 +12,6 @@ from signet_sync.text.secrets.tables import SHAPES
 from signet_sync.text.secrets.values import Proof, Where, cannot_be_word, fits, is_compound, is_placeholder
 
 _LONGEST = 20_000
-
 _MARKS = " \t`*_\"'"
 _MOST_ROWS = 2000
 
@@ -56,11 +55,8 @@ def _kubernetes(searched: SearchedText) -> Iterator[SecretSpan]:
 def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[SecretSpan]:
     for match in pattern.finditer(text, start, end):
         secret = match["secret"]
-        if (
-            len(secret) > 3
-            and "[REDACTED:" not in secret
-            and (pattern is SHAPES.jwk_parts or not is_placeholder(secret))
-        ):
+        sure = pattern is SHAPES.jwk_parts or not is_placeholder(secret)
+        if sure and len(secret) > 3 and "[REDACTED:" not in secret:
             yield SecretSpan(*match.span("secret"), "kubernetes")
 
 
@@ -69,7 +65,6 @@ class _TextTable(NamedTuple):
 
     cut: str
     column: int
-    cells: int
     rows: tuple[int, int]
 
     @classmethod
@@ -88,15 +83,15 @@ class _TextTable(NamedTuple):
         # What `psql` prints may lack its ruler.
         plain = bar == "|" and second.count(bar) == head.count(bar) and SHAPES.plain_header.fullmatch(head)
         if plain and not ruled:
-            return cls(bar, head.count(bar, 0, name.start - start), head.count(bar), _rows(text, end + 1, bar, 0))
+            return cls(bar, head.count(bar, 0, name.start - start), _rows(text, end + 1, bar, 0))
         if ruled and below >= 0:
             if bar in head:
-                return cls(bar, head.count(bar, 0, name.start - start), head.count(bar), _rows(text, below + 1, bar, 0))
+                return cls(bar, head.count(bar, 0, name.start - start), _rows(text, below + 1, bar, 0))
             if "  " in head.strip() and " " in second.strip():
-                return cls("", name.start - start, 0, _rows(text, below + 1, "", 0))
+                return cls("", name.start - start, _rows(text, below + 1, "", 0))
             return None
         if SHAPES.shouted.fullmatch(head):
-            return cls("", name.start - start, 0, _rows(text, end + 1, "", 0))
+            return cls("", name.start - start, _rows(text, end + 1, "", 0))
         commas = SHAPES.commas.fullmatch(head)
         if commas is None:
             return None
@@ -105,7 +100,7 @@ class _TextTable(NamedTuple):
         count = head.count(comma)
         if around.strip(comma + "\n") or second.count(comma) != count or comma + " " in head:
             return None
-        return cls(comma, head.count(comma, 0, name.start - start), count, _rows(text, end + 1, comma, count))
+        return cls(comma, head.count(comma, 0, name.start - start), _rows(text, end + 1, comma, count))
 
 
 def _rows(text: str, start: int, cut: str, cells: int) -> tuple[int, int]:

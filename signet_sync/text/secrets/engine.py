@@ -50,22 +50,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 
 
 # What else leads to a secret than the literals of `marks.txt`.
-_LEADS = (
-    "pass",
-    "pw",
-    "token",
-    "key",
-    "kennwort",
-    "secret",
-    "cred",
-    "contrase",
-    "auth",
-    "kind",
-    "kty",
-    "-----",
-    "%",
-    "\\",
-)
+_LEADS = tuple("pass pw token key kennwort secret cred contrase auth kind kty ----- % \\".split())
 
 
 def _is_plain(text: str) -> bool:

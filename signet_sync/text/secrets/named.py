@@ -1,7 +1,7 @@
 """Finds values under a secret's name, in any notation of a language, a file or a person.
 
-At each name three questions are answered in turn: what joins it to a value (`SHAPES.link`), where that value begins and ends,
-and whether it can be a secret there (`values.fits`). Every pattern here is matched at a position, none is searched for,
+At each name three questions are answered in turn: what joins it to a value (`SHAPES.link`), where that value begins and
+ends, and whether it can be a secret there (`values.fits`). Every pattern here is matched at a position, none is searched for,
 and each reads a bounded stretch, so that the time grows with the number of names only.
 """
 
@@ -35,8 +35,7 @@ Span = tuple[int, int]
 _LONGEST = 1024
 _QUOTED = {quote: late(rf"(?:[^{quote}\\\n]|\\[^\n]){{0,{_LONGEST}}}(?={quote})") for quote in "\"'`"}
 _CELL_MARKS = " \t`*_\"'"
-
-
+_CODE_FOLLOWS = frozenset("([{<),;]}")
 _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", "print"})
 
 
@@ -339,7 +338,6 @@ def _names_pair(text: str, name: Name) -> bool:
     )
 
 
-_CODE_FOLLOWS = frozenset("([{<),;]}")
 _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")

@@ -158,9 +158,8 @@ def _index() -> _FormIndex:
     return index
 
 
+# A head of so few letters counts only if nothing is joined to it.
 _SHORT = 4
-
-
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
 # How a token without a head may begin, or what may precede a run that is a token's end.
@@ -179,11 +178,8 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
     within, before = _index().within, _index().before
     done = 0
     for start, end in searched.runs(_LEAST_RUN):
-        if (
-            start >= done
-            and raw[start - 1 : start] in _IN_BASE64
-            and searched.encoded_map.startswith(_LONG_BASE64, start - 400)
-        ):
+        in_base64 = start >= done and raw[start - 1 : start] in _IN_BASE64
+        if in_base64 and searched.encoded_map.startswith(_LONG_BASE64, start - 400):
             # No token begins within an encoded picture or file.
             done = searched.encoded_map.find(b" ", start)
             done = done if done >= 0 else len(raw)
@@ -202,17 +198,9 @@ def find(searched: SearchedText) -> Iterator[SecretSpan]:
         ):
             found = _of_maker(searched, start, end) if end - start in _LENGTHS else None
         else:
-            key = text[start : start + 3]
-            found = None
-            if (
-                key in within
-                or key[:2] in within
-                or end - start >= 36
-                or key[:1] in _FIRSTS
-                or text[start - 1 : start] in _CLOSE
-                or text[start - 2 : start] in before
-            ):
-                found = _token(text, start, end)
+            key, close = text[start : start + 3], text[start - 2 : start]
+            may = key in within or key[:2] in within or key[:1] in _FIRSTS or close in before or close[-1:] in _CLOSE
+            found = _token(text, start, end) if may or end - start >= 36 else None
             found = found or _of_maker(searched, start, end)
         if found and not searched.is_crowded("token", start, found.end):
             done = found.end
@@ -243,7 +231,10 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
     value = text[start:end]
     if before[len(before.rstrip(_WORD)) :] in set_of("vendors"):
         given = not value.strip("0123456789abcdef-") or is_drawn(value)
+        end = more.end() if (more := SHAPES.more_of_value.match(text, end)) else end
     else:
+        # Not the name of an identifier or a digest, nor one that `named` judges; `pi_…` names a payment.
+        name = before[len(before.rstrip(_WORD + "_")) :].rstrip("_")
         given = (
             (quoted or (text[start - 1] == "=" and text[end : end + 1] in ("\n", "")))
             and assigned
@@ -251,16 +242,11 @@ def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None
             and is_key(value)
             and is_drawn(value)
             and len(SHAPES.change.findall(value)) > 3
-            and not value.partition("_")[0].isalpha()  # `pi_…` names a payment
-            and _names_secret(before)
+            and not value.partition("_")[0].isalpha()
+            and name[-1:].isalpha()
+            and not name.endswith(listed("of identifiers"))
         )
     return SecretSpan(start, end, "assignment") if given and not is_placeholder(value) else None
-
-
-def _names_secret(before: str) -> bool:
-    """Returns whether a name may be a secret's: not that of an identifier or a digest, nor one that `named` judges."""
-    name = before[len(before.rstrip(_WORD + "_")) :].rstrip("_")
-    return name[-1:].isalpha() and not name.endswith(listed("of identifiers"))
 
 
 _GIVEN_BY = frozenset(("=", ":"))

@@ -12,14 +12,8 @@ from base64 import b64decode
 from enum import IntEnum, auto
 from functools import lru_cache
 
-from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso
 from signet_sync.text.secrets.tables import SHAPES, set_of
-
-# ── stand-ins for a secret ──
-
-
-# ── what a value is made of ──
 
 _DIGITS = str.maketrans("JKMNPQRSTVWXYZ", "IJKLMNOPQRSTUV")  # Crockford's base 32 as `int` reads it
 
@@ -74,16 +68,9 @@ def decoded(text: str) -> bytes:
         return b""
 
 
-def _classes(text: str) -> int:
-    return sum(kind.search(text) is not None for kind in _KINDS)
-
-
-_KINDS = late("[a-z]"), late("[A-Z]"), late("[0-9]")
-
-
 def is_mixed(text: str) -> bool:
     """Returns whether a text has both cases and digits."""
-    return _classes(text) == 3
+    return all(kind.search(text) for kind in (SHAPES.lower, SHAPES.upper, SHAPES.digit))
 
 
 def looks_random(value: str) -> bool:
