@@ -369,9 +369,9 @@ def _spaced(searched: SearchedText, name: Name) -> Span | None:
             if bare is None or bare[0].startswith("-") or "[REDACTED:" in bare[0]:
                 return None
             trimmed = bare[0].rstrip(".,:;)]}|")
-            sure = proof if proof is not Proof.KEY else Proof.TOKEN
-            said = sure is Proof.PASSWORD and cannot_be_word(trimmed)
-            return (at, at + len(trimmed)) if said or fits(trimmed, sure, Where.CODE) else None
+            said = proof is Proof.PASSWORD and cannot_be_word(trimmed)
+            given = said or fits(trimmed, proof if proof is not Proof.KEY else Proof.TOKEN, Where.CODE)
+            return (at, at + len(trimmed)) if given else None
     elif text[at : at + 1] in _QUOTES and not _is_bare_pass(text, name):
         head = text[max(0, name.start - 96) : name.start]
         quoted = _quoted(text, at)

@@ -35,7 +35,8 @@ _STEMS = {
 _BACK = {"token": 2, "secret": 2}
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + "_.-$"
-_IN_NAME = frozenset(_NAME)
+# Before `PASS:` that is no result of a test: «ID:master/PASS:…».
+_BEFORE_PASS = frozenset(_NAME + "/,")
 _JOINTS = "_-. "
 
 
@@ -67,7 +68,7 @@ def _words(searched: SearchedText) -> Words:
         for match in searched.matches(getattr(SHAPES, pattern_name), literals):
             at = match.start()
             # The output of a test runner.
-            if searched.text.startswith("PASS:", at) and searched.low[at - 1 : at] not in _IN_NAME:
+            if searched.text.startswith("PASS:", at) and searched.low[at - 1 : at] not in _BEFORE_PASS:
                 continue
             if searched.is_crowded("name", at):
                 continue

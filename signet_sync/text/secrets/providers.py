@@ -268,7 +268,8 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
         at += 1
     for length in (3, 2):
         if (key := text[at : at + length]) in index.within:
-            if _any_of(key).match(text, at) and (found := _matched(text, at, index.within[key])):
+            may = end - at >= _least_of(key) or SHAPES.line_break.match(text, end)
+            if may and _any_of(key).match(text, at) and (found := _matched(text, at, index.within[key])):
                 return found
             break
     if (end - start >= 36 or text[at : at + 1] in _SPECIAL_FIRSTS) and (found := _special(text, at)):
@@ -277,6 +278,15 @@ def _token(text: str, start: int, end: int) -> SecretSpan | None:
         place = joined.end()
         return _matched(text, place, index.within.get(text[place : place + 3], []), whole=False)
     return None
+
+
+@cache
+def _least_of(key: str) -> int:
+    """Returns the least length of a run with a head that begins so; 0 where a token is more than a run."""
+    forms_of_key = _index().within[key]
+    if any(piece[1] in "bsqg" for _, form in forms_of_key for piece in PIECE.finditer(form.form)):
+        return 0
+    return min(form.least_run(head) for head, form in forms_of_key)
 
 
 @cache
