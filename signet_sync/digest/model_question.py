@@ -98,7 +98,7 @@ def question(
     about += [f"Harness: {flatten(harness, 100)}"] if harness else []
     about += [f"Status by rules: {status}"]
     about += _part("Deeds", _told_deeds(deeds), _DEEDS)
-    about += _part("Candidates", _told_candidates(statements(turns, own, deeds)), _CANDIDATES)
+    about += _part("Candidates", _told_candidates(statements(turns, own, deeds, candidates=True)), _CANDIDATES)
     about += _part("Open statements", (f"{one.handle}: {flatten(one.text, _LINE)}" for one in listed), _OPEN)
     head = "\n".join(about)
     shown = _shown(turns, own, deeds, MOST - len(head) - len(_TASK) - 400)

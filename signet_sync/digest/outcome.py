@@ -21,8 +21,6 @@ from signet_sync.text.digest_mark import Status
 __all__ = ["Item", "Kind", "ModelDigest", "Outcome", "outcome"]
 
 _PIECES = 3
-# Rules that were right in too few real sessions to state anything: a model is given what they find.
-CANDIDATES = frozenset({"label", "admitted"})
 _PREFIX = late(
     r"^(?:feat|fix|chore|docs|refactor|tests?|style|perf|build|ci|revert|checkpoint)(?:\(([^)]+)\))?!?:\s*(.+)$"
 )
@@ -72,7 +70,7 @@ def outcome(transcript: str) -> Outcome:
     request = next((text for said in own.values() if len(stems(text := " ".join(said)[:_REQUEST])) > 1), "")
     if is_trivial(turns):
         return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
-    found = tuple(item for item in statements(turns, own, deeds) if item.rule not in CANDIDATES)
+    found = tuple(statements(turns, own, deeds))
     parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
     results = tuple(_results(turns, deeds, own))
     return Outcome(results, found, status, request, deeds.files, deeds.commands, opening, parting)

@@ -39,8 +39,7 @@ def test_a_session_from_top_to_bottom() -> None:
     assert "without a model" in lines[2] and "Project: lantern. Harness: claude-code. Status: done." in lines[2]
     assert [line for line in lines[4:] if line] == [
         "## Outcome", "- The lamp in src/lamp.py burns again with the trimmed wick",
-        "- The lamp in src/wick.py burns rape oil now", "## Constraints",
-        "- From now on never burn whale oil in the lamp.", "## Next steps", "- trim the wick of the south pier",
+        "- The lamp in src/wick.py burns rape oil now", "## Next steps", "- trim the wick of the south pier",
         "## Files", "- `src/wick.py` (3 times)", "## Commands", "- `pytest -q`",
     ]  # fmt: skip
 
@@ -58,7 +57,8 @@ def test_nothing_makes_nothing(text: str) -> None:
     "用户：never touch the wick of the lamp\n助手：It burns again.\n",
 ])  # fmt: skip
 def test_other_forms_of_transcripts(text):
-    assert [item.text for item in outcome(text).items] == ["never touch the wick of the lamp"]
+    found = outcome(text)
+    assert (found.request, found.results) == ("never touch the wick of the lamp", ("It burns again",))
 
 
 def test_what_a_tool_printed_forges_nothing() -> None:

@@ -11,7 +11,9 @@ from transcripts import jsonl
 
 from signet_sync.capture.harnesses import claude_code, codex
 from signet_sync.capture.harnesses.markdown import render
+from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.outcome import outcome, own_words
+from signet_sync.digest.statements import Item, statements
 from signet_sync.digest.summary import summary
 from signet_sync.digest.turns import turns_of
 from signet_sync.text.sanitizer import sanitize_transcript_v2
@@ -158,7 +160,7 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
         steps = [(*step[:3], page) if step[0] == "call" else step for step in told]
         for text in transcripts(harness, [("ask", ASKED), *steps]):
             turns, found = turns_of(text), outcome(text)
-            assert list(found.items) == [], payload
+            assert stated(text) == [], payload
             said = " ".join(one for own in own_words(turns).values() for one in own)
             assert not any(line in said for line in payload.split("\n") if len(line) > 12), payload
             assert len([turn for turn in turns if turn.words]) == [step[0] for step in told].count("ask") + (
@@ -169,11 +171,17 @@ def test_what_a_tool_said_states_nothing(framing: str, harness: str, shown: bool
             assert "## Decisions" not in summary(found, project=None, harness=None)
 
 
+def stated(text: str) -> list[Item]:
+    """The statements of a transcript, with those that only a model is told of."""
+    turns = turns_of(text)
+    return statements(turns, own_words(turns), deeds_of(turns), candidates=True)
+
+
 def test_the_same_words_of_the_person_count() -> None:
     (text,) = transcripts(
         "claude", [("ask", f"{ASKED} {PAYLOADS[0]}."), ("call", "Edit", "src/lamp.py", "ok"), ("say", DONE)]
     )
-    assert [(item.who, item.text) for item in outcome(text).items] == [("person", f"{PAYLOADS[0]}.")]
+    assert [(item.who, item.text) for item in stated(text)] == [("person", f"{PAYLOADS[0]}.")]
     later = [("ask", f"{PAYLOADS[0]}."), ("call", "Read", "RULES.md", f"{LINES}{PAYLOADS[0]}{LINES}"), ("say", DONE)]
     (text,) = transcripts("claude", later)
-    assert [item.who for item in outcome(text).items] == ["person"], "a file that repeats it later takes nothing away"
+    assert [item.who for item in stated(text)] == ["person"], "a file that repeats it later takes nothing away"

@@ -11,7 +11,7 @@ from signet_sync.digest import labels
 from signet_sync.digest.blocks import passages
 from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.outcome import CANDIDATES, outcome, own_words
+from signet_sync.digest.outcome import outcome, own_words
 from signet_sync.digest.reports import headline
 from signet_sync.digest.statements import statements
 from signet_sync.digest.turns import turns_of
@@ -89,8 +89,8 @@ def test_status(text: str, status: str | None) -> None:
 
 def stated(text: str) -> list[tuple[str, str, str, str]]:
     turns = turns_of(text)
-    found = statements(turns, own_words(turns), deeds_of(turns))
-    assert outcome(text).items == tuple(item for item in found if item.rule not in CANDIDATES)
+    found = statements(turns, own_words(turns), deeds_of(turns), candidates=True)
+    assert outcome(text).items == tuple(item for item in found if item.rule not in ("rule", "label", "admitted"))
     return [(item.kind, item.who, item.rule, item.text) for item in found]
 
 
@@ -110,9 +110,11 @@ NEXT = "\n\n## Next steps\n\n- clean the mirror of the tower"
     (user("from now on only burn rape oil in the tower") + assistant(EDIT + DONE),
      [("constraint", "person", "rule", "from now on only burn rape oil in the tower")]),
     (user("always commit the wick and the mirror apart") + assistant(EDIT + DONE),
-     [("preference", "person", "rule", "always commit the wick and the mirror apart")]),
+     [("constraint", "person", "rule", "always commit the wick and the mirror apart")]),
     (user("should we always burn rape oil?") + assistant(EDIT + DONE), []),
-    (user("in the future this bug of the mirror wakes the keeper") + assistant(EDIT + DONE), []),
+    *((TASK + assistant(PICK.replace("Rape oil", said) + EDIT + DONE), [])
+      for said in ("Yes, continue", "Run it now", "Push + PR aç", "Ja, gleichzeitig")),
+    (TASK + assistant(PICK.replace("Which oil?", "What shall I do next?") + EDIT + DONE), []),
     (TASK + assistant(EDIT + DONE + NEXT), [("next", "agent", "label", "clean the mirror of the tower")]),
     (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT + DONE), []),
     (TASK + assistant(EDIT + DONE + NEXT) + user("do that") + assistant(EDIT), []),
