@@ -90,7 +90,7 @@ def _told(report: str) -> Iterator[str]:
     for passage in passages(without_note(report)):
         if passage.form == "heading":
             yield f"{passage.text.rstrip(' :：.')}:"
-        elif passage.form != "row":
+        else:
             said = split(passage.text)
             yield from said[:-1]
             if said:

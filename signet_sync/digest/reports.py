@@ -56,8 +56,6 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
     ranked: list[tuple[float, int, str]] = []
     found = passages(report)[:_READ]
     for place, passage in enumerate(found):
-        if passage.form == "row":
-            continue
         for number, sentence in enumerate(split(passage.text)[:6]):
             said = _OPENS.sub("", sentence.strip())
             if passage.form == "heading" and (label_of(said) or len(stems(said)) < 2):
