@@ -12,13 +12,14 @@ from typing import Literal, NamedTuple
 from signet_sync.digest.labels import label_of
 from signet_sync.formats.lazy_pattern import late
 
-PASSAGES = 300
+PASSAGES = 300  # of one message
 _LONGEST = 40_000
 
 # What begins with a line; any other one is words.
 _BLOCK = late(
     r"[ \t]*(?:(?P<fence>`{3,}(?=[^`]*$)|~{3,})|(?P<quote>>)|(?P<row>\|)|(?P<rule>(?:[-*_=][ \t]*){3,}$)"
-    r"|(?P<heading>#{1,6})[ \t]+|(?P<item>(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)|[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)))"
+    r"|(?P<heading>#{1,6})[ \t]+"
+    r"|(?P<item>(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)|[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)))"
 )
 _CODE = 4  # blanks before a line outside a list
 _BOX = late(r"^\[([ xX])\][ \t]+")
@@ -49,16 +50,12 @@ class Passage(NamedTuple):
     depth: int = 0
 
 
-def passages(text: str) -> Sequence[Passage]:
-    """Returns the passages of a message in order, without code, quotes, tables and HTML. At most `PASSAGES`."""
-    return _passages(text[:_LONGEST])
-
-
 @lru_cache(maxsize=32)
-def _passages(text: str) -> Sequence[Passage]:
+def passages(text: str, most: int = PASSAGES) -> Sequence[Passage]:
+    """Returns the first passages of a message in order, without code, quotes, tables and HTML."""
     reader = _Reader()
-    reader.read(text.split("\n"))
-    return reader.found[:PASSAGES]
+    reader.read(text[:_LONGEST].split("\n"), most)
+    return reader.found[:most]
 
 
 class _Reader:
@@ -72,9 +69,12 @@ class _Reader:
         self._line = 0
         self._lists: list[tuple[int, str]] = []  # the indents of the lists around a line, each with a label in it
 
-    def read(self, lines: Sequence[str]) -> None:
+    def read(self, lines: Sequence[str], most: int) -> None:
+        """Reads lines until there are so many passages."""
         fence, apart, quoted = "", False, False
         for number, line in enumerate(lines):
+            if len(self.found) >= most:
+                return
             bare = line.strip()
             if fence:
                 fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
@@ -134,7 +134,7 @@ class _Reader:
 
     def _end(self, *, leads: bool) -> None:
         """Ends the passage that is gathered; `leads`: a list follows."""
-        if self._words and len(self.found) < PASSAGES:
+        if self._words:
             said, strong = _inline("\n".join(self._words))
             if self._lists:
                 self._item(said, strong)

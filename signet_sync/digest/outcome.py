@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.digest.deeds import Commit, Deeds, deeds_of
+from signet_sync.digest.deeds import Deeds, deeds_of
 from signet_sync.digest.notes import checked, turn_notes
 from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, fetched_in
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
-from signet_sync.digest.status import is_stopped, is_trivial, is_unfinished, status_of
+from signet_sync.digest.status import is_trivial, is_unfinished, status_of
 from signet_sync.digest.transcript import SpokenMessage, ToolCall
 from signet_sync.digest.turns import Turn, is_report, turns_of
 from signet_sync.formats.lazy_pattern import late
@@ -110,8 +110,9 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
     pieces = [*_requests(deeds)]
     told = " ".join(pieces)
     commits = [one for one in deeds.commits if overlap(one.subject, told) < 0.6]
-    chosen = _chosen(commits, max(1, _PIECES - len(pieces)))
-    pieces += _scoped([_tidy(one.subject) for one in chosen])
+    # Of many, the first ones and the last.
+    chosen = [*commits[: max(0, _PIECES - len(pieces) - 1)], *commits[-1:]] if len(commits) > 1 else commits
+    pieces += [_tidy(one.subject) for one in dict.fromkeys(chosen)]
     asked = {turn.number: " ".join(own.get(turn.number, ())) for turn in turns}
     first = next((text for text in asked.values() if len(stems(text)) > 1), "")
     fetched = fetched_in(turns)
@@ -123,7 +124,8 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         if line and _is_fresh(line, pieces):
             pieces.append(line)
     named = " ".join(pieces).casefold()
-    names = [path.rpartition("/")[2] for path in sorted(deeds.files, key=lambda path: -deeds.files[path])]
+    most = sorted(deeds.files, key=lambda path: -deeds.files[path])
+    names = list(dict.fromkeys(path.rpartition("/")[2] for path in most))
     if names and names[0].casefold() not in named:
         names = [name for name in names if 2 < len(name) <= 40][:2]
         if names:
@@ -132,7 +134,7 @@ def _results(turns: Sequence[Turn], deeds: Deeds, own: Mapping[int, Sequence[str
         pushed = deeds.pushed >= deeds.commits[-1].turn
         pieces.append("committed and pushed" if pushed else "committed")
     last = turns[-1]
-    if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not is_stopped(turns):
+    if is_unfinished(last, deeds) and len(stems(asked[last.number])) > 1 and not last.interrupted:
         pieces.append(f"unfinished: {clipped(asked[last.number], 12)}")
     yield from pieces
 
@@ -204,25 +206,7 @@ def clipped(text: str, most: int) -> str:
     return cut.rstrip(" ,;:-–—")
 
 
-def _chosen(commits: Sequence[Commit], room: int) -> list[Commit]:
-    """Returns the commits that a sentence names: all, or the largest ones and the last."""
-    if len(commits) <= room:
-        return list(commits)
-    largest = sorted(commits[:-1], key=lambda one: -min(one.size, 3_000))[: room - 1]
-    return [one for one in commits if one in largest or one is commits[-1]]
-
-
 def _tidy(subject: str) -> str:
     """Returns a subject without its conventional prefix; the scope stays."""
     found = _PREFIX.match(subject)
     return (f"{found[1]}: {found[2]}" if found[1] else found[2]).strip(" .") if found else subject.strip(" .")
-
-
-def _scoped(subjects: Sequence[str]) -> list[str]:
-    """Names a scope once when subjects of one scope follow each other."""
-    kept, scope = [], ""
-    for subject in subjects:
-        name, colon, rest = subject.partition(": ")
-        kept.append(rest if colon and name == scope else subject)
-        scope = name if colon else ""
-    return kept

@@ -11,7 +11,7 @@ from signet_sync.digest.printed import Printed
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.formats.lazy_pattern import late
 
-_READ = 40  # passages of a report
+_READ = 16  # passages of a report
 _ANCHOR = late(
     r"[\w-]+/[\w./-]+|\b\w+\.(?:[a-z]{1,5})\b|#\d+|\b[A-Z]{2,}-\d+\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w+|--[a-z][\w-]+|\d"
 )
@@ -29,8 +29,6 @@ _EMPTY = late(
     r"|committed(?: and pushed)?\W*[\w/`]{0,30}\W*$|no response requested)",
     re.I,
 )
-# "Rewrote the doc - it now covers:" is about the doc.
-_LEAD = late(r"\s*(?:[,;–—-]\s+(?:it|which|that|this)\b[^,;:]{0,40})?[:：]$", re.I)
 # Told to the person, or about a commit: advice, places, addresses.
 _ADVICE = late(
     r"^\W*(?:and )?(?:you (?:can|may|might|could|should|need|will)|try|run|first|if you|to (?:test|run|use|verify)|next time|note|fyi|start|use"
@@ -52,9 +50,8 @@ _DID = late(
 def headline(report: str, asked: str = "", fetched: Printed | None = None) -> str:
     """Returns the sentence of a report that best says what came out; empty if none says anything."""
     wanted = stems(asked[:2_000])
-    report = without_note(report)
     ranked: list[tuple[float, int, str]] = []
-    found = passages(report)[:_READ]
+    found = passages(without_note(report), _READ)
     for place, passage in enumerate(found):
         for number, sentence in enumerate(split(passage.text)[:6]):
             said = _OPENS.sub("", sentence.strip())
@@ -67,7 +64,6 @@ def headline(report: str, asked: str = "", fetched: Printed | None = None) -> st
                 listed = [one.text for one in found[place + 1 : place + 4] if one.form == "item"]
                 if label_of(said):
                     continue
-                said = _LEAD.sub("", said)
                 if len(stems(said)) < 6:
                     if not listed:
                         continue
