@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.digest.deeds import Deeds, deeds_of
+from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.notes import checked, turn_notes
-from signet_sync.digest.person import OwnWords
 from signet_sync.digest.printed import Printed, fetched_in
+from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
 from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.statements import Item, Kind, statements
 from signet_sync.digest.status import is_trivial, is_unfinished, status_of
-from signet_sync.digest.transcript import SpokenMessage, ToolCall
-from signet_sync.digest.turns import Turn, is_report, turns_of
+from signet_sync.digest.transcript import SpokenMessage
+from signet_sync.digest.turns import Turn, is_report
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.digest_mark import Status
 
@@ -58,37 +58,22 @@ class ModelDigest(NamedTuple):
     replaced: tuple[str, ...] = ()
 
 
-def outcome(transcript: str) -> Outcome:
-    """Returns the outcome of a (sanitized) transcript. Total, deterministic, linear."""
-    turns = turns_of(transcript)
-    deeds = deeds_of(turns)
+def outcome(transcript: str | Record) -> Outcome:
+    """Returns the outcome of a (sanitized) transcript."""
+    record = Record(transcript) if isinstance(transcript, str) else transcript
+    turns, deeds = record.turns, record.deeds
     opening = _opening(turns)
-    if not turns or not any(turn.words or turn.report for turn in turns):
+    if record.is_silent:
         return Outcome(edited=deeds.files, commands=deeds.commands, opening=opening)
-    own = own_words(turns)
+    own = record.own
     status = status_of(turns, deeds)
     request = next((text for said in own.values() if len(stems(text := " ".join(said)[:_REQUEST])) > 1), "")
     if is_trivial(turns):
         return Outcome((), (), status, request, deeds.files, deeds.commands, opening)
-    found = tuple(statements(turns, own, deeds))
     parting = " ".join(own.get(turns[-1].number, ()))[:_REQUEST] if status == "aborted" and len(turns) > 1 else ""
     results = tuple(_results(turns, deeds, own))
-    return Outcome(results, found, status, request, deeds.files, deeds.commands, opening, parting)
-
-
-def own_words(turns: Sequence[Turn]) -> dict[int, list[str]]:
-    """Returns the person's own sentences by turn."""
-    reader = OwnWords()
-    found = {}
-    for turn in turns:
-        if turn.words is not None:
-            found[turn.number] = reader.own(turn.words.text)
-        for step in turn.steps:
-            if isinstance(step, ToolCall):
-                reader.hear(step.printed)
-            elif isinstance(step, SpokenMessage):
-                reader.hear(step.text)
-    return found
+    stated = tuple(statements(record))
+    return Outcome(results, stated, status, request, deeds.files, deeds.commands, opening, parting)
 
 
 def _opening(turns: Sequence[Turn]) -> str:

@@ -7,14 +7,14 @@ report. All else is a quote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from signet_sync.digest.blocks import passages
-from signet_sync.digest.deeds import Deeds
 from signet_sync.digest.labels import label_of
 from signet_sync.digest.notes import checked, is_nothing, note_lines, turn_notes, words_behind
-from signet_sync.digest.printed import Printed, printed_in
+from signet_sync.digest.printed import Printed
+from signet_sync.digest.record import Record
 from signet_sync.digest.sentences import is_question, overlap, split, stems
 from signet_sync.digest.status import last_report
 from signet_sync.digest.turns import Turn
@@ -77,20 +77,18 @@ class Item(NamedTuple):
     rule: str
 
 
-def statements(
-    turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds, *, candidates: bool = False
-) -> list[Item]:
-    """Returns the statements of a session, each once; `own` are the person's own sentences by turn.
+def statements(record: Record, *, candidates: bool = False) -> list[Item]:
+    """Returns the statements of a session, each once.
 
     With `candidates` also what rules find that were right in too few real sessions: a model is to judge it.
     """
-    noted = list(_of_note(turns, own, deeds))
+    noted = list(_of_note(record))
     kinds = {item.kind for item in noted}
     # What an agent hands over on purpose stands in place of what its report lists.
-    listed = _of_report(turns) if candidates else ()
-    rest = (item for item in (*listed, *_of_deeds(turns, deeds)) if item.kind not in kinds)
-    found = [*noted, *_picked(turns, deeds), *(_ruled(turns, own) if candidates else ()), *rest]
-    relayed = Relayed(turns, own)
+    listed = _of_report(record.turns) if candidates else ()
+    rest = (item for item in (*listed, *_of_deeds(record)) if item.kind not in kinds)
+    found = [*noted, *_picked(record), *(_ruled(record) if candidates else ()), *rest]
+    relayed = Relayed(record)
     kept: list[Item] = []
     for item in found:
         if len(kept) >= ITEMS:
@@ -101,25 +99,24 @@ def statements(
     return kept
 
 
-def _picked(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
-    lines = {turn.number: turn.words.line if turn.words else 1 for turn in turns}
-    for asked, said, turn in deeds.picks:
+def _picked(record: Record) -> Iterator[Item]:
+    for asked, said, turn in record.deeds.picks:
         if not is_question(said) and len(said) < 260 and not _ACT.match(said) and not _GOES_ON.search(asked):
-            yield Item(
-                "decision", f"{asked[: _LONGEST - len(said)]} — {said}", "person", lines.get(turn, 1), turn, "picked"
-            )
+            text = f"{asked[: _LONGEST - len(said)]} — {said}"
+            yield Item("decision", text, "person", record.lines[turn][0], turn, "picked")
 
 
-def _ruled(turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> Iterator[Item]:
-    for turn in turns:
-        for said in own.get(turn.number, ()):
+def _ruled(record: Record) -> Iterator[Item]:
+    for turn, sentences in record.own.items():
+        for said in sentences:
             if len(said) <= 300 and _RULE.search(said) and not is_question(said) and len(stems(said)) > 2:
-                yield Item("constraint", said, "person", turn.words.line if turn.words else 1, turn.number, "rule")
+                yield Item("constraint", said, "person", record.lines[turn][0], turn, "rule")
 
 
-def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Deeds) -> Iterator[Item]:
+def _of_note(record: Record) -> Iterator[Item]:
     """Yields what the agent handed over at the end of its last reports; of each label the newest lines count."""
     told: set[str] = set()
+    turns, deeds = record.turns, record.deeds
     changed = max([*deeds.edits, *deeds.acts, *(one.turn for one in deeds.commits)], default=0)
     kinds: dict[str, Kind] = {"decided": "decision", "next": "next", "blocked": "blocker", "tried": "note"}
     for turn in reversed(turns[-_NOTED:]):
@@ -130,10 +127,9 @@ def _of_note(turns: Sequence[Turn], own: Mapping[int, Sequence[str]], deeds: Dee
             passing = label in ("next", "blocked")
             if kind is None or (passing and (label in told or turn.number < changed or _GIT_KNOWS.match(text))):
                 continue
-            behind = words_behind(text, own) if label == "decided" else None
+            behind = words_behind(text, record.own) if label == "decided" else None
             if behind is not None:
-                place = next(one.words.line for one in turns if one.number == behind[0] and one.words)
-                yield Item(kind, behind[1][:_LONGEST], "person", place, behind[0], "note")
+                yield Item(kind, behind[1][:_LONGEST], "person", record.lines[behind[0]][0], behind[0], "note")
             else:
                 yield Item(kind, checked(text, deeds)[:_LONGEST], "agent", line, turn.number, "note")
         told |= {line.label for line in lines}
@@ -169,23 +165,23 @@ def _is_offer(text: str) -> bool:
     return is_question(text) or is_nothing(text)
 
 
-def _of_deeds(turns: Sequence[Turn], deeds: Deeds) -> Iterator[Item]:
-    lines = {turn.number: turn.report.line if turn.report else turn.words.line if turn.words else 1 for turn in turns}
+def _of_deeds(record: Record) -> Iterator[Item]:
+    deeds = record.deeds
     for title, turn in deeds.issues:
         if len(title) > 8:
-            yield Item("next", f"{_FILED}{title}"[:_LONGEST], "agent", lines.get(turn, 1), turn, "issue")
-    if deeds.left_at and deeds.left_at >= turns[-1].number:
+            yield Item("next", f"{_FILED}{title}"[:_LONGEST], "agent", record.lines[turn][1], turn, "issue")
+    if deeds.left_at and deeds.left_at >= record.turns[-1].number:
         for text in deeds.left[:_LIST]:
-            yield Item("next", text[:_LONGEST], "agent", lines.get(deeds.left_at, 1), deeds.left_at, "to-do")
+            yield Item("next", text[:_LONGEST], "agent", record.lines[deeds.left_at][1], deeds.left_at, "to-do")
 
 
 class Relayed:
     """Tells statements that repeat what tools printed in a session, and an agent's commands that nobody asked for."""
 
-    def __init__(self, turns: Sequence[Turn], own: Mapping[int, Sequence[str]]) -> None:
-        self._printed = printed_in(turns)
-        self._of_person = Printed(one for said in own.values() for one in said)
-        self._places = {turn.number: place for place, turn in enumerate(turns, 1)}
+    def __init__(self, record: Record) -> None:
+        self._printed = record.printed
+        self._of_person = Printed(one for said in record.own.values() for one in said)
+        self._places = {turn.number: place for place, turn in enumerate(record.turns, 1)}
 
     def holds(self, item: Item) -> bool:
         """Returns whether a statement is only relayed."""

@@ -9,12 +9,11 @@ from said import DONE, EDIT, TASK, assistant, call, interrupted, user
 
 from signet_sync.digest import labels
 from signet_sync.digest.blocks import passages
-from signet_sync.digest.deeds import deeds_of
 from signet_sync.digest.labels import label_of
-from signet_sync.digest.outcome import outcome, own_words
+from signet_sync.digest.outcome import outcome
+from signet_sync.digest.record import Record
 from signet_sync.digest.reports import headline
 from signet_sync.digest.statements import statements
-from signet_sync.digest.turns import turns_of
 
 
 def test_no_name_stands_under_two_labels() -> None:
@@ -88,8 +87,7 @@ def test_status(text: str, status: str | None) -> None:
 
 
 def stated(text: str) -> list[tuple[str, str, str, str]]:
-    turns = turns_of(text)
-    found = statements(turns, own_words(turns), deeds_of(turns), candidates=True)
+    found = statements(Record(text), candidates=True)
     assert outcome(text).items == tuple(item for item in found if item.rule not in ("rule", "label", "admitted"))
     return [(item.kind, item.who, item.rule, item.text) for item in found]
 
