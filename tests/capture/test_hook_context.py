@@ -151,8 +151,11 @@ def test_a_resumed_session_gets_nothing_that_it_said_itself(vault: Vault) -> Non
     assert "Jitter" in start(vault, "claude-code", "compact", "mine"), "its own words were dropped, too"
 
 
-def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(vault: Vault) -> None:
+def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As quotes, once, without what other lines say; of this folder before others of the project."""
+    monkeypatch.setattr("signet_sync.text.digest_mark.SINCE_US", 0)
     at = "2026-03-28T11:00:00.000Z"
     told = (
         f"## User · {at}\n\nPlease keep the name of the broker.\n\n"
@@ -176,6 +179,9 @@ def test_a_start_quotes_the_newest_session_of_its_project_and_nobody_elses(vault
     assert vault.call("remove", "mine", "--reason", "asked for", "--quoting", "keep", "--yes").code == 0
     assert "I kept the broker" not in start(vault, "claude-code", session="s-3")
     assert len(vault.rows("select text from session_quotes where text like '%broker%'")) == 2
+    monkeypatch.undo()
+    vault.reindex("--full")
+    assert vault.rows("select 1 from session_quotes") == [], "what was said before the rules' quarter is not quoted"
 
 
 def test_a_resumed_session_gets_no_words_again_because_its_project_has_an_origin_now(
