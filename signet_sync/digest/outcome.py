@@ -153,28 +153,17 @@ def _requests(deeds: Deeds) -> Iterator[str]:
             yield f"on PR {', '.join(f'#{number}' for number in sorted(often, key=int))}"
 
 
-def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> list[Turn]:
-    """Returns the turns whose reports say what no commit does: the last working one.
+def _reporting(turns: Sequence[Turn], deeds: Deeds, named: int) -> Sequence[Turn]:
+    """Returns the turns whose reports say what no commit does: the last working one; without commits also two others.
 
-    Without commits also those that did most.
+    Those are the ones that did most.
     """
-    done = [turn for turn in turns if turn.report is not None and is_report(turn.report.text)]
-    finished = {one.turn for one in deeds.commits}
-    done = [turn for turn in done if turn.ended or turn.number in finished]
-    filed = {turn for _, turn in deeds.issues}
-    working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts or turn.number in filed]
-    if not named:
-        if not working:
-            return [max(done, key=lambda turn: (len(turn.report.text) > 150, turn.number))] if done else []  # type: ignore[union-attr]
-        most = sorted(working, key=lambda turn: -2 * deeds.edits.get(turn.number, 0) - deeds.acts.get(turn.number, 0))
-        return [turn for turn in working if turn in most[:2] or turn is working[-1]]
-    committed = max([one.turn for one in deeds.commits] + [one.turn for one in deeds.requests.values()] + [0])
-    after = [turn for turn in working if turn.number > committed]
-    around = [turn for turn in done if turn.number <= committed and (turn in working or turn.number == committed)]
-    if after or named >= _PIECES:
-        return after[-1:]
-    telling = (turn for turn in reversed(around) if len(stems(headline(turn.report.text))) > 6)  # type: ignore[union-attr]
-    return [next(telling, around[-1])] if around else []
+    done = [turn for turn in turns if turn.report is not None and turn.ended and is_report(turn.report.text)]
+    working = [turn for turn in done if turn.number in deeds.edits or turn.number in deeds.acts]
+    if named:
+        return (working or done)[-1:] if named < _PIECES else ()
+    most = sorted(working, key=lambda turn: -2 * deeds.edits.get(turn.number, 0) - deeds.acts.get(turn.number, 0))[:2]
+    return [turn for turn in working if turn in most or turn is working[-1]] or done[-1:]
 
 
 def clipped(text: str, most: int) -> str:

@@ -31,12 +31,6 @@ _OVER = 40  # characters that the rest may exceed the room by
 _THIN = 4  # words of a passage that may be dropped first
 _PROJECT = 60  # characters of a project's name
 _ASKED = 14  # words of the request beside the results
-_KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
-# The words before what fills a short sentence: request, files, day, status.
-_FILLING = {
-    "en": ("asked", "files", "on", "", ""), "zh": ("请求", "文件", "日期", "状态", "命令"),
-    "ja": ("依頼", "ファイル", "日付", "状態", "コマンド"), "ko": ("요청", "파일", "날짜", "상태", "명령"),
-}  # fmt: skip
 
 
 def headline(outcome: Outcome, contexts: Sequence[SentenceSubject]) -> str | None:
@@ -136,21 +130,13 @@ def _anchored(text: str, outcome: Outcome, context: SentenceSubject) -> str:
 
 def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
-    language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
-    asked_for, files, on, status_is, ran = _FILLING[language]
     request = _END.sub("", _clean(clipped(outcome.request, _ASKED)))
     if request and request not in said and overlap(request, said) < 0.8:
-        yield f" ({asked_for}: {request})"
+        yield f" (asked: {request})"
     names = [name for name in _names(outcome) if name not in said][:3]
     if names:
-        yield f"; {files}: {', '.join(names)}"
-    if status_is:
-        yield f"; {status_is}: {outcome.status}"
-        yield f"; {on}: {day}"
-        if outcome.commands:
-            yield f"; {ran}: {_END.sub('', _clean(_cut(list(outcome.commands)[-1], 40)))}"
-    else:
-        yield f", {on} {day}"
+        yield f"; files: {', '.join(names)}"
+    yield f", on {day}"
     yield ", in a session whose transcript stands behind its links"
 
 
