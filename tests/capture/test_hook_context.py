@@ -539,7 +539,9 @@ def test_a_start_asks_for_the_last_lines_where_a_person_sits(
     assert REQUEST not in start(vault, harness, **more)
 
 
-def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(vault: Vault, tmp_path: Path) -> None:
+def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its window alone records what is typed, before the hook; a prompt of `-p` is not there, of a resume neither."""
     (tmp_path / "chats").mkdir()
     log, more = tmp_path / "logs.json", {"transcript_path": str(tmp_path / "chats" / "session-1.jsonl")}
@@ -563,6 +565,11 @@ def test_gemini_is_asked_with_the_first_prompt_that_somebody_typed(vault: Vault,
     assert REQUEST not in first("s-3", QUESTION), "another session"
     log.write_text('[{"sessionId": "s-4"')
     assert REQUEST not in first("s-4", QUESTION)
+    asked: list[str] = []
+    monkeypatch.setattr("signet_sync.capture.notes._typed", lambda payload: asked.append(payload["prompt"]) or True)
+    assert REQUEST in first("s-5", QUESTION)
+    prompt(vault, "gemini", f"Once more: {QUESTION}", "s-5", **more)
+    assert asked == [QUESTION], "the record is read at a session's first prompt alone"
 
 
 @pytest.mark.parametrize(("harness", "entrypoint", "source"), [
