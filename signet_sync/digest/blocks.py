@@ -22,6 +22,7 @@ _BLOCK = late(
     r"|(?P<item>(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)|[・•‣◦▪●○–—·✅✔☑✓⛔🚫❌✗✘⬜☐🔲][️]?[ \t]*(?=\S)))"
 )
 _CODE = 4  # blanks before a line outside a list
+_OUTSIDE = -1  # of any list
 _BOX = late(r"^\[([ xX])\][ \t]+")
 _RUN_IN = late(r"^([^:：\n]{2,60}?)\s*(?:[:：]|\s[–—])\s*(?=\S)")
 _INLINE = late(r"[*_`~<\[\\]")
@@ -39,7 +40,7 @@ class Passage(NamedTuple):
     """A paragraph, list item or heading as plain text on one line.
 
     `label` is the heading, bold line or lead-in above it, or the known label before its own colon; `box` is a to-do's
-    mark (`x`, or a blank), `depth` counts the lists around an item.
+    mark (`x`, or a blank).
     """
 
     text: str
@@ -47,7 +48,6 @@ class Passage(NamedTuple):
     form: Literal["paragraph", "item", "heading"]
     label: str = ""
     box: str = ""
-    depth: int = 0
 
 
 @lru_cache(maxsize=32)
@@ -67,7 +67,9 @@ class _Reader:
         self._lead_in = False  # the label is a sentence before a list, and ends with the list
         self._words: list[str] = []
         self._line = 0
-        self._lists: list[tuple[int, str]] = []  # the indents of the lists around a line, each with a label in it
+        self._indent = 0  # of what is gathered
+        self._list = _OUTSIDE  # the indent of the list around it
+        self._item_label = _OUTSIDE, ""  # of an item that only names what stands below it, with its indent
 
     def read(self, lines: Sequence[str], most: int) -> None:
         """Reads lines until there are so many passages."""
@@ -93,8 +95,8 @@ class _Reader:
             self._end(leads=kind == "item")
             quoted, apart = kind == "quote", True
             if kind == "item":
-                self._enter(indent)
-                self._words, self._line, apart = [line[found.end() :]], number, False
+                self._list = indent if self._list == _OUTSIDE else min(indent, self._list)
+                self._words, self._line, self._indent, apart = [line[found.end() :]], number, indent, False
             elif kind == "fence":
                 fence = found["fence"]
             elif not indent:
@@ -108,38 +110,27 @@ class _Reader:
         """Takes a line of words."""
         if apart or not self._words:
             self._end(leads=False)
-            indent = len(line) - len(line.lstrip())
-            while self._lists and indent <= self._lists[-1][0]:
-                self._pop()
-            if indent >= _CODE and not self._lists:
+            self._line, self._indent = number, len(line) - len(line.lstrip())
+            if self._indent <= self._list:
+                self._leave()
+            if self._indent >= _CODE and self._list == _OUTSIDE:
                 return
-            self._line = number
         self._words.append(bare)
 
-    def _enter(self, indent: int) -> None:
-        """Finds the list that an item stands in."""
-        while self._lists and indent < self._lists[-1][0]:
-            self._pop()
-        if not self._lists or indent > self._lists[-1][0] + 1:
-            self._lists.append((indent, ""))
-
     def _leave(self) -> None:
-        while self._lists:
-            self._pop()
-
-    def _pop(self) -> None:
-        self._lists.pop()
-        if not self._lists and self._lead_in:
+        """Ends a list, and the lead-in above it."""
+        if self._list != _OUTSIDE and self._lead_in:
             self._label, self._lead_in = "", False
+        self._list, self._item_label = _OUTSIDE, (_OUTSIDE, "")
 
     def _end(self, *, leads: bool) -> None:
         """Ends the passage that is gathered; `leads`: a list follows."""
         if self._words:
             said, strong = _inline("\n".join(self._words))
-            if self._lists:
-                self._item(said, strong)
-            else:
+            if self._list == _OUTSIDE:
                 self._paragraph(said, strong, leads=leads or said.endswith((":", "：")))
+            else:
+                self._item(said, strong)
         self._words = []
 
     def _paragraph(self, said: str, strong: str, *, leads: bool) -> None:
@@ -163,23 +154,22 @@ class _Reader:
         self._say(rest if own else said, self._line, "paragraph", own)
 
     def _item(self, said: str, strong: str) -> None:
-        box, depth = _BOX.match(said), len(self._lists)
-        said = said[box.end() :] if box else said
-        own, rest = _own_label(said, strong)
+        box = _BOX.match(said)
+        own, rest = _own_label(said[box.end() :] if box else said, strong)
         known = own if own and label_of(own) else ""
-        if (known and not rest) or depth == 1:
-            self._lists[-1] = (self._lists[-1][0], "" if rest else known)
+        if self._indent <= self._item_label[0]:
+            self._item_label = _OUTSIDE, ""
         if known and not rest:
+            self._item_label = self._indent, known
             return
-        above = next((label for _, label in reversed(self._lists[:-1]) if label), "")
-        self._say(rest if known else said, self._line, "item", known or above, box[1].lower() if box else "", depth)
+        said = rest if known else said[box.end() :] if box else said
+        self._say(said, self._line, "item", known or self._item_label[1], box[1].lower() if box else "")
 
     def _say(
-        self, text: str, line: int, form: Literal["paragraph", "item", "heading"], label: str = "", box: str = "",
-        depth: int = 0,
-    ) -> None:  # fmt: skip
+        self, text: str, line: int, form: Literal["paragraph", "item", "heading"], label: str = "", box: str = ""
+    ) -> None:
         if any(map(str.isalnum, text)):
-            self.found.append(Passage(text.strip(), line, form, label or self._label or self._heading, box, depth))
+            self.found.append(Passage(text.strip(), line, form, label or self._label or self._heading, box))
 
 
 def _own_label(text: str, strong: str) -> tuple[str, str]:

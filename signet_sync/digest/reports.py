@@ -92,14 +92,8 @@ def _worth(said: str, passage: Passage, before: int, wanted: frozenset[str]) -> 
     label = label_of(passage.label) if passage.form != "heading" else None
     score = {"aside": -3.0, "next": -2.5, "blocker": -2.5, "result": 0.7, "decision": 0.2}.get(label or "", 0.0)
     score += 2.0 - 0.18 * before + (0.8 if not before else 0.0)
-    score -= 0.6 + 0.5 * passage.depth if passage.form == "item" else 0.0
-    own = stems(said)
-    anchored = _ANCHOR.search(said) is not None
+    score -= 1.1 * (passage.form == "item")
+    own, anchored = stems(said), _ANCHOR.search(said) is not None
     score += 0.9 * (_DID.search(said) is not None) + 0.4 * anchored + 0.4 * min(2, len(own & wanted))
-    score -= (
-        1.6 * (_ADVICE.match(said) is not None)
-        + 1.2 * (len(own) < 4)
-        + 0.8 * (len(said) > 300)
-        + 1.5 * (_WAS.search(said) is not None)
-    )
+    score -= 1.6 * (_ADVICE.match(said) is not None) + 1.2 * (len(own) < 4) + 1.5 * (_WAS.search(said) is not None)
     return score - 1.2 * (len(said) < 50 and not anchored and len(own & wanted) < 2)
