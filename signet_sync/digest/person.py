@@ -12,7 +12,7 @@ from itertools import pairwise
 from signet_sync.digest.sentences import split
 from signet_sync.formats.lazy_pattern import late
 
-_LONGEST = 8_000  # characters of a message
+_LONGEST = 4_000  # characters of a message's beginning, and of its end
 _LINE = 2_000
 _EDGE, _SHORTEST = " \t-*>•`#\\", 24  # of a line that can be known again
 _SIGN = late(r"[^\w\s.,'’!?;:()\-\"/`，。！？、：]|_")
@@ -77,11 +77,12 @@ class OwnWords:
 
     def own(self, text: str) -> list[str]:
         """Returns the sentences of a message that are the person's own."""
-        text = text[:_LONGEST]
         if _TEMPLATE.match(text):
             return []
         if "```" in text or "~~~" in text:
             text = _FENCE.sub("\n\n", text)
+        if len(text) > 2 * _LONGEST:
+            text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
         text = _before_paste(text)
         found: list[str] = []
         for paragraph in re.split(r"\n\s*\n", "\n".join(self._kept(text.split("\n")))):
