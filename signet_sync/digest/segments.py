@@ -76,7 +76,7 @@ def derive_digest(transcripts: Sequence[TranscriptRow], records: Sequence[Record
     newest = transcripts[-1]
     day = day_of(newest.membership_us)
     context = SentenceSubject(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
-    outcomes = [outcome(one) for one in records or [one.content for one in transcripts[-SEGMENTS:]]]
+    outcomes = [outcome(one) for one in records or [Record(row.content) for row in transcripts[-SEGMENTS:]]]
     return DerivedDigest(
         headline(join_outcomes(outcomes[:-1], outcomes[-1]), [context]),
         outcomes[-1].status,
